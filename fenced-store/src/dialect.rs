@@ -16,10 +16,33 @@ pub(crate) mod sealed {
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        FenceError, Protection, Rights, admin::orders::Administer, entering::Entering,
-        entry::Entry, migrations::Migrations, open_tx::OpenTx, queries::Queries,
-        statement::Statement,
+        FenceError, Protection, Rights,
+        admin::orders::Administer,
+        entering::Entering,
+        entry::Entry,
+        migrations::Migrations,
+        open_tx::OpenTx,
+        queries::Queries,
+        statement::{Statement, Value},
     };
+
+    /// What the errors of a database mean.
+    #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    pub trait Errors {
+        /// An error of one of our own calls: a missing table is then ours, not the user's.
+        fn of_our_call(source: sqlx::Error) -> FenceError;
+
+        /// An error of one of our own commits: whether anything may have been committed.
+        fn of_commit(source: sqlx::Error) -> FenceError;
+
+        /// Whether a call was refused because its connection is already inside a transaction.
+        fn is_stray(error: &sqlx::Error) -> bool;
+
+        /// Whether the role lacks a right.
+        fn is_denied(_: &sqlx::Error) -> bool {
+            false
+        }
+    }
 
     /// What a fenced write needs of a database at run time.
     ///
@@ -30,7 +53,7 @@ pub(crate) mod sealed {
         message = "`{Self}` is no database of sqlx that a store can be in",
         note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
     )]
-    pub trait Operations: Queries {
+    pub trait Operations: Queries + Errors {
         /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
@@ -41,6 +64,32 @@ pub(crate) mod sealed {
 
         /// How many rows a statement affected.
         fn rows_affected(result: &Self::QueryResult) -> u64;
+
+        /// The rows of a statement of ours.
+        fn look(
+            connection: &mut Self::Connection,
+            sql: &str,
+            values: &[Value<'_>],
+        ) -> impl Future<Output = Result<Vec<Self::Row>, FenceError>> + Send {
+            async {
+                Self::rows(connection, sql, values)
+                    .await
+                    .map_err(Self::of_our_call)
+            }
+        }
+
+        /// Executes a statement of ours. Returns how many rows it has changed, or has found as they
+        /// should be.
+        fn change(
+            connection: &mut Self::Connection,
+            sql: &str,
+            values: &[Value<'_>],
+        ) -> impl Future<Output = Result<u64, FenceError>> + Send {
+            async {
+                let result = Self::run(connection, Self::statement(sql, values)?).await;
+                Ok(Self::rows_affected(&result.map_err(Self::of_our_call)?))
+            }
+        }
 
         /// Reads the only lock service whose tokens are accepted.
         const ISSUER: &'static str;
@@ -104,19 +153,10 @@ pub(crate) mod sealed {
         /// at once, without waiting, does nothing.
         fn seal_if_over(_: &mut Self::Connection) {}
 
-        /// Whether a call was refused because its connection is already inside a transaction.
-        fn is_stray(error: &sqlx::Error) -> bool;
-
         /// Fails if the connection is inside a transaction that cannot be ended here.
         fn refuse_stray(
             connection: &mut Self::Connection,
         ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// An error of one of our own calls: a missing table is then ours, not the user's.
-        fn of_our_call(source: sqlx::Error) -> FenceError;
-
-        /// An error of one of our own commits.
-        fn of_commit(source: sqlx::Error) -> FenceError;
     }
 
     /// What is done to a database before a fenced write, or by its administrators.
@@ -147,11 +187,6 @@ pub(crate) mod sealed {
             _: Rights,
         ) -> impl Future<Output = Result<(), FenceError>> + Send {
             future::ready(Ok(()))
-        }
-
-        /// Whether the role lacks a right.
-        fn is_denied(_: &sqlx::Error) -> bool {
-            false
         }
 
         /// Begins a transaction of ours that is not fenced, and may write.

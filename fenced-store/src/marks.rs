@@ -11,8 +11,7 @@ pub(crate) async fn high_water<DB: Operations>(
     connection: &mut DB::Connection,
     resource: &ResourceName,
 ) -> Result<Option<HighWater>, FenceError> {
-    let rows = DB::rows(connection, DB::mark(resource)).await;
-    let rows = rows.map_err(DB::of_our_call)?;
+    let rows = DB::look(connection, &DB::mark(resource), &[]).await?;
     rows.first().map(high_water_of::<DB>).transpose()
 }
 
@@ -27,8 +26,7 @@ fn high_water_of<DB: Operations>(row: &DB::Row) -> Result<HighWater, FenceError>
 pub(crate) async fn issuer<DB: Operations>(
     connection: &mut DB::Connection,
 ) -> Result<Option<Issuer>, FenceError> {
-    let rows = DB::rows(connection, DB::ISSUER.to_owned()).await;
-    let rows = rows.map_err(DB::of_our_call)?;
+    let rows = DB::look(connection, DB::ISSUER, &[]).await?;
     rows.first().map(|row| word::<DB, _>(row, 0)).transpose()
 }
 
@@ -36,9 +34,9 @@ pub(crate) async fn issuer<DB: Operations>(
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) async fn mark<DB: Operations>(
     connection: &mut DB::Connection,
-    query: String,
+    query: &str,
 ) -> Result<Option<Mark>, FenceError> {
-    let rows = DB::rows(connection, query).await.map_err(DB::of_our_call)?;
+    let rows = DB::look(connection, query, &[]).await?;
     rows.first().map(mark_of::<DB>).transpose()
 }
 

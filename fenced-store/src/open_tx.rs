@@ -40,6 +40,26 @@ struct Held<DB: Operations> {
 }
 
 impl<DB: Operations> OpenTx<DB> {
+    /// Begins by a text, in a transaction that sqlx counts.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) async fn begin(
+        pool: &Pool<DB>,
+        begin: sqlx::SqlStr,
+        entry: Entry,
+        patience: Option<Duration>,
+    ) -> Result<Self, sqlx::Error> {
+        crate::strays::past_strays(pool, || async {
+            let (begin, pool) = (begin.clone(), pool.clone());
+            let mut connection = pool.acquire().await?;
+            uninterrupted(async move {
+                DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
+                Ok(Self::new(&pool, connection, entry, patience))
+            })
+            .await
+        })
+        .await
+    }
+
     /// A transaction that was begun, or is about to be. The answer to a rollback is waited for as
     /// long as `patience`, which may be without bound.
     pub(crate) fn new(

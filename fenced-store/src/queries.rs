@@ -12,23 +12,12 @@ use crate::statement::{Statement, Value};
 /// Generic code would otherwise have to repeat the bounds of the implementation.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait Queries: Database {
-    /// Executes statements whose results are not needed. Nothing is prepared: a pooler in
-    /// transaction mode could not follow.
-    fn execute(
-        connection: &mut Self::Connection,
-        statements: String,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-    /// The rows of a statement without parameters, which is not prepared, either.
+    /// The rows of one statement, or of several. Without parameters nothing is prepared: a pooler
+    /// in transaction mode could not follow.
     fn rows(
         connection: &mut Self::Connection,
-        statement: String,
-    ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
-
-    /// The rows of a statement with parameters.
-    fn select(
-        connection: &mut Self::Connection,
-        statement: Statement<Self>,
+        sql: &str,
+        values: &[Value<'_>],
     ) -> impl Future<Output = Result<Vec<Self::Row>, sqlx::Error>> + Send;
 
     /// Executes a statement with parameters.
@@ -38,7 +27,7 @@ pub trait Queries: Database {
     ) -> impl Future<Output = Result<Self::QueryResult, sqlx::Error>> + Send;
 
     /// A statement of ours with its parameters.
-    fn statement(sql: String, values: &[Value<'_>]) -> Result<Statement<Self>, sqlx::Error>;
+    fn statement(sql: &str, values: &[Value<'_>]) -> Result<Statement<Self>, sqlx::Error>;
 
     /// The text in a column, which is not null.
     fn text(row: &Self::Row, column: usize) -> Result<String, sqlx::Error>;
@@ -58,26 +47,16 @@ where
     for<'r> i64: Decode<'r, DB>,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
-    async fn execute(
-        connection: &mut DB::Connection,
-        statements: String,
-    ) -> Result<(), sqlx::Error> {
-        let statements = sqlx::raw_sql(AssertSqlSafe(statements));
-        connection.execute(statements).await.map(drop)
-    }
-
     async fn rows(
         connection: &mut DB::Connection,
-        statement: String,
+        sql: &str,
+        values: &[Value<'_>],
     ) -> Result<Vec<DB::Row>, sqlx::Error> {
-        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
-        connection.fetch_all(statement).await
-    }
-
-    async fn select(
-        connection: &mut DB::Connection,
-        statement: Statement<DB>,
-    ) -> Result<Vec<DB::Row>, sqlx::Error> {
+        if values.is_empty() {
+            let statements = sqlx::raw_sql(AssertSqlSafe(sql));
+            return connection.fetch_all(statements).await;
+        }
+        let statement = DB::statement(sql, values)?;
         connection.fetch_all(statement.into_query()).await
     }
 
@@ -88,7 +67,7 @@ where
         connection.execute(statement.into_query()).await
     }
 
-    fn statement(sql: String, values: &[Value<'_>]) -> Result<Statement<DB>, sqlx::Error> {
+    fn statement(sql: &str, values: &[Value<'_>]) -> Result<Statement<DB>, sqlx::Error> {
         let mut arguments = DB::Arguments::default();
         for value in values {
             match value {

@@ -30,7 +30,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         undecided: &'tx mut usize,
     ) -> Result<Self, FenceError> {
         let name = Entry::random();
-        DB::execute(connection, format!("SAVEPOINT {name}")).await?;
+        DB::rows(connection, &format!("SAVEPOINT {name}"), &[]).await?;
         let undecided_before = *undecided;
         *undecided += 1;
         Ok(Self {
@@ -62,7 +62,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// If the future is dropped, the savepoint is undecided.
     pub async fn commit(self) -> Result<(), FenceError> {
         let release = format!("RELEASE SAVEPOINT {}", self.name);
-        DB::execute(self.connection, release).await?;
+        DB::rows(self.connection, &release, &[]).await?;
         *self.undecided -= 1;
         Ok(())
     }
@@ -78,7 +78,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     pub async fn rollback(self) -> Result<(), FenceError> {
         let name = self.name;
         let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
-        DB::execute(self.connection, undo).await?;
+        DB::rows(self.connection, &undo, &[]).await?;
         // Nested savepoints are undone, too, whatever was decided about them.
         *self.undecided = self.undecided_before;
         Ok(())

@@ -30,7 +30,11 @@ pub(crate) struct Table<'a> {
     /// As it was created.
     pub(crate) name: &'a str,
     pub(crate) resources: &'a Resources,
-    /// What comes before the names of our tables.
+    /// What comes before the names of our tables, which may be in another database.
+    #[cfg_attr(
+        not(feature = "mysql"),
+        expect(dead_code, reason = "there is one schema")
+    )]
     pub(crate) ours: String,
 }
 
@@ -84,7 +88,6 @@ async fn guards<DB: Wording>(
 ) -> Result<Vec<Guard>, FenceError> {
     let schema = table.schema.unwrap_or_default();
     let values = [Text(schema), Text(table.name), Text(GUARD)];
-    let guards = DB::statement(DB::GUARDS.to_owned(), &values)?;
     let guard = |row| {
         Ok(Guard {
             name: DB::text(row, 0)?,
@@ -92,8 +95,8 @@ async fn guards<DB: Wording>(
             body: DB::text(row, 2)?,
         })
     };
-    let guards = DB::select(connection, guards).await;
-    guards.map_err(DB::of_our_call)?.iter().map(guard).collect()
+    let guards = DB::look(connection, DB::GUARDS, &values).await?;
+    guards.iter().map(guard).collect()
 }
 
 /// The triggers run after the event, when the id that the database has given to a new row is known.
@@ -106,7 +109,8 @@ async fn create<DB: Wording>(
     let name = format!("{GUARD}{:016x}", rand::random::<u64>());
     let (name, table) = (beside::<DB>(table, &name), beside::<DB>(table, table.name));
     let create = format!("CREATE TRIGGER {name} AFTER {event} ON {table} FOR EACH ROW {body}");
-    Ok(DB::execute(connection, create).await?)
+    DB::rows(connection, &create, &[]).await?;
+    Ok(())
 }
 
 async fn remove<DB: Wording>(
@@ -116,7 +120,7 @@ async fn remove<DB: Wording>(
 ) -> Result<(), FenceError> {
     for Guard { name, .. } in guards {
         let drop = format!("DROP TRIGGER {}", beside::<DB>(table, &name));
-        DB::execute(connection, drop).await?;
+        DB::rows(connection, &drop, &[]).await?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 use std::{
-    fmt, iter,
+    fmt,
     ops::{Deref, DerefMut},
 };
 
@@ -33,30 +33,29 @@ use crate::{
 #[clippy::has_significant_drop]
 pub struct FencedTx<DB: Dialect> {
     tx: OpenTx<DB>,
-    sequencer: Sequencer,
-    others: Vec<Sequencer>,
+    /// At least one.
+    sequencers: Vec<Sequencer>,
     undecided_savepoints: usize,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
-    pub(crate) const fn new(tx: OpenTx<DB>, sequencer: Sequencer, others: Vec<Sequencer>) -> Self {
+    pub(crate) const fn new(tx: OpenTx<DB>, sequencers: Vec<Sequencer>) -> Self {
         Self {
             tx,
-            sequencer,
-            others,
+            sequencers,
             undecided_savepoints: 0,
         }
     }
 
     /// The grant that fences this transaction; if there are several, the first that was named.
     #[must_use]
-    pub const fn sequencer(&self) -> &Sequencer {
-        &self.sequencer
+    pub fn sequencer(&self) -> &Sequencer {
+        &self.sequencers[0]
     }
 
     /// All grants that fence it, in the order in which they were named.
     pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
-        iter::once(&self.sequencer).chain(&self.others)
+        self.sequencers.iter()
     }
 
     /// Sets a savepoint: later writes can be undone separately.
@@ -88,8 +87,7 @@ impl<DB: Dialect> FencedTx<DB> {
     pub async fn commit(self) -> Result<Receipt, FenceError> {
         let Self {
             tx,
-            sequencer,
-            others,
+            sequencers,
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
@@ -100,7 +98,7 @@ impl<DB: Dialect> FencedTx<DB> {
             return Err(FenceError::Aborted);
         }
         uninterrupted(DB::commit(tx)).await?;
-        Ok(Receipt::of_commit(&sequencer, &others))
+        Ok(Receipt::of_commit(&sequencers))
     }
 
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.
@@ -134,8 +132,7 @@ impl<DB: Dialect> fmt::Debug for FencedTx<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedTx")
             .field("database", &DB::NAME)
-            .field("sequencer", &self.sequencer)
-            .field("others", &self.others)
+            .field("sequencers", &self.sequencers)
             .finish_non_exhaustive()
     }
 }

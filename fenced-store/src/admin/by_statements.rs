@@ -13,11 +13,10 @@ use super::{
     orders::{Administer, Order, Seal},
 };
 use crate::{
-    FenceError,
     dialect::sealed::Operations,
     literal::literal,
     marks,
-    statement::Value::{self, Number, Text},
+    statement::Value::{Number, Text},
 };
 
 /// Carries out orders by such statements.
@@ -99,10 +98,10 @@ async fn change_issuer<DB: Wording>(
              WHERE NOT EXISTS (SELECT 1 FROM fenced_lock_service {})",
         DB::EXCLUSIVE,
     );
-    affected::<DB>(connection, first, &[from]).await?;
+    DB::change(connection, &first, &[from]).await?;
     let change = format!("{limit}UPDATE fenced_lock_service SET name = ? WHERE name = ?");
-    if affected::<DB>(connection, change.clone(), &[to, from]).await? == 0 {
-        if affected::<DB>(connection, change, &[to, to]).await? == 1 {
+    if DB::change(connection, &change, &[to, from]).await? == 0 {
+        if DB::change(connection, &change, &[to, to]).await? == 1 {
             return Ok(None);
         }
         return Ok(marks::issuer::<DB>(connection).await?);
@@ -112,7 +111,7 @@ async fn change_issuer<DB: Wording>(
              VALUES ({}, 'seal', ?, ?, ?)",
         DB::WHO,
     );
-    affected::<DB>(connection, note, &[from, to, reason]).await?;
+    DB::change(connection, &note, &[from, to, reason]).await?;
     Ok(None)
 }
 
@@ -134,7 +133,7 @@ async fn seal_mark<DB: Wording>(
         DB::SHARED,
     );
     let values = [Text(&nobody), resource, from, to];
-    if affected::<DB>(connection, shut_out, &values).await? == 0 {
+    if DB::change(connection, &shut_out, &values).await? == 0 {
         // It is sealed already, or another handover has continued from here.
         let current = marks::issuer::<DB>(connection).await?;
         return Ok(current.filter(|current| *current != seal.to));
@@ -147,14 +146,14 @@ async fn seal_mark<DB: Wording>(
              FROM fenced_high_water_mark WHERE resource = ?",
         DB::WHO,
     );
-    affected::<DB>(connection, note, &[above, above, to, reason, resource]).await?;
+    DB::change(connection, &note, &[above, above, to, reason, resource]).await?;
     let raise = format!(
         "UPDATE fenced_high_water_mark \
              SET issuer = ?, token = CASE WHEN token < ? THEN ? ELSE token END, \
              claimed_at = {} WHERE resource = ?",
         DB::NOW,
     );
-    affected::<DB>(connection, raise, &[to, above, above, resource]).await?;
+    DB::change(connection, &raise, &[to, above, above, resource]).await?;
     Ok(None)
 }
 
@@ -171,7 +170,7 @@ async fn reset<DB: Wording>(
              WHERE resource = ? AND token = ?",
         DB::NOW,
     );
-    if affected::<DB>(connection, set, &[Text(&nobody), to, resource, expected]).await? == 0 {
+    if DB::change(connection, &set, &[Text(&nobody), to, resource, expected]).await? == 0 {
         let mark = marks::high_water::<DB>(connection, reset.resource()).await?;
         return Err(AdminError::NotAsExpected {
             resource: reset.resource().clone(),
@@ -187,17 +186,6 @@ async fn reset<DB: Wording>(
         DB::WHO,
     );
     let reason = Text(reset.reason().as_str());
-    affected::<DB>(connection, note, &[expected, reason, resource]).await?;
+    DB::change(connection, &note, &[expected, reason, resource]).await?;
     Ok(None)
-}
-
-/// How many rows a statement has changed, or has found as they should be.
-async fn affected<DB: Wording>(
-    connection: &mut DB::Connection,
-    sql: String,
-    values: &[Value<'_>],
-) -> Result<u64, FenceError> {
-    let statement = DB::statement(sql, values)?;
-    let result = DB::run(connection, statement).await;
-    Ok(DB::rows_affected(&result.map_err(DB::of_our_call)?))
 }

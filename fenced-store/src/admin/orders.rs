@@ -116,10 +116,9 @@ pub(super) async fn marks_left<DB: Dialect>(
 
 async fn look<DB: Dialect>(
     store: &FencedStore<DB>,
-    statement: String,
+    sql: String,
 ) -> Result<Vec<DB::Row>, FenceError> {
-    let rows = DB::rows(&mut *to_look(store.pool()).await?, statement).await;
-    rows.map_err(DB::of_our_call)
+    DB::look(&mut *to_look(store.pool()).await?, &sql, &[]).await
 }
 
 /// Changes of the issuer by this process take turns: one that goes on in the background, because

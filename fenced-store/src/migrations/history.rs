@@ -29,7 +29,7 @@ pub(super) async fn read<DB: Queries>(
         "SELECT version, description, {hex}, CASE WHEN success THEN 'done' ELSE 'half' END \
          FROM {table} ORDER BY 1"
     );
-    let rows = DB::rows(connection, rows).await?;
+    let rows = DB::rows(connection, &rows, &[]).await?;
     let applied = |row| {
         Ok(Applied {
             version: DB::number(row, 0)?,

@@ -19,23 +19,25 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
     mysql::MySqlQueryResult,
 };
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::{is_entry_missing, of_commit};
+use self::error::is_entry_missing;
 pub use self::options::MySqlTxOptions;
 use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
     admin::by_statements::{ByStatements, Wording},
-    dialect::sealed::{Installation, Operations},
-    entering::Entering,
+    dialect::sealed::{Errors, Installation, Operations},
+    entering::{Entering, Entrant},
     entry::Entry,
     literal::literal,
+    marks,
     migrations::Migrations,
     open_tx::{OpenTx, PATIENCE, in_time},
+    rule,
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -87,23 +89,52 @@ impl Operations for MySql {
         options: &MySqlTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::claim(pool, options, sequencer).await
+        for _ in 1..claim::ATTEMPTS {
+            let busy = match claim::attempt(pool, options, sequencer).await {
+                Err(claim::Failed::AtTheMark(busy)) if options.terminate_older => busy,
+                result => return Ok(result?),
+            };
+            if older::terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
+                return Err(busy);
+            }
+        }
+        Ok(claim::attempt(pool, options, sequencer).await?)
     }
 
+    /// Waits until no transaction of this grant is in progress: an exclusive lock is granted when
+    /// all transactions that share the lock are over.
     async fn settle(
         pool: &MySqlPool,
         options: &MySqlTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::settle(pool, options, sequencer).await
+        let mut connection = pool.acquire().await?;
+        let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
+        let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
+        Self::look(&mut connection, &wait, &[]).await?;
+        let mark = marks::mark::<Self>(&mut connection, &mark).await?;
+        rule::enter(mark.as_ref(), sequencer)
     }
 
+    /// If a deadlock or a statement ends the transaction, the savepoint is gone; this is how the
+    /// commit notices. The variables are there for the triggers of protected tables.
     async fn begin(
         pool: &MySqlPool,
         options: &MySqlTxOptions,
         entering: &Entering,
     ) -> Result<OpenTx<Self>, FenceError> {
-        enter::begin(pool, options, entering).await
+        let entry = entering.entry();
+        let begin = format!(
+            "START TRANSACTION; SAVEPOINT {entry}; \
+             SET @fenced_entry = '{entry}', @fenced_resources = {}",
+            literal(&enter::resources(entering)),
+        );
+        let begin = AssertSqlSafe(begin).into_sql_str();
+        let mut tx = OpenTx::begin(pool, begin, entry, Some(PATIENCE)).await?;
+        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+            enter::enter(&mut tx, options, sequencer, entry).await?;
+        }
+        Ok(tx)
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
@@ -128,7 +159,7 @@ impl Operations for MySql {
                 Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
             }
         }
-        Err(of_commit(error))
+        Err(Self::of_commit(error))
     }
 
     /// Clears what the triggers look at, too.
@@ -146,10 +177,6 @@ impl Operations for MySql {
         older::end_session(pool, entry).await
     }
 
-    fn is_stray(error: &sqlx::Error) -> bool {
-        matches!(error, sqlx::Error::InvalidSavePointStatement)
-    }
-
     /// sqlx counts the transactions that it knows to be open. The server ends any other one when
     /// the next one begins, and here: without autocommit a mere look has begun one.
     async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
@@ -157,14 +184,6 @@ impl Operations for MySql {
             return Err(sqlx::Error::InvalidSavePointStatement);
         }
         connection.execute("COMMIT").await.map(drop)
-    }
-
-    fn of_our_call(source: sqlx::Error) -> FenceError {
-        error::of_our_call(source)
-    }
-
-    fn of_commit(source: sqlx::Error) -> FenceError {
-        of_commit(source)
     }
 }
 
@@ -185,10 +204,6 @@ impl Installation for MySql {
 
     async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
         rights::check(pool, rights).await
-    }
-
-    fn is_denied(error: &sqlx::Error) -> bool {
-        error::is_denied(error)
     }
 
     fn begin_unfenced() -> SqlStr {

@@ -11,9 +11,12 @@ use tracing::warn;
 
 use super::{
     claim::may_claim,
-    error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number, of_our_call},
+    error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number},
 };
-use crate::{FenceError, counted, entry::Entry, literal::literal, queries::Queries, rule::Claim};
+use crate::{
+    FenceError, counted, dialect::sealed::Errors, entry::Entry, literal::literal, queries::Queries,
+    rule::Claim,
+};
 
 /// Ends the sessions that are in a transaction of an older grant of this resource, and returns how
 /// many it has ended. A session that is stopped inside its transaction would hold up a claim
@@ -67,7 +70,7 @@ async fn under_way(
     let rows = connection
         .fetch_all(sqlx::raw_sql(AssertSqlSafe(looks)))
         .await
-        .map_err(of_our_call)?;
+        .map_err(MySql::of_our_call)?;
     let mut under_way = HashSet::new();
     for row in rows {
         let session = Session {
@@ -132,7 +135,7 @@ async fn kill(connection: &mut MySqlConnection, of_it: &str) -> Result<(), sqlx:
          SELECT connection_id INTO @fenced_older FROM fenced_open_transaction WHERE {of_it} \
          LIMIT 1; COMMIT; KILL CONNECTION @fenced_older"
     );
-    MySql::execute(connection, kill).await
+    MySql::rows(connection, &kill, &[]).await.map(drop)
 }
 
 /// Those who end a session take turns, so that they need one session between them.
@@ -148,7 +151,7 @@ pub(super) async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sq
         Ok(()) => {
             let gone = "SELECT 1 FROM fenced_open_transaction WHERE connection_id = @fenced_older \
                         FOR UPDATE; COMMIT";
-            MySql::execute(&mut connection, gone.to_owned()).await?;
+            MySql::rows(&mut connection, gone, &[]).await?;
         }
         Err(error) if number(&error) == Some(NO_SUCH_SESSION) => {}
         Err(error) => return Err(error),

@@ -5,6 +5,7 @@ use sqlx::{ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool};
 use super::migrate::lock;
 use crate::{
     FenceError,
+    dialect::sealed::Operations,
     protection::{Protection, Resources, quoted},
     queries::Queries,
     statement::Value::Text,
@@ -80,7 +81,7 @@ fn table(protection: &Protection) -> Table<'_> {
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
     let strict = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', lock_wait_timeout = 50";
-    MySql::execute(&mut connection, strict.to_owned()).await?;
+    MySql::look(&mut connection, strict, &[]).await?;
     lock(&mut connection).await?;
     Ok(connection)
 }
@@ -96,8 +97,7 @@ async fn check(
     let engine = "SELECT COALESCE(engine, '') FROM information_schema.tables \
                   WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? \
                     AND table_type = 'BASE TABLE'";
-    let engine = MySql::statement(engine.to_owned(), &[Text(schema), Text(table)])?;
-    let engine = MySql::select(connection, engine).await?;
+    let engine = MySql::look(connection, engine, &[Text(schema), Text(table)]).await?;
     let Some(row) = engine.first() else {
         return Err(FenceError::cannot_protect(format!(
             "there is no table {table}"
@@ -114,8 +114,7 @@ async fn check(
                   WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? \
                     AND column_name = ?";
     let values = [Text(schema), Text(table), Text(id_column)];
-    let column = MySql::statement(column.to_owned(), &values)?;
-    if MySql::select(connection, column).await?.is_empty() {
+    if MySql::look(connection, column, &values).await?.is_empty() {
         return Err(FenceError::cannot_protect(format!(
             "{table} has no column {id_column}"
         )));
@@ -132,8 +131,10 @@ async fn our_tables(
     if protection.schema.is_none() {
         return Ok(String::new());
     }
-    let database: String = sqlx::query_scalar("SELECT DATABASE()")
-        .fetch_one(connection)
-        .await?;
-    Ok(quoted(&database, '`') + ".")
+    let database = MySql::look(connection, "SELECT DATABASE()", &[]).await?;
+    let database = database
+        .first()
+        .map(|row| MySql::text(row, 0))
+        .transpose()?;
+    Ok(quoted(&database.unwrap_or_default(), '`') + ".")
 }

@@ -6,16 +6,14 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
 use sqlx::{PgConnection, Postgres};
 
-use super::{
-    calls::milliseconds,
-    error::{detail_of, of_our_call},
-};
+use super::{calls::milliseconds, error::detail_of};
 use crate::{
     FenceError,
     admin::{
         AdminError,
         orders::{Administer, Order},
     },
+    dialect::sealed::Errors,
     literal::literal,
     queries::Queries,
     statement::Value::{Number, Text},
@@ -69,7 +67,7 @@ impl Administer<Postgres> for ByFunctions {
                 )
             }
         };
-        let call = Postgres::statement(format!("SELECT fenced.{call}"), &values);
+        let call = Postgres::statement(&format!("SELECT fenced.{call}"), &values);
         let called = Postgres::run(connection, call.map_err(FenceError::from)?).await;
         called.map(|_| None).or_else(refusal)
     }
@@ -90,7 +88,7 @@ fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
             expected,
             current,
         },
-        None => of_our_call(source).into(),
+        None => Postgres::of_our_call(source).into(),
     })
 }
 

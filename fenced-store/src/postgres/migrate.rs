@@ -3,9 +3,9 @@ use sqlx::{
     migrate::{Migrate, Migrator},
 };
 
-use super::error::of_commit;
 use crate::{
     FenceError,
+    dialect::sealed::Errors,
     migrations::{self, Migrations},
     queries::Queries,
     strays::begin_unfenced,
@@ -22,13 +22,13 @@ pub(super) async fn apply(pool: &PgPool) -> Result<(), FenceError> {
     // The session has looked before, and remembers what it has not found. It forgets that when it
     // locks a table, as the second statement does.
     let lock = format!("SELECT pg_advisory_xact_lock({LOCK}); SELECT FROM pg_namespace LIMIT 0");
-    Postgres::execute(&mut tx, lock).await?;
+    Postgres::rows(&mut tx, &lock, &[]).await?;
     tx.create_schema_if_not_exists("fenced")
         .await
         .map_err(|source| FenceError::Migration { source })?;
     migrations::apply::<Postgres>(&mut tx).await?;
     // All earlier statements succeeded, so sqlx's own commit can be trusted here.
-    tx.commit().await.map_err(of_commit)
+    tx.commit().await.map_err(Postgres::of_commit)
 }
 
 pub(super) fn migrations() -> Migrations {

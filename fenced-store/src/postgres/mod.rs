@@ -25,19 +25,16 @@ use sqlx_core::transaction::TransactionManager;
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::{of_commit, of_our_call};
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
-    dialect::sealed::{Installation, Operations},
+    dialect::sealed::{Errors, Installation, Operations},
     entering::Entering,
     literal::literal,
     migrations::Migrations,
     open_tx::{OpenTx, PATIENCE},
     protection::Resources,
     statement::Statement,
-    strays::past_strays,
-    uninterrupted::uninterrupted,
 };
 
 /// A fenced store in PostgreSQL.
@@ -73,20 +70,40 @@ impl Operations for Postgres {
         format!("SELECT token, issuer FROM fenced.high_water({resource})")
     }
 
+    /// Ends the sessions of older holders that block it for a whole lock timeout; a claim that was
+    /// blocked by anything else ends nobody.
     async fn claim(
         pool: &PgPool,
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::claim(pool, options, sequencer).await
+        let request = calls::claim(sequencer, options);
+        for _ in 1..claim::ATTEMPTS {
+            match claim::execute(pool, &request).await {
+                Err(error)
+                    if options.terminate_older
+                        && error::has_waited_for_entrants(&error, sequencer.resource()) =>
+                {
+                    claim::terminate_older(pool, sequencer).await?;
+                }
+                result => return result.map_err(Self::of_our_call),
+            }
+        }
+        claim::execute(pool, &request)
+            .await
+            .map_err(Self::of_our_call)
     }
 
+    /// Gets in line behind the transactions of this grant.
     async fn settle(
         pool: &PgPool,
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::settle(pool, options, sequencer).await
+        let settle = calls::settle(sequencer, options);
+        claim::execute(pool, &settle)
+            .await
+            .map_err(Self::of_our_call)
     }
 
     async fn begin(
@@ -97,23 +114,15 @@ impl Operations for Postgres {
         let (begin, entry) = (calls::begin(entering, options), entering.entry());
         // The server answers by then, unless it is gone.
         let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
-        let begun = past_strays(pool, || async {
-            let (begin, pool) = (begin.clone(), pool.clone());
-            let mut connection = pool.acquire().await?;
-            uninterrupted(async move {
-                PgTransactionManager::begin(&mut connection, Some(begin)).await?;
-                Ok(OpenTx::new(&pool, connection, entry, patience))
-            })
-            .await
-        });
-        begun.await.map_err(of_our_call)
+        let begun = OpenTx::begin(pool, begin, entry, patience).await;
+        begun.map_err(Self::of_our_call)
     }
 
     /// `AND CHAIN` begins an empty transaction, which is rolled back when the connection is given
     /// back: sqlx counts one as open, and the rollback happens off the caller's path.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
         let commit = sqlx::raw_sql(calls::commit(tx.entry()));
-        tx.execute(commit).await.map_err(of_commit)?;
+        tx.execute(commit).await.map_err(Self::of_commit)?;
         tx.end();
         Ok(())
     }
@@ -152,23 +161,11 @@ impl Operations for Postgres {
         }
     }
 
-    fn is_stray(error: &sqlx::Error) -> bool {
-        error::is_stray(error)
-    }
-
     async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         connection
             .execute(sqlx::raw_sql(calls::REFUSE_STRAY))
             .await?;
         Ok(())
-    }
-
-    fn of_our_call(source: sqlx::Error) -> FenceError {
-        of_our_call(source)
-    }
-
-    fn of_commit(source: sqlx::Error) -> FenceError {
-        of_commit(source)
     }
 }
 
@@ -185,10 +182,6 @@ impl Installation for Postgres {
 
     async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
         rights::check(pool, rights).await
-    }
-
-    fn is_denied(error: &sqlx::Error) -> bool {
-        error::is_denied(error)
     }
 
     fn begin_unfenced() -> SqlStr {

@@ -2,8 +2,11 @@
 
 use sqlx::{PgPool, Postgres};
 
-use super::error::{of_commit, of_protect};
-use crate::{FenceError, queries::Queries, statement::Value::Text, strays::begin_unfenced};
+use super::error::of_protect;
+use crate::{
+    FenceError, dialect::sealed::Errors, queries::Queries, statement::Value::Text,
+    strays::begin_unfenced,
+};
 
 pub(super) async fn call(
     pool: &PgPool,
@@ -12,7 +15,7 @@ pub(super) async fn call(
 ) -> Result<(), FenceError> {
     let values: Vec<_> = values.iter().map(|value| Text(value)).collect();
     let mut tx = begin_unfenced(pool).await?;
-    let call = Postgres::statement(call.to_owned(), &values)?;
+    let call = Postgres::statement(call, &values)?;
     Postgres::run(&mut tx, call).await.map_err(of_protect)?;
-    tx.commit().await.map_err(of_commit)
+    tx.commit().await.map_err(Postgres::of_commit)
 }

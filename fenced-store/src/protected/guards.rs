@@ -9,8 +9,8 @@ use crate::{Begin, Dialect, FencedStore};
 /// The guards of several resources, in the order in which they were named. The store knows the
 /// token of each.
 ///
-/// It derefs to the slice of them. Each is a lease of its own with a token of its own. Losing one does not end the others, but a
-/// transaction that enters all of them is then refused.
+/// It derefs to the slice of them. Each is a lease of its own with a token of its own. Losing one
+/// does not end the others, but a transaction that enters all of them is then refused.
 ///
 /// # Dropping
 /// As [`LeaseGuard`](lock_core::LeaseGuard), for each guard.

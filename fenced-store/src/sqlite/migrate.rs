@@ -1,8 +1,8 @@
 use sqlx::{Sqlite, SqlitePool, migrate::Migrator};
 
-use super::error::of_commit;
 use crate::{
     FenceError,
+    dialect::sealed::Errors,
     migrations::{self, Migrations},
     strays::begin_unfenced,
 };
@@ -13,7 +13,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
 pub(super) async fn apply(pool: &SqlitePool) -> Result<(), FenceError> {
     let mut tx = begin_unfenced(pool).await?;
     migrations::apply::<Sqlite>(&mut tx).await?;
-    tx.commit().await.map_err(of_commit)
+    tx.commit().await.map_err(Sqlite::of_commit)
 }
 
 pub(super) fn migrations() -> Migrations {

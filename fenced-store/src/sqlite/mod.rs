@@ -25,11 +25,14 @@ use self::{error::no_transaction, tx::LEAVE};
 use crate::{
     FenceError, FencedStore, Protected, Protection,
     admin::by_statements::{ByStatements, Wording},
-    dialect::sealed::{Installation, Operations},
-    entering::Entering,
+    dialect::sealed::{Errors, Installation, Operations},
+    entering::{Entering, Entrant},
     literal::literal,
+    marks,
     migrations::Migrations,
     open_tx::OpenTx,
+    rule::{self, Claim},
+    strays::{begin_unfenced, past_strays, to_look},
 };
 
 /// A fenced store in an SQLite file.
@@ -80,19 +83,52 @@ impl Operations for Sqlite {
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        claim::claim(pool, sequencer).await
+        // A claim that cannot win is refused before it queues for the file.
+        let mark = Self::mark(sequencer.resource());
+        let seen = marks::mark::<Self>(&mut *to_look(pool).await?, &mark).await?;
+        rule::claim(seen.as_ref(), sequencer)?;
+
+        let mut tx = begin_unfenced(pool).await?;
+        claim::check_issuer(&mut tx, sequencer).await?;
+        let mark = marks::mark::<Self>(&mut tx, &mark).await?;
+        match rule::claim(mark.as_ref(), sequencer)? {
+            Claim::Replay => {}
+            Claim::Raise => claim::raise(&mut tx, sequencer).await?,
+        }
+        Ok(tx.commit().await?)
     }
 
+    /// A transaction is the only writer of the file: once this one has begun, all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        claim::settle(pool, sequencer).await
+        let mut tx = begin_unfenced(pool).await?;
+        let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx.rollback().await?)
     }
 
+    /// As the only writer of the file. If there are triggers that look for it, also notes what was
+    /// entered: the commit has to delete the note.
     async fn begin(
         pool: &SqlitePool,
         (): &(),
         entering: &Entering,
     ) -> Result<OpenTx<Self>, FenceError> {
-        tx::begin(pool, entering).await
+        let mut entrants = entering.entrants().iter().map(Entrant::sequencer);
+        let first = entrants.next().expect("a transaction has a first grant");
+        let (mut tx, first_mark) =
+            past_strays(pool, || tx::only_writer(pool, entering, first.resource()))
+                .await
+                .map_err(Self::of_our_call)?;
+        let mut is_noted = tx::check(first_mark, first)?;
+        for sequencer in entrants {
+            let mark = tx::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
+            is_noted |= tx::check(mark.map_err(Self::of_our_call)?, sequencer)?;
+        }
+        if is_noted {
+            tx::note(&mut tx, entering).await?;
+            tx.noted();
+        }
+        Ok(tx)
     }
 
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
@@ -105,16 +141,12 @@ impl Operations for Sqlite {
             leave(&mut tx, is_noted).await;
             return Err(FenceError::Aborted);
         }
-        Err(error::of_commit(source))
+        Err(Self::of_commit(source))
     }
 
     /// The thread of the connection executes it after the statements that were dropped.
     async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         connection.execute("ROLLBACK").await.map(drop)
-    }
-
-    fn is_stray(error: &sqlx::Error) -> bool {
-        error::is_stray(error)
     }
 
     /// Rolls it back, and does not close the connection: with that of a database in memory, its
@@ -123,7 +155,9 @@ impl Operations for Sqlite {
         while connection.is_in_transaction() {
             match SqliteTransactionManager::rollback(connection).await {
                 // SQLite has ended it by itself, and sqlx goes on counting.
-                Err(error) if no_transaction(&error) => drop(connection.execute("BEGIN").await?),
+                Err(error) if no_transaction(&error) => {
+                    connection.execute("BEGIN").await?;
+                }
                 result => result?,
             }
         }
@@ -131,14 +165,6 @@ impl Operations for Sqlite {
             Err(error) if no_transaction(&error) => Ok(()),
             result => result.map(drop),
         }
-    }
-
-    fn of_our_call(source: sqlx::Error) -> FenceError {
-        error::of_our_call(source)
-    }
-
-    fn of_commit(source: sqlx::Error) -> FenceError {
-        error::of_commit(source)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
-use super::error::{of_commit, of_our_call};
 use crate::{
     FenceError,
+    dialect::sealed::{Errors, Operations},
     protection::{Protection, Resources},
     queries::Queries,
     statement::Value::Text,
@@ -61,17 +61,18 @@ pub(super) async fn change(
     } else {
         triggers::unprotect::<Sqlite>(&mut tx, &table).await?;
     }
-    list_protected(&mut tx).await.map_err(of_our_call)?;
-    tx.commit().await.map_err(of_commit)
+    list_protected(&mut tx).await?;
+    tx.commit().await.map_err(Sqlite::of_commit)
 }
 
 /// Lists the tables that have our triggers, by their present names.
-async fn list_protected(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    Sqlite::execute(connection, "DELETE FROM fenced_protected".to_owned()).await?;
+async fn list_protected(connection: &mut SqliteConnection) -> Result<(), FenceError> {
+    Sqlite::look(connection, "DELETE FROM fenced_protected", &[]).await?;
     let list = "INSERT INTO fenced_protected (name) SELECT DISTINCT tbl_name FROM sqlite_schema \
                 WHERE type = 'trigger' AND substr(name, 1, length(?1)) = ?1";
-    let list = Sqlite::statement(list.to_owned(), &[Text(GUARD)])?;
-    Sqlite::run(connection, list).await.map(drop)
+    Sqlite::change(connection, list, &[Text(GUARD)])
+        .await
+        .map(drop)
 }
 
 /// The name of the table, spelled as it was created. Fails if there is no such table, or if it does
@@ -80,30 +81,25 @@ async fn name(
     connection: &mut SqliteConnection,
     protection: &Protection,
 ) -> Result<String, FenceError> {
-    let Protection {
-        schema,
-        table,
-        resources,
-    } = protection;
-    if schema.as_deref().is_some_and(|schema| schema != "main") {
+    let (schema, table) = (protection.schema.as_deref(), &protection.table);
+    if schema.is_some_and(|schema| schema != "main") {
         return Err(FenceError::cannot_protect(
             "its triggers could not see this schema, which is not main",
         ));
     }
     let of_table =
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE";
-    let named = Sqlite::statement(of_table.to_owned(), &[Text(table)])?;
-    let named = Sqlite::select(connection, named).await?;
+    let named = Sqlite::look(connection, of_table, &[Text(table)]).await?;
     let Some(row) = named.first() else {
         return Err(FenceError::cannot_protect(format!(
             "there is no table {table}"
         )));
     };
     let name = Sqlite::text(row, 0)?;
-    if let Resources::Rows { id_column, .. } = resources {
+    if let Resources::Rows { id_column, .. } = &protection.resources {
         let of_column = "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ? COLLATE NOCASE";
-        let column = Sqlite::statement(of_column.to_owned(), &[Text(&name), Text(id_column)])?;
-        if Sqlite::select(connection, column).await?.is_empty() {
+        let column = Sqlite::look(connection, of_column, &[Text(&name), Text(id_column)]).await?;
+        if column.is_empty() {
             return Err(FenceError::cannot_protect(format!(
                 "{name} has no column {id_column}"
             )));

@@ -8,14 +8,13 @@
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{Connection, Executor, Row, Sqlite, SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
-use super::error::{is_stray, of_our_call};
 use crate::{
     FenceError,
+    dialect::sealed::Errors,
     entering::{Entering, Entrant},
     marks,
     open_tx::OpenTx,
     rule,
-    strays::past_strays,
 };
 
 /// One text is one step, and it is parsed once per connection.
@@ -42,31 +41,8 @@ const LEAVE_AND_COMMIT: &str = concat!(
 /// Deletes the notes of transactions that are over.
 pub(super) const LEAVE: &str = include_str!("sql/leave.sql");
 
-/// Begins as the only writer of the file, and checks the marks. If there are triggers that look for
-/// it, also notes what was entered: the commit has to delete the note.
-pub(super) async fn begin(
-    pool: &SqlitePool,
-    entering: &Entering,
-) -> Result<OpenTx<Sqlite>, FenceError> {
-    let mut entrants = entering.entrants().iter().map(Entrant::sequencer);
-    let first = entrants.next().expect("a transaction has a first grant");
-    let (mut tx, first_mark) = past_strays(pool, || only_writer(pool, entering, first.resource()))
-        .await
-        .map_err(of_our_call)?;
-    let mut is_noted = check(first_mark, first)?;
-    for sequencer in entrants {
-        let mark = row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
-        is_noted |= check(mark.map_err(of_our_call)?, sequencer)?;
-    }
-    if is_noted {
-        note(&mut tx, entering).await?;
-        tx.noted();
-    }
-    Ok(tx)
-}
-
 /// Becomes the only writer of the file, and reads a mark.
-async fn only_writer(
+pub(super) async fn only_writer(
     pool: &SqlitePool,
     entering: &Entering,
     resource: &ResourceName,
@@ -80,7 +56,7 @@ async fn only_writer(
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
             // A transaction that somebody left open is not ours.
-            if is_stray(&error) {
+            if Sqlite::is_stray(&error) {
                 tx.end();
             }
             Err(error)
@@ -88,7 +64,7 @@ async fn only_writer(
     }
 }
 
-async fn row(
+pub(super) async fn row(
     connection: &mut SqliteConnection,
     query: &'static str,
     resource: &ResourceName,
@@ -103,13 +79,16 @@ async fn row(
 }
 
 /// Checks a mark. Returns whether any table is protected.
-fn check(row: Option<SqliteRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
+pub(super) fn check(row: Option<SqliteRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
     let mark = row.as_ref().map(marks::mark_of::<Sqlite>).transpose()?;
     rule::enter(mark.as_ref(), sequencer)?;
     Ok(row.is_some_and(|row| row.get(3)))
 }
 
-async fn note(connection: &mut SqliteConnection, entering: &Entering) -> Result<(), FenceError> {
+pub(super) async fn note(
+    connection: &mut SqliteConnection,
+    entering: &Entering,
+) -> Result<(), FenceError> {
     connection.execute(LEAVE).await?;
     for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
         sqlx::query("INSERT INTO main.fenced_open_transaction (resource, token) VALUES ($1, $2)")
