@@ -32,6 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Drops transactions while their statement is at work. Returns the greatest number of sessions
 /// that were seen meanwhile.
+#[expect(clippy::future_not_send, reason = "each test is one task")]
 async fn storm<DB: Dialect>(
     store: &FencedStore<DB>,
     grant: &Sequencer,
