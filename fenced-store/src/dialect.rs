@@ -5,22 +5,46 @@
     message = "`{Self}` is no database of sqlx that a store can be in",
     note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
 )]
-pub trait Dialect: sealed::Operations {}
+pub trait Dialect: sealed::Operations + sealed::Installation {}
 
-impl<DB: sealed::Operations> Dialect for DB {}
+impl<DB: sealed::Operations + sealed::Installation> Dialect for DB {}
 
 pub(crate) mod sealed {
-    use std::{fmt, future, ops::DerefMut, time::Duration};
+    use std::{fmt, future, time::Duration};
 
     use lock_core::{ResourceName, Sequencer};
     use sqlx::{Pool, SqlStr};
 
     use crate::{
-        FenceError, HighWater, Protection, Rights, admin::dialect::Administer, entering::Entering,
-        entry::Entry, statement::Statement,
+        FenceError, Protection, Rights,
+        admin::orders::Administer,
+        entering::Entering,
+        entry::Entry,
+        migrations::Migrations,
+        open_tx::OpenTx,
+        queries::Queries,
+        statement::{Statement, Value},
     };
 
-    /// The operations that differ between databases.
+    /// What the errors of a database mean.
+    #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    pub trait Errors {
+        /// An error of one of our own calls: a missing table is then ours, not the user's.
+        fn of_our_call(source: sqlx::Error) -> FenceError;
+
+        /// An error of one of our own commits: whether anything may have been committed.
+        fn of_commit(source: sqlx::Error) -> FenceError;
+
+        /// Whether a call was refused because its connection is already inside a transaction.
+        fn is_stray(error: &sqlx::Error) -> bool;
+
+        /// Whether the role lacks a right.
+        fn is_denied(_: &sqlx::Error) -> bool {
+            false
+        }
+    }
+
+    /// What a fenced write needs of a database at run time.
     ///
     /// `claim` may leave a connection in an open transaction when its future is dropped: callers
     /// run it through [`uninterrupted`](crate::uninterrupted::uninterrupted).
@@ -29,13 +53,7 @@ pub(crate) mod sealed {
         message = "`{Self}` is no database of sqlx that a store can be in",
         note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
     )]
-    pub trait Operations: sqlx::Database {
-        /// Carries out administrators' orders.
-        type Admin: Administer<Self>;
-
-        /// A transaction that is rolled back when it is dropped.
-        type Tx: DerefMut<Target = Self::Connection> + Send + 'static;
-
+    pub trait Operations: Queries + Errors {
         /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
@@ -44,29 +62,41 @@ pub(crate) mod sealed {
             None
         }
 
-        /// Applies the missing migrations. Concurrent callers do not interfere with each other.
-        fn apply_migrations(
-            pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// How many rows a statement affected.
+        fn rows_affected(result: &Self::QueryResult) -> u64;
 
-        /// Fails unless all migrations were applied.
-        fn check_migrations(
-            pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// The rows of a statement of ours.
+        fn look(
+            connection: &mut Self::Connection,
+            sql: &str,
+            values: &[Value<'_>],
+        ) -> impl Future<Output = Result<Vec<Self::Row>, FenceError>> + Send {
+            async {
+                Self::rows(connection, sql, values)
+                    .await
+                    .map_err(Self::of_our_call)
+            }
+        }
 
-        /// Fails unless the role has these rights. All migrations were applied, or the role may not
-        /// read whether they were.
-        fn check_rights(
-            pool: &Pool<Self>,
-            rights: Rights,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// Executes a statement of ours. Returns how many rows it has changed, or has found as they
+        /// should be.
+        fn change(
+            connection: &mut Self::Connection,
+            sql: &str,
+            values: &[Value<'_>],
+        ) -> impl Future<Output = Result<u64, FenceError>> + Send {
+            async {
+                let result = Self::run(connection, Self::statement(sql, values)?).await;
+                Ok(Self::rows_affected(&result.map_err(Self::of_our_call)?))
+            }
+        }
 
-        /// Whether an error of the calls above is that the role may not do this.
-        fn is_denied(error: &FenceError) -> bool;
+        /// Reads the only lock service whose tokens are accepted.
+        const ISSUER: &'static str;
 
-        /// The work of `migrate` for a database without our tables, as a script for the database's
-        /// client.
-        fn migration_script() -> String;
+        /// Reads the mark of a resource: its token, its issuer and, where the rule is not in SQL,
+        /// the digest of its holder.
+        fn mark(resource: &ResourceName) -> String;
 
         /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
         fn claim(
@@ -85,26 +115,27 @@ pub(crate) mod sealed {
         /// Begins a transaction that has checked the marks and keeps claims out until it ends. If
         /// the future is dropped, no transaction stays open.
         fn begin(
-            pool: Pool<Self>,
-            options: Self::TxOptions,
-            entering: Entering,
-        ) -> impl Future<Output = Result<(Self::Tx, Entry), FenceError>> + Send;
+            pool: &Pool<Self>,
+            options: &Self::TxOptions,
+            entering: &Entering,
+        ) -> impl Future<Output = Result<OpenTx<Self>, FenceError>> + Send;
 
-        /// Commits. `Ok` means that everything since the `begin` of this entry is committed and
-        /// fenced.
-        fn commit(
-            tx: Self::Tx,
-            entry: Entry,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+        /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
+        fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Rolls back, and waits for it.
-        fn rollback(tx: Self::Tx) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Executes a statement of the user; returns how many rows it affected.
-        fn run(
+        /// Rolls back, after the statements whose futures were dropped.
+        fn undo(
             connection: &mut Self::Connection,
-            statement: Statement<Self>,
-        ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+        /// Ends the session of a transaction whose rollback was not answered, and waits for its
+        /// end. A database that ends it by itself, or has none, does nothing.
+        fn end_session(
+            _: &Pool<Self>,
+            _: Entry,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+            future::ready(Ok(()))
+        }
 
         /// Enters, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
@@ -117,6 +148,50 @@ pub(crate) mod sealed {
             future::ready(None)
         }
 
+        /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
+        /// that transaction, no further statement must get through. A database that cannot do this
+        /// at once, without waiting, does nothing.
+        fn seal_if_over(_: &mut Self::Connection) {}
+
+        /// Fails if the connection is inside a transaction that cannot be ended here.
+        fn refuse_stray(
+            connection: &mut Self::Connection,
+        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+    }
+
+    /// What is done to a database before a fenced write, or by its administrators.
+    #[expect(unnameable_types, reason = "what seals `Dialect`")]
+    pub trait Installation: Operations {
+        /// Carries out administrators' orders.
+        type Admin: Administer<Self>;
+
+        /// The migrations of our tables.
+        fn migrations() -> Migrations;
+
+        /// Applies the missing migrations. Concurrent callers do not interfere with each other.
+        fn apply_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// Fails unless all migrations were applied.
+        fn check_migrations(
+            pool: &Pool<Self>,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send {
+            crate::migrations::check(pool)
+        }
+
+        /// Fails unless the role has these rights. All migrations were applied, or the role may not
+        /// read whether they were. Without roles there is nothing to check.
+        fn check_rights(
+            _: &Pool<Self>,
+            _: Rights,
+        ) -> impl Future<Output = Result<(), FenceError>> + Send {
+            future::ready(Ok(()))
+        }
+
+        /// Begins a transaction of ours that is not fenced, and may write.
+        fn begin_unfenced() -> SqlStr;
+
         /// Creates the triggers of a protected table, if they do not exist yet.
         fn protect(
             pool: &Pool<Self>,
@@ -128,30 +203,5 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
             protection: &Protection,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-        /// Executes statements whose results are not needed.
-        fn execute(
-            connection: &mut Self::Connection,
-            statements: SqlStr,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Called before the user gets the connection of a fenced transaction: if sqlx has ended
-        /// that transaction, no further statement must get through. A database that cannot do this
-        /// at once, without waiting, does nothing.
-        fn seal_if_over(connection: &mut Self::Connection);
-
-        /// Whether a call was refused because its connection is already inside a transaction.
-        fn is_stray(error: &sqlx::Error) -> bool;
-
-        /// Fails if the connection is inside a transaction.
-        fn refuse_stray(
-            connection: &mut Self::Connection,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Reads the mark.
-        fn high_water(
-            pool: &Pool<Self>,
-            resource: &ResourceName,
-        ) -> impl Future<Output = Result<Option<HighWater>, FenceError>> + Send;
     }
 }

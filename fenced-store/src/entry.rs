@@ -26,7 +26,8 @@ impl Entry {
     }
 
     #[cfg(feature = "sqlite")]
-    pub(crate) const fn noted(self, is_noted: bool) -> Self {
+    pub(crate) const fn noted(self) -> Self {
+        let is_noted = true;
         Self { is_noted, ..self }
     }
 

@@ -202,6 +202,12 @@ const fn why_busy(source: &sqlx::Error) -> &'static str {
 }
 
 impl FenceError {
+    #[cfg(any(feature = "mysql", feature = "sqlite"))]
+    pub(crate) fn cannot_protect(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self::CannotProtect { reason }
+    }
+
     /// The error for a grant that is known to have been claimed: then the store has lost the claim.
     pub(crate) fn of_claimed(self) -> Self {
         match self {
@@ -258,18 +264,7 @@ impl FenceError {
             | Self::Implausible { resource, .. }
             | Self::RepeatedResource { resource } => Some(resource),
             Self::LeaseLost(lost) => Some(lost.resource()),
-            Self::Busy { .. }
-            | Self::Serialization { .. }
-            | Self::Terminated { .. }
-            | Self::CommitUnknown { .. }
-            | Self::Aborted
-            | Self::Unfenced { .. }
-            | Self::WrongResource { .. }
-            | Self::CannotProtect { .. }
-            | Self::NotMigrated { .. }
-            | Self::NotReady(_)
-            | Self::Migration { .. }
-            | Self::Db { .. } => None,
+            _ => None,
         }
     }
 

@@ -3,6 +3,10 @@
     not(feature = "postgres"),
     doc = "Database transactions that refuse stale fencing tokens."
 )]
+#![cfg_attr(
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
+    expect(dead_code, reason = "for databases, of which there is none")
+)]
 #![forbid(unsafe_code)]
 
 pub mod admin;
@@ -10,30 +14,25 @@ mod begin;
 mod classify;
 mod counted;
 mod dialect;
-#[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "for databases, of which there is none")
-)]
 mod entering;
 mod entry;
 mod error;
 mod high_water;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod literal;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod marks;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod not_ready;
+mod open_tx;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protect;
 mod protected;
 mod protection;
+mod queries;
 mod readiness;
 mod receipt;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -43,8 +42,9 @@ mod savepoint;
 mod sqlite;
 mod statement;
 mod store;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod strays;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod triggers;
 mod tx;
 mod uninterrupted;
 

@@ -1,50 +1,70 @@
-//! Reading the tables of the store rule, for the databases whose rule is in `rule.rs`.
+//! Reading the tables of the store rule.
 
-use lock_core::{Issuer, ResourceName};
-use sqlx::{Database, Encode, Executor, FromRow, IntoArguments, Type};
+use lock_core::{FencingToken, Issuer, ResourceName};
 
-use crate::{FenceError, high_water::columns::undecodable, rule::Mark};
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+use crate::rule::Mark;
+use crate::{FenceError, HighWater, dialect::sealed::Operations};
 
-/// Reads the last committed mark, or the one that this transaction sees.
-#[cfg(feature = "mysql")]
-pub(crate) const MARK: &str =
-    "SELECT token, holder, issuer FROM fenced_high_water_mark WHERE resource = ?";
-
-/// The only lock service whose tokens are accepted.
-pub(crate) const ISSUER: &str = "SELECT name FROM fenced_lock_service";
-
-/// Reads a mark by `query`, which is `MARK` or has its columns and its one parameter.
-pub(crate) async fn mark<DB: Database>(
+/// The mark of a resource, as this connection sees it.
+pub(crate) async fn high_water<DB: Operations>(
     connection: &mut DB::Connection,
-    query: &'static str,
     resource: &ResourceName,
-    of_our_call: fn(sqlx::Error) -> FenceError,
-) -> Result<Option<Mark>, FenceError>
-where
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'q> &'q str: Encode<'q, DB> + Type<DB>,
-    for<'r> (i64, String, String): FromRow<'r, DB::Row>,
-    DB::Arguments: IntoArguments<DB>,
-{
-    let mark = sqlx::query_as(query).bind(resource.as_str());
-    let row = mark.fetch_optional(connection).await.map_err(of_our_call)?;
-    row.map(Mark::from_columns).transpose()
+) -> Result<Option<HighWater>, FenceError> {
+    let rows = DB::look(connection, &DB::mark(resource), &[]).await?;
+    rows.first().map(high_water_of::<DB>).transpose()
 }
 
-/// Reads the issuer by `query`, which is [`ISSUER`] or has its column; `None` before the first
-/// claim.
-pub(crate) async fn issuer<DB: Database>(
+fn high_water_of<DB: Operations>(row: &DB::Row) -> Result<HighWater, FenceError> {
+    Ok(HighWater {
+        token: token::<DB>(row, 0)?,
+        issuer: word::<DB, _>(row, 1)?,
+    })
+}
+
+/// The only lock service whose tokens are accepted; `None` before the first claim.
+pub(crate) async fn issuer<DB: Operations>(
     connection: &mut DB::Connection,
-    query: &'static str,
-    of_our_call: fn(sqlx::Error) -> FenceError,
-) -> Result<Option<Issuer>, FenceError>
+) -> Result<Option<Issuer>, FenceError> {
+    let rows = DB::look(connection, DB::ISSUER, &[]).await?;
+    rows.first().map(|row| word::<DB, _>(row, 0)).transpose()
+}
+
+/// The mark with its holder, by the query [`Operations::mark`] or a variant of it.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) async fn mark<DB: Operations>(
+    connection: &mut DB::Connection,
+    query: &str,
+) -> Result<Option<Mark>, FenceError> {
+    let rows = DB::look(connection, query, &[]).await?;
+    rows.first().map(mark_of::<DB>).transpose()
+}
+
+/// The mark in a row that begins with these columns.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) fn mark_of<DB: Operations>(row: &DB::Row) -> Result<Mark, FenceError> {
+    Ok(Mark::new(high_water_of::<DB>(row)?, DB::text(row, 2)?))
+}
+
+/// The token in a column.
+pub(crate) fn token<DB: Operations>(
+    row: &DB::Row,
+    column: usize,
+) -> Result<FencingToken, FenceError> {
+    DB::number(row, column)?.try_into().map_err(undecodable)
+}
+
+/// The name of a resource or of a lock service in a column.
+pub(crate) fn word<DB, T>(row: &DB::Row, column: usize) -> Result<T, FenceError>
 where
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> (String,): FromRow<'r, DB::Row>,
-    DB::Arguments: IntoArguments<DB>,
+    DB: Operations,
+    T: TryFrom<String, Error: std::error::Error + Send + Sync + 'static>,
 {
-    let name = sqlx::query_as(query).fetch_optional(connection).await;
-    let name: Option<(String,)> = name.map_err(of_our_call)?;
-    name.map(|(name,)| Issuer::new(name).map_err(undecodable))
-        .transpose()
+    DB::text(row, column)?.try_into().map_err(undecodable)
+}
+
+/// The error when the tables contain something that this crate did not write.
+fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
+    let source = sqlx::Error::Decode(error.into());
+    FenceError::Db { source }
 }

@@ -1,5 +1,5 @@
 use crate::{
-    Dialect, FenceError, FencedStore, Protection, dialect::sealed::Operations,
+    Dialect, FenceError, FencedStore, Protection, dialect::sealed::Installation,
     uninterrupted::uninterrupted,
 };
 
@@ -33,7 +33,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn protect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
-        uninterrupted(async move { <DB as Operations>::protect(&pool, &protection).await }).await
+        uninterrupted(async move { <DB as Installation>::protect(&pool, &protection).await }).await
     }
 
     /// Removes everything that [`protect`](FencedStore::protect) has created for this table,
@@ -46,6 +46,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn unprotect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
-        uninterrupted(async move { <DB as Operations>::unprotect(&pool, &protection).await }).await
+        uninterrupted(async move { <DB as Installation>::unprotect(&pool, &protection).await })
+            .await
     }
 }

@@ -64,7 +64,7 @@ impl Protection {
     }
 
     /// The name of the table for use in a statement, each part in these quotes.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(feature = "postgres")]
     pub(crate) fn quoted(&self, quote: char) -> String {
         let table = quoted(&self.table, quote);
         match &self.schema {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(feature = "postgres")]
     fn a_quote_in_a_name_stays_inside() {
         let protection = Protection::rows("a\"b", "id", "account:").unwrap();
         assert_eq!(protection.quoted('"'), r#""a""b""#);

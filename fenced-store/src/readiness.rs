@@ -1,19 +1,19 @@
 //! What a database has to have before it is used.
 
-use sqlx::Pool;
+use sqlx::{Pool, migrate::MigrateError};
 
-use crate::{FenceError, Rights, dialect::sealed::Operations};
+use crate::{FenceError, Rights, dialect::sealed::Installation};
 
 /// Applies the migrations that are missing; if none is, it needs no right but to read that. A role
 /// that may not apply them is told what is missing, unless somebody else has applied it meanwhile.
-pub(crate) async fn migrate<DB: Operations>(pool: &Pool<DB>) -> Result<(), FenceError> {
+pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
     match DB::check_migrations(pool).await {
         Err(FenceError::NotMigrated { .. } | FenceError::NotReady(_)) => {}
-        Err(error) if DB::is_denied(&error) => {}
+        Err(error) if is_denied::<DB>(&error) => {}
         checked => return checked,
     }
     match DB::apply_migrations(pool).await {
-        Err(error) if DB::is_denied(&error) => match check(pool, Rights::Write).await {
+        Err(error) if is_denied::<DB>(&error) => match check(pool, Rights::Write).await {
             Err(FenceError::NotMigrated { .. }) => Err(error),
             checked => checked,
         },
@@ -23,27 +23,24 @@ pub(crate) async fn migrate<DB: Operations>(pool: &Pool<DB>) -> Result<(), Fence
 
 /// Whether all migrations were applied, and the role has these rights. If it may not read the
 /// former, the latter say why.
-pub(crate) async fn check<DB: Operations>(
+pub(crate) async fn check<DB: Installation>(
     pool: &Pool<DB>,
     rights: Rights,
 ) -> Result<(), FenceError> {
     let checked = DB::check_migrations(pool).await;
-    if checked.as_ref().err().is_none_or(DB::is_denied) {
+    if checked.as_ref().err().is_none_or(is_denied::<DB>) {
         DB::check_rights(pool, rights).await?;
     }
     checked
 }
 
-/// What the database said to one of these calls.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) const fn of_database(error: &FenceError) -> Option<&sqlx::Error> {
-    use sqlx::migrate::MigrateError;
-
+/// Whether the database said to one of these calls that the role lacks a right.
+fn is_denied<DB: Installation>(error: &FenceError) -> bool {
     match error {
         FenceError::Db { source }
         | FenceError::Migration {
             source: MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _),
-        } => Some(source),
-        _ => None,
+        } => DB::is_denied(source),
+        _ => false,
     }
 }

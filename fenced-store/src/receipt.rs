@@ -1,5 +1,3 @@
-use std::iter;
-
 use lock_core::{FencingToken, ResourceName, Sequencer};
 
 /// Proof that a fenced transaction was committed: the store checked the token and made the change.
@@ -7,41 +5,35 @@ use lock_core::{FencingToken, ResourceName, Sequencer};
 /// Only [`FencedTx::commit`](crate::FencedTx::commit) makes one, after the database has answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    resource: ResourceName,
-    token: FencingToken,
-    others: Vec<(ResourceName, FencingToken)>,
+    /// At least one.
+    entered: Vec<(ResourceName, FencingToken)>,
 }
 
 impl Receipt {
-    /// Must only be called after a commit was answered.
-    pub(crate) fn of_commit(sequencer: &Sequencer, others: &[Sequencer]) -> Self {
+    /// Must only be called after a commit was answered, with the grants that it was fenced by.
+    pub(crate) fn of_commit<'a>(grants: impl IntoIterator<Item = &'a Sequencer>) -> Self {
         let entered = |one: &Sequencer| (one.resource().clone(), one.token());
-        Self {
-            resource: sequencer.resource().clone(),
-            token: sequencer.token(),
-            others: others.iter().map(entered).collect(),
-        }
+        let entered = grants.into_iter().map(entered).collect();
+        Self { entered }
     }
 
     /// The accepted token; if there are several, that of the first resource that was named.
     #[must_use]
-    pub const fn token(&self) -> FencingToken {
-        self.token
+    pub fn token(&self) -> FencingToken {
+        self.entered[0].1
     }
 
     /// The entered resource; if there are several, the first that was named.
     #[must_use]
-    pub const fn resource(&self) -> &ResourceName {
-        &self.resource
+    pub fn resource(&self) -> &ResourceName {
+        &self.entered[0].0
     }
 
     /// All resources that the transaction had entered, each with its accepted token, in the order
     /// in which they were named.
     pub fn entered(&self) -> impl Iterator<Item = (&ResourceName, FencingToken)> {
-        let others = self
-            .others
+        self.entered
             .iter()
-            .map(|(resource, token)| (resource, *token));
-        iter::once((&self.resource, self.token)).chain(others)
+            .map(|(resource, token)| (resource, *token))
     }
 }

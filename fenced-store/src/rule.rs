@@ -15,16 +15,8 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Makes a mark from the columns `token`, `holder`, `issuer`.
-    pub(crate) fn from_columns(row: (i64, String, String)) -> Result<Self, FenceError> {
-        let (token, holder, issuer) = row;
-        let high_water = HighWater::from_columns((token, issuer))?;
-        Ok(Self { high_water, holder })
-    }
-
-    /// The public part of the mark.
-    pub(crate) fn high_water(self) -> HighWater {
-        self.high_water
+    pub(crate) const fn new(high_water: HighWater, holder: String) -> Self {
+        Self { high_water, holder }
     }
 }
 
@@ -99,12 +91,11 @@ mod tests {
     }
 
     fn mark_of(grant: &Sequencer) -> Mark {
-        Mark::from_columns((
-            grant.token().into(),
-            grant.holder().digest(),
-            grant.issuer().to_string(),
-        ))
-        .unwrap()
+        let high_water = HighWater {
+            token: grant.token(),
+            issuer: grant.issuer().clone(),
+        };
+        Mark::new(high_water, grant.holder().digest())
     }
 
     proptest! {
@@ -125,7 +116,7 @@ mod tests {
                 let before = mark.clone();
                 match claim(mark.as_ref(), presented) {
                     Ok(Claim::Raise) => {
-                        let before = before.map(|mark| mark.high_water().token());
+                        let before = before.map(|mark| mark.high_water.token());
                         prop_assert!(before.is_none_or(|before| before < presented.token()));
                         mark = Some(mark_of(presented));
                     }

@@ -3,8 +3,6 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use sqlx::{AssertSqlSafe, SqlSafeStr};
-
 use crate::{Dialect, FenceError, dialect::sealed::Operations, entry::Entry};
 
 /// A savepoint of a [`FencedTx`](crate::FencedTx): later writes can be undone without ending the
@@ -32,8 +30,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         undecided: &'tx mut usize,
     ) -> Result<Self, FenceError> {
         let name = Entry::random();
-        let set = AssertSqlSafe(format!("SAVEPOINT {name}")).into_sql_str();
-        <DB as Operations>::execute(connection, set).await?;
+        DB::rows(connection, &format!("SAVEPOINT {name}"), &[]).await?;
         let undecided_before = *undecided;
         *undecided += 1;
         Ok(Self {
@@ -64,8 +61,8 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// # Cancel safety
     /// If the future is dropped, the savepoint is undecided.
     pub async fn commit(self) -> Result<(), FenceError> {
-        let release = AssertSqlSafe(format!("RELEASE SAVEPOINT {}", self.name)).into_sql_str();
-        <DB as Operations>::execute(self.connection, release).await?;
+        let release = format!("RELEASE SAVEPOINT {}", self.name);
+        DB::rows(self.connection, &release, &[]).await?;
         *self.undecided -= 1;
         Ok(())
     }
@@ -81,7 +78,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     pub async fn rollback(self) -> Result<(), FenceError> {
         let name = self.name;
         let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
-        <DB as Operations>::execute(self.connection, AssertSqlSafe(undo).into_sql_str()).await?;
+        DB::rows(self.connection, &undo, &[]).await?;
         // Nested savepoints are undone, too, whatever was decided about them.
         *self.undecided = self.undecided_before;
         Ok(())

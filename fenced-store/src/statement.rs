@@ -1,14 +1,8 @@
 use std::fmt;
 
-use sqlx::{Database, SqlStr};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-use sqlx::{IntoArguments, database::HasStatementCache, query::Query};
+use sqlx::{Database, IntoArguments, SqlStr, database::HasStatementCache, query::Query};
 
-/// A statement of the user, with its arguments.
-#[cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    expect(dead_code, reason = "for databases, of which there is none")
-)]
+/// A statement with its arguments: the user's, or one of ours.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Statement<DB: Database> {
     pub(crate) sql: SqlStr,
@@ -16,7 +10,16 @@ pub struct Statement<DB: Database> {
     pub(crate) persistent: bool,
 }
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+/// An argument of a statement of ours.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub enum Value<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A number.
+    Number(i64),
+}
+
 impl<DB: Database> Statement<DB> {
     pub(crate) fn into_query(self) -> Query<'static, DB, DB::Arguments>
     where

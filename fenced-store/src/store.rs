@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, readiness,
-    uninterrupted::uninterrupted,
+    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, marks,
+    migrations, readiness, strays::to_look, uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -119,7 +119,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// ```
     #[must_use]
     pub fn migration_script() -> String {
-        <DB as Operations>::migration_script()
+        migrations::script(&DB::migrations())
     }
 
     /// Raises the high-water mark to this grant, which shuts out every older holder.
@@ -189,7 +189,7 @@ impl<DB: Dialect> FencedStore<DB> {
         &self,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        DB::high_water(&self.pool, resource).await
+        marks::high_water::<DB>(&mut *to_look(&self.pool).await?, resource).await
     }
 }
 

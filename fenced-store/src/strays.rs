@@ -1,7 +1,10 @@
-use sqlx::{Connection, Pool, pool::PoolConnection};
+use sqlx::{Pool, Transaction, pool::PoolConnection};
 use tracing::warn;
 
-use crate::dialect::sealed::Operations;
+use crate::{
+    FenceError,
+    dialect::sealed::{Installation, Operations},
+};
 
 /// How often a call is tried before its error is passed on.
 const ATTEMPTS: usize = 3;
@@ -31,15 +34,25 @@ where
 
 /// A connection for a look at what is committed by now. On a stray, a look may see what was
 /// committed long ago, whatever has happened since.
-pub(crate) async fn not_a_stray<DB: Operations>(
+pub(crate) async fn to_look<DB: Operations>(
     pool: &Pool<DB>,
-) -> Result<PoolConnection<DB>, sqlx::Error> {
+) -> Result<PoolConnection<DB>, FenceError> {
     past_strays(pool, || async {
         let mut connection = pool.acquire().await?;
         DB::refuse_stray(&mut connection).await?;
         Ok(connection)
     })
     .await
+    .map_err(DB::of_our_call)
+}
+
+/// Begins one of our transactions, which is not fenced.
+pub(crate) async fn begin_unfenced<DB: Installation>(
+    pool: &Pool<DB>,
+) -> Result<Transaction<'static, DB>, FenceError> {
+    past_strays(pool, || pool.begin_with(DB::begin_unfenced()))
+        .await
+        .map_err(DB::of_our_call)
 }
 
 /// A connection that is given back queues behind the idle ones, so all idle ones have to be looked
@@ -53,7 +66,7 @@ async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
                 "closing a pooled connection that was left inside a transaction, \
                  perhaps by a begin whose future was dropped"
             );
-            connection.detach().close_hard().await?;
+            connection.close().await?;
         }
     }
     Ok(())

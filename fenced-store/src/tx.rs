@@ -1,5 +1,5 @@
 use std::{
-    fmt, iter,
+    fmt,
     ops::{Deref, DerefMut},
 };
 
@@ -7,7 +7,7 @@ use lock_core::Sequencer;
 use tracing::debug;
 
 use crate::{
-    Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, entry::Entry,
+    Dialect, FenceError, FencedSavepoint, Receipt, dialect::sealed::Operations, open_tx::OpenTx,
     uninterrupted::uninterrupted,
 };
 
@@ -32,38 +32,30 @@ use crate::{
 #[must_use = "a fenced transaction is rolled back when it is dropped"]
 #[clippy::has_significant_drop]
 pub struct FencedTx<DB: Dialect> {
-    tx: DB::Tx,
-    sequencer: Sequencer,
-    others: Vec<Sequencer>,
-    entry: Entry,
+    tx: OpenTx<DB>,
+    /// At least one.
+    sequencers: Vec<Sequencer>,
     undecided_savepoints: usize,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
-    pub(crate) const fn new(
-        tx: DB::Tx,
-        sequencer: Sequencer,
-        others: Vec<Sequencer>,
-        entry: Entry,
-    ) -> Self {
+    pub(crate) const fn new(tx: OpenTx<DB>, sequencers: Vec<Sequencer>) -> Self {
         Self {
             tx,
-            sequencer,
-            others,
-            entry,
+            sequencers,
             undecided_savepoints: 0,
         }
     }
 
     /// The grant that fences this transaction; if there are several, the first that was named.
     #[must_use]
-    pub const fn sequencer(&self) -> &Sequencer {
-        &self.sequencer
+    pub fn sequencer(&self) -> &Sequencer {
+        &self.sequencers[0]
     }
 
     /// All grants that fence it, in the order in which they were named.
     pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
-        iter::once(&self.sequencer).chain(&self.others)
+        self.sequencers.iter()
     }
 
     /// Sets a savepoint: later writes can be undone separately.
@@ -95,20 +87,18 @@ impl<DB: Dialect> FencedTx<DB> {
     pub async fn commit(self) -> Result<Receipt, FenceError> {
         let Self {
             tx,
-            sequencer,
-            others,
-            entry,
+            sequencers,
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
-            if let Err(error) = DB::rollback(tx).await {
+            if let Err(error) = tx.rollback().await {
                 // If it was over before, what was written since may be stored.
                 debug!(%error, "a transaction that must not be committed was not rolled back");
             }
             return Err(FenceError::Aborted);
         }
-        uninterrupted(async move { DB::commit(tx, entry).await }).await?;
-        Ok(Receipt::of_commit(&sequencer, &others))
+        uninterrupted(DB::commit(tx)).await?;
+        Ok(Receipt::of_commit(&sequencers))
     }
 
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.
@@ -119,7 +109,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Cancel safety
     /// Cancel safe: the transaction is rolled back nevertheless.
     pub async fn rollback(self) -> Result<(), FenceError> {
-        Ok(DB::rollback(self.tx).await?)
+        Ok(self.tx.rollback().await?)
     }
 }
 
@@ -142,8 +132,7 @@ impl<DB: Dialect> fmt::Debug for FencedTx<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedTx")
             .field("database", &DB::NAME)
-            .field("sequencer", &self.sequencer)
-            .field("others", &self.others)
+            .field("sequencers", &self.sequencers)
             .finish_non_exhaustive()
     }
 }

@@ -12,18 +12,15 @@
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) mod by_statements;
-pub(crate) mod dialect;
 mod error;
 mod handover;
+pub(crate) mod orders;
 mod reason;
-mod repeated;
 mod reset;
-mod seal;
 
 use lock_core::{FencingToken, Issuer};
 
-pub(crate) use self::seal::Seal;
-use self::{dialect::Administer, repeated::repeated};
+use self::orders::{Order, carry_out};
 pub use self::{
     error::AdminError,
     handover::{
@@ -32,7 +29,7 @@ pub use self::{
     reason::{InvalidReason, Reason},
     reset::Reset,
 };
-use crate::{Dialect, FencedStore, uninterrupted::uninterrupted};
+use crate::{Dialect, FencedStore, marks, strays::to_look};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]
@@ -41,7 +38,7 @@ pub struct Admin<'a, DB: Dialect> {
 }
 
 /// How many marks to look up at a time.
-const BATCH: i64 = 500;
+const BATCH: usize = 500;
 
 impl<DB: Dialect> FencedStore<DB> {
     /// The operations for administrators. Read [`admin`](crate::admin) before you use them.
@@ -60,7 +57,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn issuer(&self) -> Result<Option<Issuer>, AdminError> {
-        Ok(DB::Admin::issuer(self.store.pool()).await?)
+        Ok(marks::issuer::<DB>(&mut *to_look(self.store.pool()).await?).await?)
     }
 
     /// Whether any lock service can ever exceed a mark that is set there.
@@ -88,11 +85,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         if order.to() > order.expected() {
             self.check(order.to())?;
         }
-        let (store, reset) = (self.store.clone(), order.clone());
-        let lock_timeout = DB::lock_timeout(store.tx_options());
-        uninterrupted(async move {
-            repeated(|| DB::Admin::reset(store.pool(), lock_timeout, &reset)).await
-        })
-        .await
+        let order = Order::Reset(order.clone());
+        carry_out(self.store, order).await.map(drop)
     }
 }

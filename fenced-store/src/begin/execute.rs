@@ -74,10 +74,10 @@ impl<DB: Dialect> Begin<'_, DB> {
 
     async fn in_steps(self, statement: Statement<DB>) -> Result<Executed, FenceError> {
         let mut tx = self.await?;
-        let rows_affected = DB::run(&mut tx, statement).await?;
+        let executed = DB::run(&mut tx, statement).await?;
         let receipt = tx.commit().await?;
         Ok(Executed {
-            rows_affected,
+            rows_affected: DB::rows_affected(&executed),
             receipt,
         })
     }

@@ -4,7 +4,7 @@ mod execute;
 mod presented;
 mod with;
 
-use std::{fmt, future::IntoFuture, iter};
+use std::{fmt, future::IntoFuture};
 
 use lock_core::BoxFuture;
 
@@ -57,8 +57,8 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, enteri
 #[must_use = "a transaction does not begin until it is awaited"]
 pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
-    first: Presented<'a>,
-    others: Vec<Presented<'a>>,
+    /// At least one.
+    presented: Vec<Presented<'a>>,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -69,44 +69,37 @@ impl<DB: Dialect> FencedStore<DB> {
     /// # Errors
     /// Awaiting it fails as [`Begin`] does.
     pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
-        Begin::new(self, grant.into())
+        Begin {
+            store: self,
+            presented: vec![grant.into()],
+        }
     }
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
-    const fn new(store: &'a FencedStore<DB>, first: Presented<'a>) -> Self {
-        let others = Vec::new();
-        Self {
-            store,
-            first,
-            others,
-        }
-    }
-
     /// Enters this resource, too: one transaction that is fenced by several grants, all or none.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
-        self.others.push(another.into());
+        self.presented.push(another.into());
         self
     }
 
     async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
         let entering = self.entering()?;
-        let (pool, options) = (self.store.pool().clone(), self.store.tx_options().clone());
-        let (tx, entry) = self.answered(DB::begin(pool, options, entering).await)?;
-        let others = self.others.iter().map(Presented::sequencer).cloned();
-        let sequencer = self.first.sequencer().clone();
-        Ok(FencedTx::new(tx, sequencer, others.collect(), entry))
+        let (pool, options) = (self.store.pool(), self.store.tx_options());
+        let tx = self.answered(DB::begin(pool, options, &entering).await)?;
+        let sequencers = self.presented.iter().map(Presented::sequencer);
+        Ok(FencedTx::new(tx, sequencers.cloned().collect()))
     }
 
     /// The request to the store, unless there is no point in asking.
     fn entering(&self) -> Result<Entering, FenceError> {
-        for presented in self.presented() {
+        for presented in &self.presented {
             presented.check()?;
         }
-        Entering::of(self.presented().map(Presented::entrant).collect())
+        Entering::of(self.presented.iter().map(Presented::entrant).collect())
     }
 
     /// Interprets the store's answer.
@@ -118,7 +111,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
-        match self.presented().find(is_its) {
+        match self.presented.iter().find(is_its) {
             Some(presented) => presented.refused(error),
             None => error,
         }
@@ -126,17 +119,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     /// The receipt of a commit. Must only be handed out after a commit that happened.
     fn receipt(&self) -> Receipt {
-        let others: Vec<_> = self
-            .others
-            .iter()
-            .map(Presented::sequencer)
-            .cloned()
-            .collect();
-        Receipt::of_commit(self.first.sequencer(), &others)
-    }
-
-    fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {
-        iter::once(&self.first).chain(&self.others)
+        Receipt::of_commit(self.presented.iter().map(Presented::sequencer))
     }
 }
 
@@ -153,8 +136,7 @@ impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begin")
             .field("database", &DB::NAME)
-            .field("first", &self.first)
-            .field("others", &self.others)
+            .field("presented", &self.presented)
             .finish_non_exhaustive()
     }
 }

@@ -3,8 +3,7 @@
 
 mod fenced;
 mod outage;
-mod own_lease;
+mod problem;
 mod receipt;
 #[cfg(feature = "axum")]
 mod respond;
-mod store_problem;

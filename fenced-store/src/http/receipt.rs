@@ -20,7 +20,7 @@ impl Receipt {
     }
 
     /// The one place where an acceptance is made.
-    pub(super) const fn accepted(&self) -> Accepted {
+    pub(super) fn accepted(&self) -> Accepted {
         Accepted::by_receipt(self.token())
     }
 }

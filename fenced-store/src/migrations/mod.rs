@@ -1,41 +1,53 @@
 //! The tables of this crate: bringing them up to date, and whether they are.
 
-mod books;
+mod history;
 mod script;
 
 use sqlx::{
-    Executor, FromRow,
+    Pool,
     migrate::{Migrate, MigrateError, Migrator},
 };
 
-pub(crate) use self::script::{Words, script};
-use crate::{FenceError, NotReady};
+pub(crate) use self::script::script;
+use crate::{FenceError, NotReady, dialect::sealed::Installation, strays::to_look};
+
+/// The migrations of a database, and its wording for those of a script.
+#[derive(Clone, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Migrations {
+    pub(crate) migrator: &'static Migrator,
+    /// The migrations table, and the types of its columns. It is our own: in the application's the
+    /// numbers would clash.
+    pub(crate) table: &'static str,
+    pub(crate) time: &'static str,
+    pub(crate) bytes: &'static str,
+    /// The first and the last statements of the script.
+    pub(crate) first: String,
+    pub(crate) last: &'static str,
+    /// Whether a change of the schema commits. If so, a migration is recorded before it is applied.
+    pub(crate) told_before: bool,
+}
 
 /// Applies the missing migrations and checks those that were applied before.
 ///
 /// The caller must keep others out meanwhile. This does the same as `Migrator::run`, but without
 /// its lock, which outlives a failure on a pooled connection, and with a future that is `Send`.
-/// `table` is our own: in the application's migrations table the numbers would clash.
-pub(crate) async fn apply<DB>(
-    migrator: &Migrator,
-    table: &'static str,
-    connection: &mut DB::Connection,
-) -> Result<(), FenceError>
+pub(crate) async fn apply<DB>(connection: &mut DB::Connection) -> Result<(), FenceError>
 where
-    DB: sqlx::Database,
-    DB::Connection: Migrate,
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> books::Row: FromRow<'r, DB::Row>,
+    DB: Installation<Connection: Migrate>,
 {
+    let Migrations {
+        migrator, table, ..
+    } = DB::migrations();
     let ensured = connection.ensure_migrations_table(table).await;
     ensured.map_err(failed)?;
-    let applied = books::read::<DB>(table, connection).await;
+    let applied = history::read::<DB>(table, connection).await;
     let applied = applied.map_err(|source| failed(source.into()))?;
-    match books::compare(migrator, table, &applied) {
+    match history::compare(migrator, table, &applied) {
         Err(NotReady::Missing { .. }) => {}
         compared => return Ok(compared?),
     }
-    for migration in books::missing(migrator, &applied) {
+    for migration in history::missing(migrator, &applied) {
         connection.apply(table, migration).await.map_err(failed)?;
     }
     Ok(())
@@ -47,18 +59,22 @@ const fn failed(source: MigrateError) -> FenceError {
 
 /// Fails unless exactly these migrations have been applied. It needs no right but to read the
 /// migrations table.
-pub(crate) async fn check<DB>(
-    migrator: &Migrator,
-    table: &'static str,
+pub(crate) async fn check<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
+    let mut connection = to_look(pool).await?;
+    check_on::<DB>(&mut connection).await
+}
+
+/// The same, on a connection.
+pub(crate) async fn check_on<DB: Installation>(
     connection: &mut DB::Connection,
-    of_our_call: fn(sqlx::Error) -> FenceError,
-) -> Result<(), FenceError>
-where
-    DB: sqlx::Database,
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> books::Row: FromRow<'r, DB::Row>,
-{
-    let applied = books::read::<DB>(table, connection).await;
-    let applied = applied.map_err(of_our_call)?;
-    Ok(books::compare(migrator, table, &applied)?)
+) -> Result<(), FenceError> {
+    let Migrations {
+        migrator, table, ..
+    } = DB::migrations();
+    let applied = history::read::<DB>(table, connection).await;
+    Ok(history::compare(
+        migrator,
+        table,
+        &applied.map_err(DB::of_our_call)?,
+    )?)
 }

@@ -1,21 +1,11 @@
-use sqlx::migrate::{Migration, Migrator};
+use sqlx::migrate::Migration;
 
-/// The wording of a database for the script that does the same as [`apply`](super::apply).
-pub(crate) struct Words<'a> {
-    /// The first and the last statements of the script.
-    pub(crate) first: &'a str,
-    pub(crate) last: &'static str,
-    /// The migrations table, and the types of its columns.
-    pub(crate) table: &'static str,
-    pub(crate) time: &'static str,
-    pub(crate) bytes: &'static str,
-    /// Whether a change of the schema commits. If so, a migration is recorded before it is applied.
-    pub(crate) told_before: bool,
-}
+use super::Migrations;
 
 /// All migrations, with the entries in the migrations table that [`apply`](super::apply) makes.
-pub(crate) fn script(migrator: &Migrator, words: &Words<'_>) -> String {
-    let Words {
+pub(crate) fn script(words: &Migrations) -> String {
+    let Migrations {
+        migrator,
         first,
         last,
         table,
@@ -43,7 +33,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     )
 }
 
-fn step(migration: &Migration, words: &Words<'_>) -> String {
+fn step(migration: &Migration, words: &Migrations) -> String {
     let (version, name, table) = (migration.version, &migration.description, words.table);
     let sql = migration.sql.as_str().trim_end();
     let digits = migration.checksum.iter().map(|byte| format!("{byte:02x}"));

@@ -2,43 +2,23 @@
 
 use futures_util::TryStreamExt;
 use lock_core::Sequencer;
-use sqlx::{AssertSqlSafe, Executor, MySqlConnection, MySqlPool};
+use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 
-use super::{
-    error::of_our_call,
-    mark::{committed_mark, may_claim},
-    older::terminate_older,
-    options::MySqlTxOptions,
-};
+use super::options::MySqlTxOptions;
 use crate::{
     FenceError,
+    dialect::sealed::{Errors, Operations},
     literal::literal,
+    marks,
     rule::{self, Claim},
-    strays::not_a_stray,
+    strays::to_look,
 };
 
 /// How often older holders are waited for: others may begin while they are being ended.
-const ATTEMPTS: u32 = 3;
-
-pub(super) async fn claim(
-    pool: &MySqlPool,
-    options: &MySqlTxOptions,
-    sequencer: &Sequencer,
-) -> Result<(), FenceError> {
-    for _ in 1..ATTEMPTS {
-        let busy = match attempt(pool, options, sequencer).await {
-            Err(Failed::AtTheMark(busy)) if options.terminate_older => busy,
-            result => return Ok(result?),
-        };
-        if terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
-            return Err(busy);
-        }
-    }
-    Ok(attempt(pool, options, sequencer).await?)
-}
+pub(super) const ATTEMPTS: u32 = 3;
 
 /// Why an attempt has not raised the mark.
-enum Failed {
+pub(super) enum Failed {
     /// It has waited for the mark, which those who have entered share.
     AtTheMark(FenceError),
     /// Anything else. If it has waited for the issuer, which a seal holds, it has not waited for
@@ -61,12 +41,12 @@ impl From<Failed> for FenceError {
 }
 
 /// Waits for the older holder for as long as the options allow.
-async fn attempt(
+pub(super) async fn attempt(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), Failed> {
-    let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
+    let mut connection = to_look(pool).await?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
     send(&mut connection, raise(options, sequencer)).await?;
@@ -87,7 +67,7 @@ async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Fai
     let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(raise)));
     let mut answered = 0;
     loop {
-        match answers.try_next().await.map_err(of_our_call) {
+        match answers.try_next().await.map_err(MySql::of_our_call) {
             Ok(Some(_)) => answered += 1,
             Ok(None) => return Ok(()),
             Err(busy @ FenceError::Busy { .. }) if answered == BEFORE_THE_MARK => {
@@ -98,25 +78,17 @@ async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Fai
     }
 }
 
-/// Waits until no transaction of this grant is in progress: an exclusive lock is granted when all
-/// transactions that share the lock are over.
-pub(super) async fn settle(
-    pool: &MySqlPool,
-    options: &MySqlTxOptions,
+/// Whether this grant may claim, according to the present tables.
+pub(super) async fn may_claim(
+    connection: &mut MySqlConnection,
     sequencer: &Sequencer,
-) -> Result<(), FenceError> {
-    let mut connection = pool.acquire().await?;
-    let wait = AssertSqlSafe(format!(
-        "COMMIT; {}SELECT token FROM fenced_high_water_mark WHERE resource = {} FOR UPDATE; COMMIT",
-        options.limit(),
-        literal(sequencer.resource().as_str()),
-    ));
-    connection
-        .execute(sqlx::raw_sql(wait))
-        .await
-        .map_err(of_our_call)?;
-    let mark = committed_mark(&mut connection, sequencer).await?;
-    rule::enter(mark.as_ref(), sequencer)
+) -> Result<Claim, FenceError> {
+    let mark = marks::mark::<MySql>(connection, &MySql::mark(sequencer.resource())).await?;
+    let claim = rule::claim(mark.as_ref(), sequencer)?;
+    if let Some(issuer) = marks::issuer::<MySql>(connection).await? {
+        rule::issuer(&issuer, sequencer)?;
+    }
+    Ok(claim)
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.

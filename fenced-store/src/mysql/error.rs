@@ -1,8 +1,8 @@
 use lock_core::{FencingToken, ResourceName};
 use serde::Deserialize;
-use sqlx::mysql::MySqlDatabaseError;
+use sqlx::{MySql, mysql::MySqlDatabaseError};
 
-use crate::FenceError;
+use crate::{FenceError, dialect::sealed::Errors};
 
 const NO_SAVEPOINT: u16 = 1305;
 /// `KILL` found no session with this id.
@@ -30,29 +30,36 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of one of our own calls: a missing table is then ours, not the user's.
-pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
-    match number(&source) {
-        Some(1146) => FenceError::NotMigrated { source },
-        _ => source.into(),
+impl Errors for MySql {
+    /// An error of one of our own calls: a missing table is then ours, not the user's.
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        match number(&source) {
+            Some(1146) => FenceError::NotMigrated { source },
+            _ => source.into(),
+        }
     }
-}
 
-/// Whether the user lacks a right: on the database, or on a table.
-pub(super) fn is_denied(error: &sqlx::Error) -> bool {
-    matches!(number(error), Some(1044 | 1142))
-}
+    /// An error of a commit: nothing was committed if the error arises before the commit. For all
+    /// others this is not certain: a timeout or a kill may strike after the commit, and so may the
+    /// binary log.
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        match number(&source) {
+            Some(NO_SAVEPOINT) => FenceError::Aborted,
+            // Lock wait timeout, deadlock, record changed: they arise while the transaction is
+            // still open.
+            Some(1205 | 1213 | 1020) => source.into(),
+            _ => FenceError::CommitUnknown { source },
+        }
+    }
 
-/// An error of a commit: nothing was committed if the error arises before the commit. For all
-/// others this is not certain: a timeout or a kill may strike after the commit, and so may the
-/// binary log.
-pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
-    match number(&source) {
-        Some(NO_SAVEPOINT) => FenceError::Aborted,
-        // Lock wait timeout, deadlock, record changed: they arise while the transaction is still
-        // open.
-        Some(1205 | 1213 | 1020) => source.into(),
-        _ => FenceError::CommitUnknown { source },
+    /// Whether the user lacks a right: on the database, or on a table.
+    fn is_denied(error: &sqlx::Error) -> bool {
+        matches!(number(error), Some(1044 | 1142))
+    }
+
+    /// sqlx counts the transactions that it knows to be open.
+    fn is_stray(error: &sqlx::Error) -> bool {
+        matches!(error, sqlx::Error::InvalidSavePointStatement)
     }
 }
 

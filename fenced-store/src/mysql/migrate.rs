@@ -4,24 +4,19 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool, migrate::Migrator,
 };
 
-use super::error::of_our_call;
 use crate::{
     FenceError, NotReady,
-    migrations::{self, Words},
-    strays::not_a_stray,
+    migrations::{self, Migrations},
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
-
-const BOOKS: &str = "_fenced_migrations";
 
 /// The lock belongs to the whole server, so its name contains the database.
 const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
 /// Whether all migrations were applied.
 pub(super) async fn check(pool: &MySqlPool) -> Result<(), FenceError> {
-    let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-    let seen = look(&mut connection).await;
+    let seen = migrations::check::<MySql>(pool).await;
     if !matches!(
         seen,
         Err(FenceError::NotReady(NotReady::HalfApplied { .. }))
@@ -30,12 +25,8 @@ pub(super) async fn check(pool: &MySqlPool) -> Result<(), FenceError> {
     }
     // Perhaps it is being applied: whoever does that has the lock.
     let mut connection = locked(pool).await?;
-    look(&mut connection).await?;
+    migrations::check_on::<MySql>(&mut connection).await?;
     Ok(connection.close().await?)
-}
-
-async fn look(connection: &mut MySqlConnection) -> Result<(), FenceError> {
-    migrations::check::<MySql>(&MIGRATIONS, BOOKS, connection, of_our_call).await
 }
 
 /// Applies the migrations on a connection of its own, under a lock that ends with the connection.
@@ -43,7 +34,7 @@ async fn look(connection: &mut MySqlConnection) -> Result<(), FenceError> {
 /// A transaction is no help here: a change of the schema commits it.
 pub(super) async fn apply(pool: &MySqlPool) -> Result<(), FenceError> {
     let mut connection = locked(pool).await?;
-    migrations::apply::<MySql>(&MIGRATIONS, BOOKS, &mut connection).await?;
+    migrations::apply::<MySql>(&mut connection).await?;
     Ok(connection.close().await?)
 }
 
@@ -73,17 +64,16 @@ pub(super) async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceEr
     })
 }
 
-/// The same, as a script. The lock ends with the session. If the lock is not granted, the second
-/// line is an error, since a number cannot be two.
-pub(super) fn script() -> String {
-    let first = format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;");
-    let words = Words {
-        first: &first,
-        last: "-- The end.",
-        table: BOOKS,
+/// The lock of the script ends with the session. If the lock is not granted, the second line is an
+/// error, since a number cannot be two.
+pub(super) fn migrations() -> Migrations {
+    Migrations {
+        migrator: &MIGRATIONS,
+        table: "_fenced_migrations",
         time: "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
         bytes: "BLOB",
+        first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
+        last: "-- The end.",
         told_before: true,
-    };
-    migrations::script(&MIGRATIONS, &words)
+    }
 }

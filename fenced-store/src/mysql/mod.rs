@@ -5,42 +5,39 @@
 //! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
 //! overtaken.
 
-mod administer;
+mod answers;
 mod claim;
 mod enter;
 mod error;
-mod mark;
 mod migrate;
 mod older;
 mod options;
 mod protect;
 mod rights;
-mod tx;
 
 use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlStr};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
+    mysql::MySqlQueryResult,
+};
 use tracing::debug;
 
 pub(crate) use self::error::classify;
+use self::error::is_entry_missing;
 pub use self::options::MySqlTxOptions;
-use self::{
-    error::{is_entry_missing, of_commit, of_our_call},
-    tx::MySqlTx,
-};
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    admin::by_statements::ByStatements,
-    dialect::sealed::Operations,
-    entering::Entering,
+    FenceError, FencedStore, Protected, Protection, Rights,
+    admin::by_statements::{ByStatements, Wording},
+    dialect::sealed::{Errors, Installation, Operations},
+    entering::{Entering, Entrant},
     entry::Entry,
-    marks::{self, MARK},
-    readiness::of_database,
-    rule::Mark,
-    statement::Statement,
-    strays::not_a_stray,
-    uninterrupted::uninterrupted,
+    literal::literal,
+    marks,
+    migrations::Migrations,
+    open_tx::{OpenTx, PATIENCE, in_time},
+    rule,
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -68,14 +65,133 @@ const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = C
 const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
-    type Admin = ByStatements;
-
-    type Tx = MySqlTx;
-
     type TxOptions = MySqlTxOptions;
 
     fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
         options.lock_timeout
+    }
+
+    const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
+
+    fn rows_affected(result: &MySqlQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!(
+            "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
+        )
+    }
+
+    async fn claim(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        for _ in 1..claim::ATTEMPTS {
+            let busy = match claim::attempt(pool, options, sequencer).await {
+                Err(claim::Failed::AtTheMark(busy)) if options.terminate_older => busy,
+                result => return Ok(result?),
+            };
+            if older::terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
+                return Err(busy);
+            }
+        }
+        Ok(claim::attempt(pool, options, sequencer).await?)
+    }
+
+    /// Waits until no transaction of this grant is in progress: an exclusive lock is granted when
+    /// all transactions that share the lock are over.
+    async fn settle(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        sequencer: &Sequencer,
+    ) -> Result<(), FenceError> {
+        let mut connection = pool.acquire().await?;
+        let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
+        let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
+        Self::look(&mut connection, &wait, &[]).await?;
+        let mark = marks::mark::<Self>(&mut connection, &mark).await?;
+        rule::enter(mark.as_ref(), sequencer)
+    }
+
+    /// If a deadlock or a statement ends the transaction, the savepoint is gone; this is how the
+    /// commit notices. The variables are there for the triggers of protected tables.
+    async fn begin(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        let entry = entering.entry();
+        let begin = format!(
+            "START TRANSACTION; SAVEPOINT {entry}; \
+             SET @fenced_entry = '{entry}', @fenced_resources = {}",
+            literal(&enter::resources(entering)),
+        );
+        let begin = AssertSqlSafe(begin).into_sql_str();
+        let mut tx = OpenTx::begin(pool, begin, entry, Some(PATIENCE)).await?;
+        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+            enter::enter(&mut tx, options, sequencer, entry).await?;
+        }
+        Ok(tx)
+    }
+
+    /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
+    /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
+    /// reached.
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
+        tx.unless_lost(caught_up)?;
+        let entry = tx.entry();
+        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
+        let committed = answers::to(&mut tx, commit, 4).await;
+        let Err(error) = tx.unless_lost(committed) else {
+            tx.end();
+            return Ok(());
+        };
+        if is_entry_missing(&error) {
+            // A statement that ended the transaction may have committed its note.
+            let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
+            let left = in_time(PATIENCE, answers::to(&mut tx, leave, 4)).await;
+            match tx.unless_lost(left) {
+                Ok(()) => tx.end(),
+                Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
+            }
+        }
+        Err(Self::of_commit(error))
+    }
+
+    /// Clears what the triggers look at, too.
+    async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        while let Err(error) = answers::catch_up(connection).await {
+            // If a statement that was dropped has failed, there may be more to read.
+            if error.as_database_error().is_none() {
+                return Err(error);
+            }
+        }
+        answers::to(connection, format!("ROLLBACK; {FORGET}"), 2).await
+    }
+
+    async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
+        older::end_session(pool, entry).await
+    }
+
+    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
+    /// the next one begins, and here: without autocommit a mere look has begun one.
+    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        if connection.is_in_transaction() {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
+        connection.execute("COMMIT").await.map(drop)
+    }
+}
+
+impl Installation for MySql {
+    type Admin = ByStatements;
+
+    fn migrations() -> Migrations {
+        migrate::migrations()
     }
 
     async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
@@ -90,69 +206,8 @@ impl Operations for MySql {
         rights::check(pool, rights).await
     }
 
-    fn is_denied(error: &FenceError) -> bool {
-        of_database(error).is_some_and(error::is_denied)
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
-    }
-
-    async fn claim(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        sequencer: &Sequencer,
-    ) -> Result<(), FenceError> {
-        claim::claim(pool, options, sequencer).await
-    }
-
-    async fn settle(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        sequencer: &Sequencer,
-    ) -> Result<(), FenceError> {
-        claim::settle(pool, options, sequencer).await
-    }
-
-    async fn begin(
-        pool: MySqlPool,
-        options: MySqlTxOptions,
-        entering: Entering,
-    ) -> Result<(MySqlTx, Entry), FenceError> {
-        uninterrupted(async move { enter::begin(&pool, &options, &entering).await }).await
-    }
-
-    /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
-    /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
-    /// reached.
-    async fn commit(mut tx: MySqlTx, entry: Entry) -> Result<(), FenceError> {
-        tx.catch_up().await?;
-        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
-        let Err(error) = tx.run(commit, 4).await else {
-            tx.end();
-            return Ok(());
-        };
-        if is_entry_missing(&error) {
-            // A statement that ended the transaction may have committed its note.
-            let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
-            match tx.run_in_time(leave, 4).await {
-                Ok(()) => tx.end(),
-                Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
-            }
-        }
-        Err(of_commit(error))
-    }
-
-    async fn rollback(tx: MySqlTx) -> Result<(), sqlx::Error> {
-        tx.rollback().await
-    }
-
-    async fn run(
-        connection: &mut MySqlConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
+    fn begin_unfenced() -> SqlStr {
+        "START TRANSACTION".into_sql_str()
     }
 
     async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
@@ -162,39 +217,15 @@ impl Operations for MySql {
     async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
         protect::unprotect(pool, protection).await
     }
+}
 
-    async fn execute(
-        connection: &mut MySqlConnection,
-        statements: SqlStr,
-    ) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
-    }
+impl Wording for MySql {
+    const WHO: &'static str = "USER()";
+    const NOW: &'static str = "NOW(3)";
+    const SHARED: &'static str = "LOCK IN SHARE MODE";
+    const EXCLUSIVE: &'static str = "FOR UPDATE";
 
-    /// Does nothing: the driver waits before it sends a statement.
-    fn seal_if_over(_: &mut MySqlConnection) {}
-
-    fn is_stray(error: &sqlx::Error) -> bool {
-        matches!(error, sqlx::Error::InvalidSavePointStatement)
-    }
-
-    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
-    /// the next one begins, and here: without autocommit a mere look has begun one.
-    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-        if connection.is_in_transaction() {
-            return Err(sqlx::Error::InvalidSavePointStatement);
-        }
-        connection.execute("COMMIT").await.map(drop)
-    }
-
-    async fn high_water(
-        pool: &MySqlPool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = marks::mark::<Self>(&mut connection, MARK, resource, of_our_call).await?;
-        Ok(mark.map(Mark::high_water))
+    fn limit(lock_timeout: Option<Duration>) -> String {
+        MySqlTxOptions::default().lock_timeout(lock_timeout).limit()
     }
 }

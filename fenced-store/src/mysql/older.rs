@@ -3,14 +3,20 @@
 use std::collections::HashSet;
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{AssertSqlSafe, Executor, MySqlConnection, Row};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row,
+};
+use tokio::sync::Mutex;
 use tracing::warn;
 
 use super::{
-    error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number, of_our_call},
-    mark::may_claim,
+    claim::may_claim,
+    error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number},
 };
-use crate::{FenceError, counted, literal::literal, rule::Claim};
+use crate::{
+    FenceError, counted, dialect::sealed::Errors, entry::Entry, literal::literal, queries::Queries,
+    rule::Claim,
+};
 
 /// Ends the sessions that are in a transaction of an older grant of this resource, and returns how
 /// many it has ended. A session that is stopped inside its transaction would hold up a claim
@@ -64,7 +70,7 @@ async fn under_way(
     let rows = connection
         .fetch_all(sqlx::raw_sql(AssertSqlSafe(looks)))
         .await
-        .map_err(of_our_call)?;
+        .map_err(MySql::of_our_call)?;
     let mut under_way = HashSet::new();
     for row in rows {
         let session = Session {
@@ -96,13 +102,8 @@ async fn end(
         entry,
     } = session;
     let entry: String = entry.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let kill = AssertSqlSafe(format!(
-        "SET @fenced_older = NULL; COMMIT; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; \
-         SELECT connection_id INTO @fenced_older FROM fenced_open_transaction \
-         WHERE connection_id = {connection_id} AND entry = x'{entry}' LIMIT 1; \
-         COMMIT; KILL CONNECTION @fenced_older"
-    ));
-    let Err(error) = connection.execute(sqlx::raw_sql(kill)).await else {
+    let of_it = format!("connection_id = {connection_id} AND entry = x'{entry}'");
+    let Err(error) = kill(connection, &of_it).await else {
         warn!(
             resource = %claiming.resource(),
             token = %claiming.token(),
@@ -124,4 +125,36 @@ async fn end(
         }
         _ => Err(error.into()),
     }
+}
+
+/// Ends the session whose note says this, and remembers it as `@fenced_older`. A session without a
+/// note is not found.
+async fn kill(connection: &mut MySqlConnection, of_it: &str) -> Result<(), sqlx::Error> {
+    let kill = format!(
+        "SET @fenced_older = NULL; COMMIT; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; \
+         SELECT connection_id INTO @fenced_older FROM fenced_open_transaction WHERE {of_it} \
+         LIMIT 1; COMMIT; KILL CONNECTION @fenced_older"
+    );
+    MySql::rows(connection, &kill, &[]).await.map(drop)
+}
+
+/// Those who end a session take turns, so that they need one session between them.
+static ENDING: Mutex<()> = Mutex::const_new(());
+
+/// Ends the session of a transaction, and waits until the transaction is rolled back: the server
+/// goes on with a statement whose client is gone.
+pub(super) async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
+    let _turn = ENDING.lock().await;
+    let mut connection = pool.connect_options().as_ref().clone().connect().await?;
+    match kill(&mut connection, &format!("entry = '{entry}'")).await {
+        // The lock on its note ends with it.
+        Ok(()) => {
+            let gone = "SELECT 1 FROM fenced_open_transaction WHERE connection_id = @fenced_older \
+                        FOR UPDATE; COMMIT";
+            MySql::rows(&mut connection, gone, &[]).await?;
+        }
+        Err(error) if number(&error) == Some(NO_SUCH_SESSION) => {}
+        Err(error) => return Err(error),
+    }
+    connection.close().await
 }

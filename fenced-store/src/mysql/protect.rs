@@ -1,44 +1,77 @@
-//! Protected tables: a trigger for each event. A change of the schema cannot be undone here, so
-//! missing triggers are created before unwanted ones are dropped.
+//! Protected tables. A change of the schema cannot be undone here.
 
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, MySqlConnection, MySqlPool};
+use sqlx::{ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool};
 
-use super::{error::of_our_call, migrate::lock};
+use super::migrate::lock;
 use crate::{
     FenceError,
-    literal::literal,
+    dialect::sealed::Operations,
     protection::{Protection, Resources, quoted},
+    queries::Queries,
+    statement::Value::Text,
+    triggers::{self, Table, Wording},
 };
 
-/// The prefix of the names of our triggers.
-const GUARD: &str = "fenced_guard_";
+impl Wording for MySql {
+    const QUOTE: char = '`';
+
+    const GUARDS: &'static str = "SELECT trigger_name, event_manipulation, action_statement \
+         FROM information_schema.triggers \
+         WHERE event_object_schema = COALESCE(NULLIF(?, ''), DATABASE()) \
+           AND event_object_table = ? AND LOCATE(?, trigger_name) = 1";
+
+    fn joined(prefix: &str, id: &str) -> String {
+        format!("CONCAT({prefix}, {id})")
+    }
+
+    /// The variables come first. All looks in a trigger are locking, and one for a note that does
+    /// not exist would hold up others for as long as the transaction of a refused write stays open.
+    ///
+    /// The second one, the resources that were entered, is ours alone: a client that enters by SQL
+    /// may leave it out, and has others wait if it writes where it must not.
+    ///
+    /// They let nobody in by themselves: anybody can set them, and they outlive a transaction that
+    /// is rolled back. A write after that, outside of any fence, is refused for its resource, or
+    /// for lack of the note.
+    fn body(table: &Table<'_>, resources: &[String]) -> String {
+        let ours = &table.ours;
+        let check = |resource: &String| {
+            format!(
+                include_str!("sql/guard.sql"),
+                ours = ours,
+                resource = resource
+            )
+        };
+        let checks: String = resources.iter().map(check).collect();
+        let variables = include_str!("sql/guard_variables.sql");
+        format!("BEGIN\n{variables}{checks}END")
+    }
+}
 
 pub(super) async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
     let mut connection = connect(pool).await?;
     check(&mut connection, protection).await?;
-    let ours = our_tables(&mut connection, protection).await?;
-    let present = guards(&mut connection, protection).await?;
-    let mut kept = Vec::new();
-    for (event, body) in bodies(&ours, protection) {
-        match present.iter().find(|there| there.is(event, &body)) {
-            Some(guard) => kept.push(guard),
-            None => create(&mut connection, protection, event, &body).await?,
-        }
-    }
-    for guard in &present {
-        if !kept.contains(&guard) {
-            guard.remove(&mut connection, protection).await?;
-        }
-    }
+    let table = Table {
+        ours: our_tables(&mut connection, protection).await?,
+        ..table(protection)
+    };
+    triggers::protect::<MySql>(&mut connection, &table).await?;
     Ok(connection.close().await?)
 }
 
 pub(super) async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
     let mut connection = connect(pool).await?;
-    for guard in guards(&mut connection, protection).await? {
-        guard.remove(&mut connection, protection).await?;
-    }
+    triggers::unprotect::<MySql>(&mut connection, &table(protection)).await?;
     Ok(connection.close().await?)
+}
+
+fn table(protection: &Protection) -> Table<'_> {
+    Table {
+        schema: protection.schema.as_deref(),
+        name: &protection.table,
+        resources: &protection.resources,
+        ours: String::new(),
+    }
 }
 
 /// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
@@ -47,9 +80,8 @@ pub(super) async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Resu
 /// Migrations wait, too, so a table that is in use is not waited for as long as is usual, a day.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
-    connection
-        .execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES', lock_wait_timeout = 50")
-        .await?;
+    let strict = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', lock_wait_timeout = 50";
+    MySql::look(&mut connection, strict, &[]).await?;
     lock(&mut connection).await?;
     Ok(connection)
 }
@@ -58,41 +90,36 @@ async fn check(
     connection: &mut MySqlConnection,
     protection: &Protection,
 ) -> Result<(), FenceError> {
-    let Protection { schema, table, .. } = protection;
-    let engine: Option<Option<String>> = sqlx::query_scalar(
-        "SELECT engine FROM information_schema.tables
-         WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ?
-           AND table_type = 'BASE TABLE'",
-    )
-    .bind(schema)
-    .bind(table)
-    .fetch_optional(&mut *connection)
-    .await?;
-    match engine {
-        Some(Some(engine)) if engine.eq_ignore_ascii_case("InnoDB") => {}
-        Some(_) => return cannot(format!("{table} is not in InnoDB: it has no transactions")),
-        None => return cannot(format!("there is no table {table}")),
+    let (schema, table) = (
+        protection.schema.as_deref().unwrap_or_default(),
+        &protection.table,
+    );
+    let engine = "SELECT COALESCE(engine, '') FROM information_schema.tables \
+                  WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? \
+                    AND table_type = 'BASE TABLE'";
+    let engine = MySql::look(connection, engine, &[Text(schema), Text(table)]).await?;
+    let Some(row) = engine.first() else {
+        return Err(FenceError::cannot_protect(format!(
+            "there is no table {table}"
+        )));
+    };
+    if !MySql::text(row, 0)?.eq_ignore_ascii_case("InnoDB") {
+        let reason = format!("{table} is not in InnoDB: it has no transactions");
+        return Err(FenceError::cannot_protect(reason));
     }
     let Resources::Rows { id_column, .. } = &protection.resources else {
         return Ok(());
     };
-    let column: Option<String> = sqlx::query_scalar(
-        "SELECT column_name FROM information_schema.columns
-         WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?",
-    )
-    .bind(schema)
-    .bind(table)
-    .bind(id_column)
-    .fetch_optional(connection)
-    .await?;
-    match column {
-        Some(_) => Ok(()),
-        None => cannot(format!("{table} has no column {id_column}")),
+    let column = "SELECT 1 FROM information_schema.columns \
+                  WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? \
+                    AND column_name = ?";
+    let values = [Text(schema), Text(table), Text(id_column)];
+    if MySql::look(connection, column, &values).await?.is_empty() {
+        return Err(FenceError::cannot_protect(format!(
+            "{table} has no column {id_column}"
+        )));
     }
-}
-
-fn cannot(reason: String) -> Result<(), FenceError> {
-    Err(FenceError::CannotProtect { reason })
+    Ok(())
 }
 
 /// The prefix of the names of our tables: a trigger looks for them in the database of its own
@@ -104,114 +131,10 @@ async fn our_tables(
     if protection.schema.is_none() {
         return Ok(String::new());
     }
-    let database: String = sqlx::query_scalar("SELECT DATABASE()")
-        .fetch_one(connection)
-        .await?;
-    Ok(quoted(&database, '`') + ".")
-}
-
-/// One of our triggers.
-#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
-struct Guard {
-    name: String,
-    event: String,
-    body: String,
-}
-
-impl Guard {
-    fn is(&self, event: &str, body: &str) -> bool {
-        self.event == event && self.body == body
-    }
-
-    async fn remove(
-        &self,
-        connection: &mut MySqlConnection,
-        protection: &Protection,
-    ) -> Result<(), FenceError> {
-        let drop = format!("DROP TRIGGER {}", beside(protection, &self.name));
-        connection.execute(AssertSqlSafe(drop)).await?;
-        Ok(())
-    }
-}
-
-async fn guards(
-    connection: &mut MySqlConnection,
-    protection: &Protection,
-) -> Result<Vec<Guard>, FenceError> {
-    let guards = sqlx::query_as(
-        "SELECT trigger_name AS name, event_manipulation AS event, action_statement AS body
-         FROM information_schema.triggers
-         WHERE event_object_schema = COALESCE(?, DATABASE()) AND event_object_table = ?
-           AND LEFT(trigger_name, CHAR_LENGTH(?)) = ?",
-    )
-    .bind(&protection.schema)
-    .bind(&protection.table)
-    .bind(GUARD)
-    .bind(GUARD);
-    guards.fetch_all(connection).await.map_err(of_our_call)
-}
-
-async fn create(
-    connection: &mut MySqlConnection,
-    protection: &Protection,
-    event: &str,
-    body: &str,
-) -> Result<(), FenceError> {
-    // The names of triggers are unique in the whole database, and short.
-    let name = format!("{GUARD}{:016x}", rand::random::<u64>());
-    let create = format!(
-        "CREATE TRIGGER {} AFTER {event} ON {} FOR EACH ROW {body}",
-        beside(protection, &name),
-        protection.quoted('`'),
-    );
-    connection.execute(AssertSqlSafe(create)).await?;
-    Ok(())
-}
-
-/// A name in the database of the table.
-fn beside(protection: &Protection, name: &str) -> String {
-    match &protection.schema {
-        Some(schema) => format!("{}.{}", quoted(schema, '`'), quoted(name, '`')),
-        None => quoted(name, '`'),
-    }
-}
-
-/// The variables come first. All looks in a trigger are locking, and one for a note that does not
-/// exist would hold up others for as long as the transaction of a refused write stays open.
-///
-/// The second one, the resources that were entered, is ours alone: a client that enters by SQL may
-/// leave it out, and has others wait if it writes where it must not.
-///
-/// They let nobody in by themselves: anybody can set them, and they outlive a transaction that is
-/// rolled back. A write after that, outside of any fence, is refused for its resource, or for lack
-/// of the note.
-///
-/// The triggers run after the event, when the id that the database has given to a new row is known.
-fn bodies(ours: &str, protection: &Protection) -> [(&'static str, String); 3] {
-    let bodies = [
-        ("INSERT", &["NEW"][..]),
-        ("UPDATE", &["OLD", "NEW"]),
-        ("DELETE", &["OLD"]),
-    ];
-    bodies.map(|(event, rows)| {
-        let checks: String = rows
-            .iter()
-            .map(|row| {
-                let resource = match &protection.resources {
-                    Resources::Table(resource) => literal(resource.as_str()),
-                    Resources::Rows { id_column, prefix } => {
-                        let prefix = literal(prefix.as_str());
-                        format!("CONCAT({prefix}, {row}.{})", quoted(id_column, '`'))
-                    }
-                };
-                format!(
-                    include_str!("sql/guard.sql"),
-                    ours = ours,
-                    resource = resource
-                )
-            })
-            .collect();
-        let variables = include_str!("sql/guard_variables.sql");
-        (event, format!("BEGIN\n{variables}{checks}END"))
-    })
+    let database = MySql::look(connection, "SELECT DATABASE()", &[]).await?;
+    let database = database
+        .first()
+        .map(|row| MySql::text(row, 0))
+        .transpose()?;
+    Ok(quoted(&database.unwrap_or_default(), '`') + ".")
 }

@@ -2,132 +2,72 @@
 //! each right: for that it wants the same right as for the statement itself, whether the user has
 //! it for this table, for the database, or by a role.
 
-use std::fmt;
+use sqlx::{MySql, MySqlPool};
 
-use futures_util::TryStreamExt;
-use sqlx::{AssertSqlSafe, Either, Executor, MySqlPool, Row};
+use crate::{
+    FenceError, NotReady, Rights,
+    dialect::sealed::{Errors, Operations},
+    queries::Queries,
+};
 
-use super::error::{is_denied, of_our_call};
-use crate::{FenceError, NotReady, Rights};
-
-#[derive(Clone, Copy, Debug)]
-enum Verb {
-    Select,
-    Insert,
-    Update,
-    Delete,
-}
-
-use Verb::{Delete, Insert, Select, Update};
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Select => "SELECT",
-            Insert => "INSERT",
-            Update => "UPDATE",
-            Delete => "DELETE",
-        })
-    }
-}
-
-/// A table, and what transactions do with it, and what those do that claim, too.
-struct Table {
-    name: &'static str,
-    /// Any column.
-    column: &'static str,
-    to_write: &'static [Verb],
-    to_claim: &'static [Verb],
-}
+/// A table with any of its columns; what transactions do with it, and what those do that claim,
+/// too.
+type Table = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 const TABLES: [Table; 4] = [
-    Table {
-        name: "_fenced_migrations",
-        column: "version",
-        to_write: &[Select],
-        to_claim: &[Select],
-    },
-    Table {
-        name: "fenced_lock_service",
-        column: "name",
-        to_write: &[],
-        to_claim: &[Select, Insert],
-    },
-    Table {
-        name: "fenced_high_water_mark",
-        column: "token",
-        to_write: &[Select],
-        to_claim: &[Select, Insert, Update],
-    },
-    Table {
-        name: "fenced_open_transaction",
-        column: "token",
-        to_write: &[Select, Insert, Delete],
-        to_claim: &[Select, Insert, Delete],
-    },
+    ("_fenced_migrations", "version", &["SELECT"], &["SELECT"]),
+    ("fenced_lock_service", "name", &[], &["SELECT", "INSERT"]),
+    (
+        "fenced_high_water_mark",
+        "token",
+        &["SELECT"],
+        &["SELECT", "INSERT", "UPDATE"],
+    ),
+    (
+        "fenced_open_transaction",
+        "token",
+        &["SELECT", "INSERT", "DELETE"],
+        &["SELECT", "INSERT", "DELETE"],
+    ),
 ];
 
-impl Table {
-    const fn verbs(&self, rights: Rights) -> &'static [Verb] {
-        match rights {
-            Rights::Write => self.to_write,
-            Rights::ClaimAndWrite => self.to_claim,
-        }
-    }
-
-    fn explain(&self, verb: Verb) -> String {
-        let Self { name, column, .. } = self;
-        match verb {
-            Select => format!("EXPLAIN SELECT {column} FROM {name}"),
-            Insert => format!("EXPLAIN INSERT INTO {name} () VALUES ()"),
-            Update => format!("EXPLAIN UPDATE {name} SET {column} = 0 WHERE FALSE"),
-            Delete => format!("EXPLAIN DELETE FROM {name} WHERE FALSE"),
-        }
-    }
-}
-
-/// Fails with the first right that is missing: there the server stops.
+/// Fails with the first right that is missing.
 pub(super) async fn check(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
-    let needed: Vec<_> = TABLES
-        .iter()
-        .flat_map(|table| table.verbs(rights).iter().map(move |verb| (table, *verb)))
-        .collect();
-    let mut text = "SELECT CURRENT_USER() AS user".to_owned();
-    for (table, verb) in &needed {
-        text += &format!("; {}", table.explain(*verb));
-    }
-    let (mut user, mut answered) = (None, 0_usize);
     let mut connection = pool.acquire().await?;
-    let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(text)));
-    loop {
-        match answers.try_next().await {
-            Ok(None) => return Ok(()),
-            Ok(Some(Either::Left(_))) => answered += 1,
-            Ok(Some(Either::Right(row))) if user.is_none() => user = Some(row.try_get("user")?),
-            Ok(Some(Either::Right(_))) => {}
-            Err(error) if is_denied(&error) => {
-                let lacking = answered.checked_sub(1).and_then(|last| needed.get(last));
-                let Some((table, verb)) = lacking else {
-                    return Err(of_our_call(error));
-                };
-                let user: String = user.unwrap_or_default();
-                return Err(missing(table, *verb, rights, &user).into());
+    for (table, column, to_write, to_claim) in TABLES {
+        let verbs = match rights {
+            Rights::Write => to_write,
+            Rights::ClaimAndWrite => to_claim,
+        };
+        for verb in verbs {
+            let explain = match *verb {
+                "SELECT" => format!("EXPLAIN SELECT {column} FROM {table}"),
+                "INSERT" => format!("EXPLAIN INSERT INTO {table} () VALUES ()"),
+                "UPDATE" => format!("EXPLAIN UPDATE {table} SET {column} = 0 WHERE FALSE"),
+                _ => format!("EXPLAIN DELETE FROM {table} WHERE FALSE"),
+            };
+            match MySql::rows(&mut connection, &explain, &[]).await {
+                Ok(_) => {}
+                Err(error) if MySql::is_denied(&error) => {
+                    let user = MySql::look(&mut connection, "SELECT CURRENT_USER()", &[]).await?;
+                    let user = user.first().map(|row| MySql::text(row, 0)).transpose()?;
+                    let user = user.unwrap_or_default();
+                    let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
+                    // The statement gives all the rights that are needed on the table.
+                    let grant = format!("{} ON {table} TO '{name}'@'{host}'", verbs.join(", "));
+                    return Err(FenceError::NotReady(NotReady::RightMissing {
+                        what: format!("{verb} on {table}"),
+                        grant: format!("GRANT {grant}"),
+                    }));
+                }
+                Err(error) => return Err(MySql::of_our_call(error)),
             }
-            Err(error) => return Err(of_our_call(error)),
         }
     }
-}
-
-/// The statement gives all the rights that are needed on the table.
-fn missing(table: &Table, verb: Verb, rights: Rights, user: &str) -> NotReady {
-    let verbs: Vec<String> = table.verbs(rights).iter().map(Verb::to_string).collect();
-    let (name, host) = user.rsplit_once('@').unwrap_or((user, "%"));
-    NotReady::RightMissing {
-        what: format!("{verb} on {}", table.name),
-        grant: format!(
-            "GRANT {} ON {} TO '{name}'@'{host}'",
-            verbs.join(", "),
-            table.name
-        ),
-    }
+    Ok(())
 }

@@ -4,41 +4,20 @@ use std::time::Duration;
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
-use sqlx::{
-    AssertSqlSafe, PgPool, Postgres, Row, SqlSafeStr, Transaction,
-    pool::PoolConnection,
-    postgres::{PgQueryResult, PgRow},
-};
+use sqlx::{PgConnection, Postgres};
 
-use super::{
-    calls::{REFUSE_STRAY, milliseconds},
-    error::{detail_of, of_commit, of_our_call},
-};
+use super::{calls::milliseconds, error::detail_of};
 use crate::{
     FenceError,
     admin::{
-        AdminError, Reset, Seal,
-        dialect::{Administer, Survey},
+        AdminError,
+        orders::{Administer, Order},
     },
-    high_water::columns::undecodable,
+    dialect::sealed::Errors,
     literal::literal,
-    strays::{not_a_stray, past_strays},
+    queries::Queries,
+    statement::Value::{Number, Text},
 };
-
-/// Begins one of our transactions, which is not fenced. Statements in it are not prepared
-/// permanently, and statements outside of one are not prepared at all: a pooler in transaction mode
-/// could not follow.
-pub(super) async fn begin_unfenced(
-    pool: &PgPool,
-) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    let begin = format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN");
-    let begin = AssertSqlSafe(begin).into_sql_str();
-    past_strays(pool, || pool.begin_with(begin.clone())).await
-}
-
-async fn to_look(pool: &PgPool) -> Result<PoolConnection<Postgres>, FenceError> {
-    not_a_stray(pool).await.map_err(of_our_call)
-}
 
 /// Carries out orders by calling the SQL functions.
 #[derive(Clone, Copy, Debug)]
@@ -46,147 +25,60 @@ async fn to_look(pool: &PgPool) -> Result<PoolConnection<Postgres>, FenceError> 
 pub struct ByFunctions;
 
 impl Administer<Postgres> for ByFunctions {
-    async fn issuer(pool: &PgPool) -> Result<Option<Issuer>, FenceError> {
-        let row = sqlx::raw_sql("SELECT fenced.current_issuer()")
-            .fetch_one(&mut *to_look(pool).await?)
-            .await
-            .map_err(of_our_call)?;
-        let name: Option<String> = row.try_get(0)?;
-        name.map(Issuer::new).transpose().map_err(undecodable)
+    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String {
+        let (issuer, after) = (literal(issuer.as_str()), literal(after));
+        format!("SELECT fenced.marks_of({issuer}, {after}, {count})")
     }
 
-    async fn change_issuer(
-        pool: &PgPool,
+    fn survey(of: &Issuer) -> String {
+        format!("SELECT * FROM fenced.survey({})", literal(of.as_str()))
+    }
+
+    fn marks_left(of: &Issuer) -> String {
+        format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()))
+    }
+
+    async fn carry_out(
+        connection: &mut PgConnection,
         lock_timeout: Option<Duration>,
-        seal: &Seal,
-    ) -> Result<Option<Issuer>, FenceError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let seal_issuer = format!(
-            "SELECT fenced.seal_issuer($1, $2, $3, {})",
-            milliseconds(lock_timeout)
-        );
-        let changed = sqlx::query(AssertSqlSafe(seal_issuer))
-            .bind(seal.from.as_str())
-            .bind(seal.to.as_str())
-            .bind(seal.reason.as_str())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await;
-        unless_refused(changed, tx).await
-    }
-
-    async fn marks_of(
-        pool: &PgPool,
-        issuer: &Issuer,
-        after: &str,
-        count: i64,
-    ) -> Result<Vec<ResourceName>, FenceError> {
-        let marks = format!(
-            "SELECT fenced.marks_of({}, {}, {count})",
-            literal(issuer.as_str()),
-            literal(after),
-        );
-        let rows = sqlx::raw_sql(AssertSqlSafe(marks))
-            .fetch_all(&mut *to_look(pool).await?)
-            .await;
-        let name =
-            |row: PgRow| ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable);
-        rows.map_err(of_our_call)?.into_iter().map(name).collect()
-    }
-
-    async fn survey(pool: &PgPool, of: &Issuer) -> Result<Survey, FenceError> {
-        let survey = format!("SELECT * FROM fenced.survey({})", literal(of.as_str()));
-        let survey = sqlx::raw_sql(AssertSqlSafe(survey))
-            .fetch_optional(&mut *to_look(pool).await?)
-            .await;
-        let Some(row) = survey.map_err(of_our_call)? else {
-            return Ok(Survey::default());
+        order: &Order,
+    ) -> Result<Option<Issuer>, AdminError> {
+        let lock_timeout = milliseconds(lock_timeout);
+        let (call, values) = match order {
+            Order::ChangeIssuer(seal) => (
+                format!("seal_issuer($1, $2, $3, {lock_timeout})"),
+                seal.texts().to_vec(),
+            ),
+            Order::SealMark(seal, floor, resource) => {
+                let [from, to, reason] = seal.texts();
+                let (resource, above) = (Text(resource.as_str()), i64::from(*floor) - 1);
+                (
+                    format!("seal_mark($1, $2, $3, $4, $5, {lock_timeout})"),
+                    vec![resource, from, to, Number(above), reason],
+                )
+            }
+            Order::Reset(reset) => {
+                let lowers = reset.to() < reset.expected();
+                let (expected, to) = (reset.expected().into(), reset.to().into());
+                let (resource, reason) = (reset.resource().as_str(), reset.reason().as_str());
+                (
+                    format!("reset_high_water($1, $2, $3, $4, {lowers}, {lock_timeout})"),
+                    vec![Text(resource), Number(expected), Number(to), Text(reason)],
+                )
+            }
         };
-        let resource = ResourceName::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
-        let token = row.try_get::<i64, _>(1)?.try_into().map_err(undecodable)?;
-        Ok(Survey {
-            greatest: Some((resource, token)),
-            marks: row.try_get::<i64, _>(2)?.unsigned_abs(),
-        })
-    }
-
-    async fn marks_left(pool: &PgPool, of: &Issuer) -> Result<Option<(Issuer, u64)>, FenceError> {
-        let left = format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()));
-        let left = sqlx::raw_sql(AssertSqlSafe(left))
-            .fetch_optional(&mut *to_look(pool).await?)
-            .await;
-        let Some(row) = left.map_err(of_our_call)? else {
-            return Ok(None);
-        };
-        let name = Issuer::new(row.try_get::<String, _>(0)?).map_err(undecodable)?;
-        Ok(Some((name, row.try_get::<i64, _>(1)?.unsigned_abs())))
-    }
-
-    async fn seal_mark(
-        pool: &PgPool,
-        lock_timeout: Option<Duration>,
-        seal: &Seal,
-        floor: FencingToken,
-        resource: &ResourceName,
-    ) -> Result<Option<Issuer>, FenceError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let seal_mark = format!(
-            "SELECT fenced.seal_mark($1, $2, $3, $4, $5, {})",
-            milliseconds(lock_timeout)
-        );
-        let sealed = sqlx::query(AssertSqlSafe(seal_mark))
-            .bind(resource.as_str())
-            .bind(seal.from.as_str())
-            .bind(seal.to.as_str())
-            .bind(i64::from(floor) - 1)
-            .bind(seal.reason.as_str())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await;
-        unless_refused(sealed, tx).await
-    }
-
-    async fn reset(
-        pool: &PgPool,
-        lock_timeout: Option<Duration>,
-        reset: &Reset,
-    ) -> Result<(), AdminError> {
-        let mut tx = begin_unfenced(pool).await.map_err(of_our_call)?;
-        let reset_high_water = format!(
-            "SELECT fenced.reset_high_water($1, $2, $3, $4, $5, {})",
-            milliseconds(lock_timeout)
-        );
-        sqlx::query(AssertSqlSafe(reset_high_water))
-            .bind(reset.resource().as_str())
-            .bind(i64::from(reset.expected()))
-            .bind(i64::from(reset.to()))
-            .bind(reset.reason().as_str())
-            .bind(reset.to() < reset.expected())
-            .persistent(false)
-            .execute(&mut *tx)
-            .await
-            .map_err(unexpected)?;
-        Ok(tx.commit().await.map_err(of_commit)?)
+        let call = Postgres::statement(&format!("SELECT fenced.{call}"), &values);
+        let called = Postgres::run(connection, call.map_err(FenceError::from)?).await;
+        called.map(|_| None).or_else(refusal)
     }
 }
 
-/// Commits, unless the function has refused because of the issuer.
-async fn unless_refused(
-    called: Result<PgQueryResult, sqlx::Error>,
-    tx: Transaction<'static, Postgres>,
-) -> Result<Option<Issuer>, FenceError> {
-    match called {
-        Ok(_) => tx.commit().await.map(|()| None).map_err(of_commit),
-        Err(source) => match detail_of(&source, "FN021") {
-            Some(OtherIssuer { current }) => Ok(Some(current)),
-            None => Err(of_our_call(source)),
-        },
+/// Translates a refusal: because of the issuer, or because a mark is not where it was expected.
+fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
+    if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
+        return Ok(Some(current));
     }
-}
-
-/// Translates the refusal to set a mark.
-fn unexpected(source: sqlx::Error) -> AdminError {
-    match detail_of(&source, "FN020") {
+    Err(match detail_of(&source, "FN020") {
         Some(Mark {
             resource,
             expected,
@@ -196,8 +88,8 @@ fn unexpected(source: sqlx::Error) -> AdminError {
             expected,
             current,
         },
-        None => of_our_call(source).into(),
-    }
+        None => Postgres::of_our_call(source).into(),
+    })
 }
 
 #[derive(Deserialize)]

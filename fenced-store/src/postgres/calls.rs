@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ResourceName, Sequencer};
+use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{PgIsolation, PgTxOptions};
@@ -12,14 +12,6 @@ use crate::{
     entry::Entry,
     literal::literal,
 };
-
-/// Reads a mark.
-pub(super) fn high_water(resource: &ResourceName) -> SqlStr {
-    let resource = literal(resource.as_str());
-    sql(format!(
-        "SELECT token, issuer FROM fenced.high_water({resource})"
-    ))
-}
 
 /// Fails if the session is inside a transaction, that is, one which began before the message came.
 /// Otherwise the message is a transaction of its own. (Times count in microseconds, and messages
@@ -64,6 +56,15 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
         literal(sequencer.resource().as_str()),
         sequencer.token(),
         literal(sequencer.issuer().as_str()),
+    ))
+}
+
+/// Begins one of our transactions, which is not fenced. Statements in it are not prepared
+/// permanently, and statements outside of one are not prepared at all: a pooler in transaction mode
+/// could not follow.
+pub(super) fn begin_unfenced() -> SqlStr {
+    sql(format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN"
     ))
 }
 
@@ -153,7 +154,7 @@ pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lock_core::{FencingToken, Holder, Issuer};
+    use lock_core::{FencingToken, Holder, Issuer, ResourceName};
 
     use super::*;
 

@@ -1,9 +1,12 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::{Deserialize, de::DeserializeOwned};
-use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use sqlx::{
+    Postgres,
+    postgres::{PgDatabaseError, PgSeverity},
+};
 
 use super::calls::IN_A_TRANSACTION;
-use crate::{FenceError, entry::Entry};
+use crate::{FenceError, dialect::sealed::Errors, entry::Entry};
 
 /// Classifies an error of Postgres; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
@@ -25,19 +28,44 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of one of our own calls: a missing function or table is then ours, not the user's.
-pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
-    match database_error(&source).map(PgDatabaseError::code) {
-        // No such schema, function or table.
-        Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
-        _ if is_stray(&source) => FenceError::Busy { source },
-        _ => source.into(),
+impl Errors for Postgres {
+    /// An error of one of our own calls: a missing function or table is then ours, not the user's.
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        match database_error(&source).map(PgDatabaseError::code) {
+            // No such schema, function or table.
+            Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
+            _ if Self::is_stray(&source) => FenceError::Busy { source },
+            _ => source.into(),
+        }
     }
-}
 
-/// Whether the role lacks a right.
-pub(super) fn is_denied(error: &sqlx::Error) -> bool {
-    database_error(error).is_some_and(|error| error.code() == "42501")
+    /// An error of a commit: nothing was committed if the error arises before the commit. For all
+    /// others this is not certain, whatever their severity: a cancel (57014) may strike after the
+    /// commit.
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        match database_error(&source) {
+            Some(error) if is_entry_missing(error) || is_aborted(error) => FenceError::Aborted,
+            Some(error) if is_before_commit(error.code()) => source.into(),
+            _ => FenceError::CommitUnknown { source },
+        }
+    }
+
+    /// Whether a call was refused because its session is already inside a transaction.
+    fn is_stray(error: &sqlx::Error) -> bool {
+        // sqlx counts an open transaction. Otherwise the server reports it: our own checks; SET
+        // TRANSACTION, which comes too late; any statement in an aborted transaction.
+        matches!(error, sqlx::Error::InvalidSavePointStatement)
+            || database_error(error).is_some_and(|error| match error.code() {
+                "22P02" => error.message().contains(IN_A_TRANSACTION),
+                "23514" => error.constraint() == Some("autocommit_check"),
+                code => matches!(code, "25001" | "25P02"),
+            })
+    }
+
+    /// Whether the role lacks a right.
+    fn is_denied(error: &sqlx::Error) -> bool {
+        database_error(error).is_some_and(|error| error.code() == "42501")
+    }
 }
 
 /// Whether a prepared statement did not exist any more: nothing was executed.
@@ -49,13 +77,15 @@ pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
 pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
         // No such table or schema, if it is not ours.
-        Some(("42P01" | "3F000", reason)) if reason.contains("\"fenced\"") => of_our_call(source),
+        Some(("42P01" | "3F000", reason)) if reason.contains("\"fenced\"") => {
+            Postgres::of_our_call(source)
+        }
         // No such column; not a table; no name for this table's resources.
         Some(("42P01" | "42703" | "42809" | "3F000" | "22023", reason)) => {
             let reason = reason.to_owned();
             FenceError::CannotProtect { reason }
         }
-        _ => of_our_call(source),
+        _ => Postgres::of_our_call(source),
     }
 }
 
@@ -72,7 +102,7 @@ pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
         Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
             FenceError::NotMigrated { source }
         }
-        _ if is_stray(&source) => FenceError::Busy { source },
+        _ if Postgres::is_stray(&source) => FenceError::Busy { source },
         _ => source.into(),
     }
 }
@@ -94,29 +124,6 @@ fn is_of_postgres(severity: PgSeverity, code: &str) -> bool {
             matches!(code, "25P03" | "25P04" | "57P01" | "57P05")
         }
         _ => !code.starts_with("08"),
-    }
-}
-
-/// Whether a call was refused because its session is already inside a transaction.
-pub(super) fn is_stray(error: &sqlx::Error) -> bool {
-    // sqlx counts an open transaction. Otherwise the server reports it: our own checks; SET
-    // TRANSACTION, which comes too late; any statement in an aborted transaction.
-    matches!(error, sqlx::Error::InvalidSavePointStatement)
-        || database_error(error).is_some_and(|error| match error.code() {
-            "22P02" => error.message().contains(IN_A_TRANSACTION),
-            "23514" => error.constraint() == Some("autocommit_check"),
-            code => matches!(code, "25001" | "25P02"),
-        })
-}
-
-/// An error of a commit: nothing was committed if the error arises before the commit. For all
-/// others this is not certain, whatever their severity: a cancel (57014) may strike after the
-/// commit.
-pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
-    match database_error(&source) {
-        Some(error) if is_entry_missing(error) || is_aborted(error) => FenceError::Aborted,
-        Some(error) if is_before_commit(error.code()) => source.into(),
-        _ => FenceError::CommitUnknown { source },
     }
 }
 

@@ -17,21 +17,24 @@ use std::{
 };
 
 use lock_core::{ResourceName, Sequencer};
-use sqlx::{Connection, Executor, FromRow, PgConnection, PgPool, Postgres, SqlStr, Transaction};
+use sqlx::{
+    Connection, Executor, PgConnection, PgPool, Postgres, SqlStr,
+    postgres::{PgQueryResult, PgTransactionManager},
+};
+use sqlx_core::transaction::TransactionManager;
 use tracing::debug;
 
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    dialect::sealed::Operations,
+    FenceError, FencedStore, Protected, Protection, Rights,
+    dialect::sealed::{Errors, Installation, Operations},
     entering::Entering,
-    entry::Entry,
-    postgres::error::{of_commit, of_our_call},
-    readiness::of_database,
+    literal::literal,
+    migrations::Migrations,
+    open_tx::{OpenTx, PATIENCE},
+    protection::Resources,
     statement::Statement,
-    strays::{not_a_stray, past_strays},
-    uninterrupted::uninterrupted,
 };
 
 /// A fenced store in PostgreSQL.
@@ -49,81 +52,83 @@ impl FencedStore<Postgres> {
 }
 
 impl Operations for Postgres {
-    type Admin = administer::ByFunctions;
-
-    type Tx = Transaction<'static, Self>;
-
     type TxOptions = PgTxOptions;
 
     fn lock_timeout(options: &PgTxOptions) -> Option<Duration> {
         options.lock_timeout
     }
 
-    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
+    const ISSUER: &'static str =
+        "SELECT name FROM fenced.current_issuer() AS name WHERE name IS NOT NULL";
+
+    fn rows_affected(result: &PgQueryResult) -> u64 {
+        result.rows_affected()
     }
 
-    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::check(pool).await
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!("SELECT token, issuer FROM fenced.high_water({resource})")
     }
 
-    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
-        rights::check(pool, rights).await
-    }
-
-    fn is_denied(error: &FenceError) -> bool {
-        of_database(error).is_some_and(error::is_denied)
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
-    }
-
+    /// Ends the sessions of older holders that block it for a whole lock timeout; a claim that was
+    /// blocked by anything else ends nobody.
     async fn claim(
         pool: &PgPool,
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::claim(pool, options, sequencer).await
+        let request = calls::claim(sequencer, options);
+        for _ in 1..claim::ATTEMPTS {
+            match claim::execute(pool, &request).await {
+                Err(error)
+                    if options.terminate_older
+                        && error::has_waited_for_entrants(&error, sequencer.resource()) =>
+                {
+                    claim::terminate_older(pool, sequencer).await?;
+                }
+                result => return result.map_err(Self::of_our_call),
+            }
+        }
+        claim::execute(pool, &request)
+            .await
+            .map_err(Self::of_our_call)
     }
 
+    /// Gets in line behind the transactions of this grant.
     async fn settle(
         pool: &PgPool,
         options: &PgTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        claim::settle(pool, options, sequencer).await
+        let settle = calls::settle(sequencer, options);
+        claim::execute(pool, &settle)
+            .await
+            .map_err(Self::of_our_call)
     }
 
     async fn begin(
-        pool: PgPool,
-        options: PgTxOptions,
-        entering: Entering,
-    ) -> Result<(Transaction<'static, Self>, Entry), FenceError> {
-        let begin = calls::begin(&entering, &options);
-        let begin = async move { past_strays(&pool, || pool.begin_with(begin.clone())).await };
-        let tx = uninterrupted(async move { begin.await.map_err(of_our_call) }).await?;
-        Ok((tx, entering.entry()))
+        pool: &PgPool,
+        options: &PgTxOptions,
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        let (begin, entry) = (calls::begin(entering, options), entering.entry());
+        // The server answers by then, unless it is gone.
+        let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
+        let begun = OpenTx::begin(pool, begin, entry, patience).await;
+        begun.map_err(Self::of_our_call)
     }
 
-    /// `AND CHAIN` begins an empty transaction, which the drop of `tx` rolls back: sqlx counts one
-    /// as open, and the rollback happens off the caller's path.
-    async fn commit(mut tx: Transaction<'static, Self>, entry: Entry) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(calls::commit(entry));
-        tx.execute(commit).await.map_err(of_commit)?;
+    /// `AND CHAIN` begins an empty transaction, which is rolled back when the connection is given
+    /// back: sqlx counts one as open, and the rollback happens off the caller's path.
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let commit = sqlx::raw_sql(calls::commit(tx.entry()));
+        tx.execute(commit).await.map_err(Self::of_commit)?;
+        tx.end();
         Ok(())
     }
 
-    async fn rollback(tx: Transaction<'static, Self>) -> Result<(), sqlx::Error> {
-        tx.rollback().await
-    }
-
-    async fn run(
-        connection: &mut PgConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
+    async fn undo(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        PgTransactionManager::rollback(connection).await
     }
 
     /// In one message, unless the options have an isolation level, which cannot be set in it.
@@ -137,21 +142,6 @@ impl Operations for Postgres {
             return None;
         }
         Some(single::execute(pool, options.lock_timeout, entering, statement).await)
-    }
-
-    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
-    }
-
-    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
-    }
-
-    async fn execute(connection: &mut PgConnection, statements: SqlStr) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
     }
 
     /// Ends the session, or, if the role may not do that, blocks it with a transaction.
@@ -171,27 +161,50 @@ impl Operations for Postgres {
         }
     }
 
-    fn is_stray(error: &sqlx::Error) -> bool {
-        error::is_stray(error)
-    }
-
     async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         connection
             .execute(sqlx::raw_sql(calls::REFUSE_STRAY))
             .await?;
         Ok(())
     }
+}
 
-    async fn high_water(
-        pool: &PgPool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mark = sqlx::raw_sql(calls::high_water(resource));
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = mark.fetch_optional(&mut *connection).await;
-        let Some(row) = mark.map_err(of_our_call)? else {
-            return Ok(None);
-        };
-        HighWater::from_columns(FromRow::from_row(&row)?).map(Some)
+impl Installation for Postgres {
+    type Admin = administer::ByFunctions;
+
+    fn migrations() -> Migrations {
+        migrate::migrations()
+    }
+
+    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrate::apply(pool).await
+    }
+
+    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        calls::begin_unfenced()
+    }
+
+    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let table = protection.quoted('"');
+        match &protection.resources {
+            Resources::Rows { id_column, prefix } => {
+                let call =
+                    "SELECT fenced.protect($1::pg_catalog.regclass, $2::pg_catalog.name, $3)";
+                protect::call(pool, call, &[&table, id_column, prefix.as_str()]).await
+            }
+            Resources::Table(resource) => {
+                let call = "SELECT fenced.protect($1::pg_catalog.regclass, $2)";
+                protect::call(pool, call, &[&table, resource.as_str()]).await
+            }
+        }
+    }
+
+    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let call = "SELECT fenced.unprotect($1::pg_catalog.regclass)";
+        protect::call(pool, call, &[&protection.quoted('"')]).await
     }
 }

@@ -1,9 +1,8 @@
 //! Whether a role may do what a fenced store does. Everybody can read that in the catalog.
 
-use sqlx::{AssertSqlSafe, Executor, PgPool, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 
-use super::error::of_our_call;
-use crate::{FenceError, NotReady, Rights};
+use crate::{FenceError, NotReady, Rights, dialect::sealed::Errors};
 
 /// What transactions call.
 const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'settle'";
@@ -19,7 +18,7 @@ pub(super) async fn check(pool: &PgPool, rights: Rights) -> Result<(), FenceErro
     };
     let missing = format!(include_str!("sql/rights.sql"), routines = routines);
     let missing = pool.fetch_all(sqlx::raw_sql(AssertSqlSafe(missing))).await;
-    let missing = missing.map_err(of_our_call)?;
+    let missing = missing.map_err(Postgres::of_our_call)?;
     if missing.is_empty() {
         return Ok(());
     }

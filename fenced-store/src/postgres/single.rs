@@ -14,9 +14,12 @@ use sqlx::{
 
 use super::{
     calls::milliseconds,
-    error::{is_statement_gone, nothing_is_stored, of_commit, of_fused},
+    error::{is_statement_gone, nothing_is_stored, of_fused},
 };
-use crate::{FenceError, entering::Entering, statement::Statement, strays::past_strays};
+use crate::{
+    FenceError, dialect::sealed::Errors, entering::Entering, statement::Statement,
+    strays::past_strays,
+};
 
 /// Returns how many rows the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(
@@ -37,7 +40,7 @@ pub(super) async fn execute(
     past_strays(pool, send)
         .await
         .map_err(of_fused)?
-        .map_err(of_commit)
+        .map_err(Postgres::of_commit)
 }
 
 /// The outer error means that nothing was committed. The inner one comes from the commit, or means

@@ -1,103 +1,175 @@
 use std::{future::IntoFuture, time::Duration};
 
+use futures_util::future::join_all;
 use lock_core::{
-    Acquire, Attempt, BoxFuture, ErrorKind, FencingToken, Holder, InvalidMetadata, LeaseGuard,
-    Metadata, Moment, Owner, Ttl,
+    Acquire, AcquireAll, Attempt, BoxFuture, ErrorKind, FencingToken, LeaseGuard, Moment,
+    ResourceName,
 };
 use tracing::debug;
 
-use super::{Protected, ProtectedError, ProtectedGuard};
-use crate::Dialect;
+use super::{Protected, ProtectedError, ProtectedGuard, leases::Leases};
+use crate::{Dialect, FenceError};
 
-/// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`].
+/// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`], or for
+/// [`ProtectedGuards`](super::ProtectedGuards) if it is one of several resources. It gets either
+/// all of them or none.
 ///
 /// # Errors
-/// Awaiting it fails as [`Acquire`] does, and as
-/// [`FencedStore::claim`](crate::FencedStore::claim) does; then the lease has been given back.
+/// Awaiting it fails as [`Acquire`] or [`AcquireAll`] does, and as
+/// [`FencedStore::claim`](crate::FencedStore::claim) does; then all leases have been given back. A
+/// claim that was made stays: it shuts out older holders, who had lost that lease anyway.
 ///
 /// # Cancel safety
-/// Dropping the future at any await gives the lease back. The claim may go on in the background; it
+/// Dropping the future at any await gives all leases back. A claim may go on in the background; it
 /// shuts out older holders, and nobody else.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireProtected<'a, DB: Dialect> {
+pub struct AcquireProtected<'a, DB: Dialect, L = Acquire<'a>> {
     protected: &'a Protected<DB>,
-    lease: Acquire<'a>,
+    leases: L,
+    /// For all attempts together.
     wait: Option<Duration>,
 }
 
-/// How many attempts are made, including the first, when the lock service is behind the store or
-/// the claim outlasts the lease.
-pub(super) const ATTEMPTS: u32 = 3;
+/// The same for several resources.
+pub type AcquireAllProtected<'a, DB> = AcquireProtected<'a, DB, AcquireAll<'a>>;
 
-impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
-    pub(super) const fn new(protected: &'a Protected<DB>, lease: Acquire<'a>) -> Self {
+/// How many attempts are made, including the first, when the lock service is behind the store with
+/// one of the resources, or the claims outlast a lease.
+const ATTEMPTS: usize = 3;
+
+/// Which claim failed, and whether it can be repaired.
+struct Refused {
+    resource: ResourceName,
+    error: FenceError,
+    above: Option<FencingToken>,
+}
+
+impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
+    pub(super) const fn new(
+        protected: &'a Protected<DB>,
+        leases: L,
+        wait: Option<Duration>,
+    ) -> Self {
         Self {
             protected,
-            lease,
-            wait: None,
+            leases,
+            wait,
         }
     }
 
-    /// The ttl of the lease. Defaults to the lock manager's. Setting it does not switch off
-    /// renewal.
-    pub fn ttl(mut self, ttl: Ttl) -> Self {
-        self.lease = self.lease.ttl(ttl);
+    /// Sets anything else that the lock manager's [`Acquire`] or [`AcquireAll`] offers, such as the
+    /// ttl.
+    ///
+    /// Leave out its `wait`, which is [`wait`](Self::wait) here, and its `at_least`, which is found
+    /// out.
+    ///
+    /// # Examples
+    /// ```
+    /// # use fenced_store::{AcquireProtected, Dialect, Protected};
+    /// # use lock_core::Ttl;
+    /// # fn f<DB: Dialect>(accounts: &Protected<DB>) -> AcquireProtected<'_, DB> {
+    /// accounts
+    ///     .acquire("account:42")
+    ///     .with(|lease| lease.ttl(Ttl::secs(10)).renew(false))
+    /// # }
+    /// ```
+    pub fn with(mut self, settings: impl FnOnce(L) -> L) -> Self {
+        self.leases = settings(self.leases);
         self
     }
 
-    /// How long to wait for the lease while somebody else holds it. Defaults to no bound.
+    /// How long to wait for the leases while others hold some of them. Defaults to no bound, for
+    /// one.
     ///
-    /// The claim in the store takes additional time; it waits as long as the store's settings
+    /// The claims in the store take additional time; each waits as long as the store's settings
     /// allow.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
-    pub fn renew(mut self, renew: bool) -> Self {
-        self.lease = self.lease.renew(renew);
-        self
+    /// Locks all and then claims all, so that nothing is claimed by a caller that does not get them
+    /// all. If the lock service's tokens are behind the store's marks, this repairs the lock
+    /// service: the leases are given back and acquired afresh with tokens above the marks. Safety
+    /// does not depend on it, because the store refuses the old tokens anyway.
+    async fn lock_and_claim(self) -> Result<L::Guard<DB>, ProtectedError> {
+        let (protected, started) = (self.protected, self.protected.locks.clock().now());
+        let mut leases = self.leases.clone();
+        let mut repaired = Vec::new();
+        let mut late = 0;
+        loop {
+            let next = match self.left(started) {
+                Some(left) => leases.clone().within(left),
+                None => leases.clone(),
+            };
+            let held = next.acquired().await?;
+            let claimed = self.claim(&held).await;
+            let lost = held.iter().find_map(|lease| lease.remaining().err());
+            let Err(refused) = claimed else {
+                let Some(lost) = lost else {
+                    return Ok(L::protected(held, &protected.store));
+                };
+                // The claims took longer than a lease: guards would be useless.
+                give_back(held).await;
+                late += 1;
+                if late == ATTEMPTS {
+                    return Err(lost.into());
+                }
+                continue;
+            };
+            give_back(held).await;
+            let repairs = repaired.iter().filter(|name| **name == refused.resource);
+            let again = repairs.count() + 1 < ATTEMPTS;
+            let Some(above) = refused.above.filter(|_| again) else {
+                return Err(refused.error.into());
+            };
+            protected.note_repair(&refused.error, above);
+            match leases.above(above) {
+                Some(above) => leases = above,
+                None => self.lift(&refused.resource, above, started).await?,
+            }
+            repaired.push(refused.resource);
+        }
     }
 
-    /// How long the watchdog keeps the lease up, as [`Acquire::max_hold`].
-    pub fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.lease = self.lease.max_hold(max_hold);
-        self
+    async fn claim(&self, leases: &[LeaseGuard]) -> Result<(), Refused> {
+        for lease in leases {
+            if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
+                // If the lease is lost, a refusal needs no repair: somebody else has it.
+                let above = error.needed_token().filter(|_| lease.is_held());
+                return Err(Refused {
+                    resource: lease.resource().clone(),
+                    error,
+                    above,
+                });
+            }
+        }
+        Ok(())
     }
 
-    /// A note for the lease, as [`Acquire::metadata`].
-    pub fn metadata<M>(mut self, metadata: M) -> Self
-    where
-        M: TryInto<Metadata>,
-        M::Error: Into<InvalidMetadata>,
-    {
-        self.lease = self.lease.metadata(metadata);
-        self
+    /// Makes the lock service draw a token for this resource that the store has not seen.
+    async fn lift(
+        &self,
+        resource: &ResourceName,
+        above: FencingToken,
+        started: Moment,
+    ) -> Result<(), lock_core::Error> {
+        let mut acquire = self.protected.locks.acquire(resource).at_least(above);
+        if let Some(left) = self.left(started) {
+            acquire = acquire.wait(left);
+        }
+        acquire.await?.release().await.map(drop)
     }
 
-    /// The greatest number of waiters, as [`Acquire::max_waiters`].
-    pub fn max_waiters(mut self, max_waiters: u32) -> Self {
-        self.lease = self.lease.max_waiters(max_waiters);
-        self
+    /// The rest of the wait.
+    fn left(&self, started: Moment) -> Option<Duration> {
+        let waited = self.protected.locks.clock().now().since(started);
+        self.wait.map(|wait| wait.saturating_sub(waited))
     }
+}
 
-    /// Acquires with an identity that was drawn earlier, as [`Acquire::holder`].
-    ///
-    /// For lock services without [`Extension::Holds`](lock_core::Extension::Holds). With it, use an
-    /// [`owner`](Self::owner), whose guards each give back their own hold.
-    pub fn holder(mut self, holder: Holder) -> Self {
-        self.lease = self.lease.holder(holder);
-        self
-    }
-
-    /// Acquires as this owner, as [`Acquire::owner`]. To the store, all its guards are one writer.
-    pub fn owner(mut self, owner: &Owner) -> Self {
-        self.lease = self.lease.owner(owner);
-        self
-    }
-
+impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// Takes one look and does not wait for the lease. If it is granted, the claim waits for the
     /// transactions of older holders, as long as the store's settings allow.
     ///
@@ -116,65 +188,10 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
             Err(error) => Err(error),
         }
     }
-
-    /// Locks and claims. If the lock service's tokens are behind the store's mark, this repairs the
-    /// lock service: the lease is given back and acquired afresh with a token above the mark.
-    /// Safety does not depend on it, because the store refuses the old tokens anyway.
-    async fn lock_and_claim(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
-        let started = self.protected.locks.clock().now();
-        let mut floor = None;
-        let mut attempt = 1;
-        loop {
-            let lease = self.lock(floor, started).await?;
-            let claimed = self.protected.store.claim(lease.sequencer()).await;
-            match (claimed, lease.remaining()) {
-                (Ok(()), Ok(_)) => {
-                    return Ok(ProtectedGuard::new(lease, self.protected.store.clone()));
-                }
-                // The claim took longer than the lease: a guard would be useless.
-                (Ok(()), Err(lost)) => {
-                    give_back(lease).await;
-                    if attempt == ATTEMPTS {
-                        return Err(lost.into());
-                    }
-                }
-                (Err(error), held) => {
-                    give_back(lease).await;
-                    // If the lease is lost, a refusal needs no repair: somebody else has it.
-                    let repair = error
-                        .needed_token()
-                        .filter(|_| attempt < ATTEMPTS && held.is_ok());
-                    let Some(above) = repair else {
-                        return Err(error.into());
-                    };
-                    self.protected.note_repair(&error, above);
-                    floor = Some(above);
-                }
-            }
-            attempt += 1;
-        }
-    }
-
-    /// Acquires the lease in the rest of the wait.
-    async fn lock(
-        &self,
-        floor: Option<FencingToken>,
-        started: Moment,
-    ) -> Result<LeaseGuard, lock_core::Error> {
-        let mut acquire = self.lease.clone();
-        if let Some(wait) = self.wait {
-            let waited = self.protected.locks.clock().now().since(started);
-            acquire = acquire.wait(wait.saturating_sub(waited));
-        }
-        if let Some(floor) = floor {
-            acquire = acquire.at_least(floor);
-        }
-        acquire.await
-    }
 }
 
-impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
-    type Output = Result<ProtectedGuard<DB>, ProtectedError>;
+impl<'a, DB: Dialect, L: Leases + 'a> IntoFuture for AcquireProtected<'a, DB, L> {
+    type Output = Result<L::Guard<DB>, ProtectedError>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -182,10 +199,12 @@ impl<'a, DB: Dialect> IntoFuture for AcquireProtected<'a, DB> {
     }
 }
 
-/// So that the same holder can acquire it again, and gets another token. If this fails, the
-/// watchdog goes on trying, so the error is not reported.
-async fn give_back(lease: LeaseGuard) {
-    if let Err(error) = lease.give_up().await {
-        debug!(%error, "a lease whose claim failed is not given back yet");
+/// So that the same holder can acquire again, and gets another token. If this fails, the watchdog
+/// goes on trying, so the error is not reported.
+async fn give_back(leases: Vec<LeaseGuard>) {
+    for result in join_all(leases.into_iter().map(LeaseGuard::give_up)).await {
+        if let Err(error) = result {
+            debug!(%error, "a lease whose claim failed is not given back yet");
+        }
     }
 }

@@ -1,7 +1,7 @@
-use std::{ops::Index, slice, time::Duration, vec};
+use std::{ops::Deref, slice, time::Duration, vec};
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
-use lock_core::{LeaseGuards, Lost, Released};
+use lock_core::{LeaseGuard, Lost, Released};
 
 use super::ProtectedGuard;
 use crate::{Begin, Dialect, FencedStore};
@@ -9,8 +9,8 @@ use crate::{Begin, Dialect, FencedStore};
 /// The guards of several resources, in the order in which they were named. The store knows the
 /// token of each.
 ///
-/// Each is a lease of its own with a token of its own. Losing one does not end the others, but a
-/// transaction that enters all of them is then refused.
+/// It derefs to the slice of them. Each is a lease of its own with a token of its own. Losing one
+/// does not end the others, but a transaction that enters all of them is then refused.
 ///
 /// # Dropping
 /// As [`LeaseGuard`](lock_core::LeaseGuard), for each guard.
@@ -23,11 +23,10 @@ pub struct ProtectedGuards<DB: Dialect> {
 
 impl<DB: Dialect> ProtectedGuards<DB> {
     /// The caller must have claimed the token of each lease.
-    pub(super) fn new(leases: LeaseGuards, store: &FencedStore<DB>) -> Self {
+    pub(super) fn new(leases: Vec<LeaseGuard>, store: &FencedStore<DB>) -> Self {
         let guard = |lease| ProtectedGuard::new(lease, store.clone());
-        Self {
-            guards: leases.into_iter().map(guard).collect(),
-        }
+        let guards = leases.into_iter().map(guard).collect();
+        Self { guards }
     }
 
     /// Prepares a transaction that is fenced by all of them. It never claims again.
@@ -49,33 +48,15 @@ impl<DB: Dialect> ProtectedGuards<DB> {
             .find(|guard| guard.resource().as_str() == resource)
     }
 
-    /// The number of guards.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.guards.len()
-    }
-
-    /// Always `false`: at least one resource was named. Here for clippy's `len_without_is_empty`.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.guards.is_empty()
-    }
-
-    /// The guards, in the order in which their resources were named.
-    pub fn iter(&self) -> slice::Iter<'_, ProtectedGuard<DB>> {
-        self.guards.iter()
-    }
-
     /// The time until the earliest of their deadlines, by the local clock.
     ///
     /// # Errors
     /// [`Lost`] as soon as one of the leases is lost.
     pub fn remaining(&self) -> Result<Duration, Lost> {
-        let mut least = Duration::MAX;
-        for guard in self {
-            least = std::cmp::min(least, guard.remaining()?);
-        }
-        Ok(least)
+        let mut guards = self.iter();
+        guards.try_fold(Duration::MAX, |least, guard| {
+            Ok(least.min(guard.remaining()?))
+        })
     }
 
     /// Completes when the first of them is lost.
@@ -105,16 +86,11 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     }
 }
 
-/// The guard of the resource that was named at this position.
-///
-/// # Panics
-/// If fewer were named.
-impl<DB: Dialect> Index<usize> for ProtectedGuards<DB> {
-    type Output = ProtectedGuard<DB>;
+impl<DB: Dialect> Deref for ProtectedGuards<DB> {
+    type Target = [ProtectedGuard<DB>];
 
-    #[track_caller]
-    fn index(&self, place: usize) -> &ProtectedGuard<DB> {
-        &self.guards[place]
+    fn deref(&self) -> &[ProtectedGuard<DB>] {
+        &self.guards
     }
 }
 

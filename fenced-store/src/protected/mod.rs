@@ -1,12 +1,12 @@
 //! A lock service combined with a fenced store.
 
 mod acquire;
-mod acquire_all;
 mod error;
 mod force;
 mod guard;
 mod guards;
 mod held;
+mod leases;
 mod run;
 
 use std::{
@@ -22,8 +22,10 @@ use tracing::warn;
 
 pub(crate) use self::held::Held;
 pub use self::{
-    acquire::AcquireProtected, acquire_all::AcquireAllProtected, error::ProtectedError,
-    guard::ProtectedGuard, guards::ProtectedGuards,
+    acquire::{AcquireAllProtected, AcquireProtected},
+    error::ProtectedError,
+    guard::ProtectedGuard,
+    guards::ProtectedGuards,
 };
 use crate::{Dialect, FenceError, FencedStore, counted};
 
@@ -56,7 +58,7 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// store.migrate().await?;
 /// let accounts = Protected::new(locks, store);
 ///
-/// let guard = accounts.acquire("account:42").ttl(Ttl::secs(10)).await?;
+/// let guard = accounts.acquire("account:42").with(|lease| lease.ttl(Ttl::secs(10))).await?;
 /// let mut tx = guard.begin().await?;
 /// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
 ///     .execute(&mut *tx)
@@ -91,7 +93,7 @@ impl<DB: Dialect> Protected<DB> {
         N: TryInto<ResourceName>,
         N::Error: Into<InvalidName>,
     {
-        AcquireProtected::new(self, self.locks.acquire(resource))
+        AcquireProtected::new(self, self.locks.acquire(resource), None)
     }
 
     /// Locks and claims several resources, all or none: await the builder.
@@ -136,7 +138,7 @@ impl<DB: Dialect> Protected<DB> {
         I::Item: TryInto<ResourceName>,
         <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
     {
-        AcquireAllProtected::new(self, self.locks.acquire_all(resources, wait), wait)
+        AcquireProtected::new(self, self.locks.acquire_all(resources, wait), Some(wait))
     }
 
     /// The lock service.

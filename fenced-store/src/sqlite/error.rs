@@ -1,6 +1,6 @@
-use sqlx::{error::DatabaseError, sqlite::SqliteError};
+use sqlx::{Sqlite, error::DatabaseError, sqlite::SqliteError};
 
-use crate::FenceError;
+use crate::{FenceError, dialect::sealed::Errors};
 
 /// Primary result codes of SQLite; the low byte of the extended code that sqlx reports.
 const BUSY: i32 = 5;
@@ -24,22 +24,31 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     }
 }
 
-/// An error of one of our own calls: a missing table is then ours, not the user's.
-pub(super) fn of_our_call(source: sqlx::Error) -> FenceError {
-    if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
-        return FenceError::NotMigrated { source };
+impl Errors for Sqlite {
+    /// An error of one of our own calls: a missing table is then ours, not the user's.
+    fn of_our_call(source: sqlx::Error) -> FenceError {
+        if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
+            return FenceError::NotMigrated { source };
+        }
+        if Self::is_stray(&source) {
+            return FenceError::Busy { source };
+        }
+        source.into()
     }
-    if is_stray(&source) {
-        return FenceError::Busy { source };
-    }
-    source.into()
-}
 
-/// An error of a commit: if SQLite refused it, nothing was committed. Otherwise nobody knows.
-pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
-    match primary_code(&source) {
-        Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
-        Some(_) => source.into(),
+    /// An error of a commit: if SQLite refused it, nothing was committed. Otherwise nobody knows.
+    fn of_commit(source: sqlx::Error) -> FenceError {
+        match primary_code(&source) {
+            Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
+            Some(_) => source.into(),
+        }
+    }
+
+    /// A transaction that sqlx counts, or one that only SQLite knows of.
+    fn is_stray(error: &sqlx::Error) -> bool {
+        const WITHIN: &str = "cannot start a transaction within a transaction";
+        matches!(error, sqlx::Error::InvalidSavePointStatement)
+            || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
     }
 }
 
@@ -53,14 +62,6 @@ pub(super) fn no_savepoint(source: &sqlx::Error) -> bool {
 pub(super) fn no_transaction(error: &sqlx::Error) -> bool {
     const OUTSIDE: &str = "cannot rollback - no transaction is active";
     sqlite_error(error).is_some_and(|error| error.message() == OUTSIDE)
-}
-
-/// Whether a call was refused because its connection is already inside a transaction: one that sqlx
-/// counts, or one that only SQLite knows of.
-pub(super) fn is_stray(error: &sqlx::Error) -> bool {
-    const WITHIN: &str = "cannot start a transaction within a transaction";
-    matches!(error, sqlx::Error::InvalidSavePointStatement)
-        || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
 }
 
 /// The code that a trigger of a protected table raised: its message begins with it.

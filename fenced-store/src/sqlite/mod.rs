@@ -1,9 +1,7 @@
 //! SQLite. `BEGIN IMMEDIATE` makes a transaction the only writer of the file. So a plain read of
 //! the mark inside it is a check that holds until the transaction ends.
 
-mod administer;
 mod claim;
-mod enter;
 mod error;
 mod migrate;
 mod protect;
@@ -13,21 +11,28 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, SqlStr, Sqlite, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous,
+        SqliteTransactionManager,
+    },
 };
+use sqlx_core::transaction::TransactionManager;
 use tracing::{debug, warn};
 
 pub(crate) use self::error::classify;
-use self::{
-    enter::LEAVE,
-    error::{no_transaction, of_our_call},
-    tx::SqliteTx,
-};
+use self::{error::no_transaction, tx::LEAVE};
 use crate::{
-    FenceError, FencedStore, HighWater, Protected, Protection, Rights,
-    admin::by_statements::ByStatements, dialect::sealed::Operations, entering::Entering,
-    entry::Entry, marks, rule::Mark, statement::Statement, strays::not_a_stray,
+    FenceError, FencedStore, Protected, Protection,
+    admin::by_statements::{ByStatements, Wording},
+    dialect::sealed::{Errors, Installation, Operations},
+    entering::{Entering, Entrant},
+    literal::literal,
+    marks,
+    migrations::Migrations,
+    open_tx::OpenTx,
+    rule::{self, Claim},
+    strays::{begin_unfenced, past_strays, to_look},
 };
 
 /// A fenced store in an SQLite file.
@@ -58,132 +63,146 @@ impl FencedStore<Sqlite> {
     }
 }
 
+/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
+/// table of the same name does.
 impl Operations for Sqlite {
+    type TxOptions = ();
+
+    const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
+
+    fn rows_affected(result: &SqliteQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!(
+            "SELECT token, issuer, holder FROM main.fenced_high_water_mark \
+             WHERE resource = {resource}"
+        )
+    }
+
+    async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        // A claim that cannot win is refused before it queues for the file.
+        let mark = Self::mark(sequencer.resource());
+        let seen = marks::mark::<Self>(&mut *to_look(pool).await?, &mark).await?;
+        rule::claim(seen.as_ref(), sequencer)?;
+
+        let mut tx = begin_unfenced(pool).await?;
+        claim::check_issuer(&mut tx, sequencer).await?;
+        let mark = marks::mark::<Self>(&mut tx, &mark).await?;
+        match rule::claim(mark.as_ref(), sequencer)? {
+            Claim::Replay => {}
+            Claim::Raise => claim::raise(&mut tx, sequencer).await?,
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// A transaction is the only writer of the file: once this one has begun, all others are over.
+    async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        let mut tx = begin_unfenced(pool).await?;
+        let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
+        rule::enter(mark.as_ref(), sequencer)?;
+        Ok(tx.rollback().await?)
+    }
+
+    /// As the only writer of the file. If there are triggers that look for it, also notes what was
+    /// entered: the commit has to delete the note.
+    async fn begin(
+        pool: &SqlitePool,
+        (): &(),
+        entering: &Entering,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        let mut entrants = entering.entrants().iter().map(Entrant::sequencer);
+        let first = entrants.next().expect("a transaction has a first grant");
+        let (mut tx, first_mark) =
+            past_strays(pool, || tx::only_writer(pool, entering, first.resource()))
+                .await
+                .map_err(Self::of_our_call)?;
+        let mut is_noted = tx::check(first_mark, first)?;
+        for sequencer in entrants {
+            let mark = tx::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
+            is_noted |= tx::check(mark.map_err(Self::of_our_call)?, sequencer)?;
+        }
+        if is_noted {
+            tx::note(&mut tx, entering).await?;
+            tx.noted();
+        }
+        Ok(tx)
+    }
+
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let is_noted = tx.entry().is_noted();
+        let Err(source) = tx::commit(&mut tx, is_noted).await else {
+            tx.end();
+            return Ok(());
+        };
+        if error::no_savepoint(&source) {
+            leave(&mut tx, is_noted).await;
+            return Err(FenceError::Aborted);
+        }
+        Err(Self::of_commit(source))
+    }
+
+    /// The thread of the connection executes it after the statements that were dropped.
+    async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        connection.execute("ROLLBACK").await.map(drop)
+    }
+
+    /// Rolls it back, and does not close the connection: with that of a database in memory, its
+    /// data would be gone. A `ROLLBACK` fails if there is no transaction.
+    async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        while connection.is_in_transaction() {
+            match SqliteTransactionManager::rollback(connection).await {
+                // SQLite has ended it by itself, and sqlx goes on counting.
+                Err(error) if no_transaction(&error) => {
+                    connection.execute("BEGIN").await?;
+                }
+                result => result?,
+            }
+        }
+        match connection.execute("ROLLBACK").await {
+            Err(error) if no_transaction(&error) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+/// There are no roles.
+impl Installation for Sqlite {
     type Admin = ByStatements;
 
-    type Tx = SqliteTx;
-
-    type TxOptions = ();
+    fn migrations() -> Migrations {
+        migrate::migrations()
+    }
 
     async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
         migrate::apply(pool).await
     }
 
-    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrate::check(pool).await
-    }
-
-    /// There are no roles.
-    async fn check_rights(_: &SqlitePool, _: Rights) -> Result<(), FenceError> {
-        Ok(())
-    }
-
-    fn is_denied(_: &FenceError) -> bool {
-        false
-    }
-
-    fn migration_script() -> String {
-        migrate::script()
-    }
-
-    async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        claim::claim(pool, sequencer).await
-    }
-
-    async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        claim::settle(pool, sequencer).await
-    }
-
-    async fn begin(
-        pool: SqlitePool,
-        (): (),
-        entering: Entering,
-    ) -> Result<(SqliteTx, Entry), FenceError> {
-        let (tx, is_noted) = enter::enter(&pool, &entering).await?;
-        Ok((tx, entering.entry().noted(is_noted)))
-    }
-
-    async fn commit(mut tx: SqliteTx, entry: Entry) -> Result<(), FenceError> {
-        let Err(source) = tx.commit(entry.is_noted()).await else {
-            return Ok(());
-        };
-        if error::no_savepoint(&source) {
-            leave(&mut tx, entry.is_noted()).await;
-            return Err(FenceError::Aborted);
-        }
-        Err(error::of_commit(source))
-    }
-
-    async fn rollback(tx: SqliteTx) -> Result<(), sqlx::Error> {
-        tx.rollback().await
-    }
-
-    async fn run(
-        connection: &mut SqliteConnection,
-        statement: Statement<Self>,
-    ) -> Result<u64, sqlx::Error> {
-        let executed = statement.into_query().execute(connection).await?;
-        Ok(executed.rows_affected())
+    fn begin_unfenced() -> SqlStr {
+        "BEGIN IMMEDIATE".into_sql_str()
     }
 
     async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
+        protect::change(pool, protection, true).await
     }
 
     async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
-    }
-
-    async fn execute(
-        connection: &mut SqliteConnection,
-        statements: SqlStr,
-    ) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql(statements)
-            .execute(connection)
-            .await
-            .map(drop)
-    }
-
-    /// Does nothing: another thread does the rollback, later, so there is nothing to see yet.
-    fn seal_if_over(_: &mut SqliteConnection) {}
-
-    fn is_stray(error: &sqlx::Error) -> bool {
-        error::is_stray(error)
-    }
-
-    async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if connection.is_in_transaction() {
-            return Err(sqlx::Error::InvalidSavePointStatement);
-        }
-        // One statement: if it is dropped, nothing of it is left. Outside of a transaction, where
-        // the connection should be, it fails.
-        match connection.execute("ROLLBACK").await {
-            Err(error) if no_transaction(&error) => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Err(sqlx::Error::InvalidSavePointStatement),
-        }
-    }
-
-    async fn high_water(
-        pool: &SqlitePool,
-        resource: &ResourceName,
-    ) -> Result<Option<HighWater>, FenceError> {
-        let mut connection = not_a_stray(pool).await.map_err(of_our_call)?;
-        let mark = mark(&mut connection, resource).await?;
-        Ok(mark.map(Mark::high_water))
+        protect::change(pool, protection, false).await
     }
 }
 
-/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
-/// table of the same name does.
-const MARK: &str =
-    "SELECT token, holder, issuer FROM main.fenced_high_water_mark WHERE resource = ?";
+/// Nobody logs in to a file. How long to wait for it is a setting of the connection.
+impl Wording for Sqlite {
+    const WHO: &'static str = "NULL";
+    const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
+    const SHARED: &'static str = "";
+    const EXCLUSIVE: &'static str = "";
 
-async fn mark(
-    connection: &mut SqliteConnection,
-    resource: &ResourceName,
-) -> Result<Option<Mark>, FenceError> {
-    marks::mark::<Sqlite>(connection, MARK, resource, of_our_call).await
+    fn limit(_: Option<Duration>) -> String {
+        String::new()
+    }
 }
 
 /// A statement that ended the transaction may have committed the note of what was entered.

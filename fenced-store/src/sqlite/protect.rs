@@ -1,173 +1,109 @@
-//! Protected tables: a trigger for each event, created in one transaction.
+//! Protected tables: the triggers of one are created in one transaction.
 
-use sqlx::{AssertSqlSafe, Executor, SqliteConnection, SqlitePool};
+use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
-use super::error::{of_commit, of_our_call};
 use crate::{
     FenceError,
-    admin::by_statements::begin_unfenced,
-    literal::literal,
-    protection::{Protection, Resources, quoted},
+    dialect::sealed::{Errors, Operations},
+    protection::{Protection, Resources},
+    queries::Queries,
+    statement::Value::Text,
+    strays::begin_unfenced,
+    triggers::{self, GUARD, Table, Wording},
 };
 
-/// The prefix of the names of our triggers. A random number follows: a table that was renamed keeps
-/// its triggers and their names, and its old name may be given to another table.
-const GUARD: &str = "fenced_guard";
+impl Wording for Sqlite {
+    const QUOTE: char = '"';
 
-/// The events of the triggers, and the rows that each has to judge.
-const EVENTS: [(&str, &[&str]); 3] = [
-    ("INSERT", &["NEW"]),
-    ("UPDATE", &["OLD", "NEW"]),
-    ("DELETE", &["OLD"]),
-];
+    /// They are found by their table and not by their names, because the table may have been
+    /// renamed since. There are no schemas: the first parameter is always the empty one.
+    const GUARDS: &'static str = "SELECT name, substr(sql, instr(sql, ' AFTER ') + 7, 6), \
+         substr(sql, instr(sql, ' FOR EACH ROW ') + 14) FROM sqlite_schema \
+         WHERE ?1 = '' AND type = 'trigger' AND tbl_name = ?2 AND substr(name, 1, length(?3)) = ?3";
 
-pub(super) async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-    let mut tx = begin_unfenced(pool).await?;
-    let table = table(&mut tx, protection).await?;
-    let wanted = |name: &str, event| trigger(name, event, &table, &protection.resources);
-    let present = guards(&mut tx, &table).await?;
-    let is_there = |event| {
-        present
-            .iter()
-            .any(|(name, sql)| *sql == wanted(name, event))
-    };
-    if present.len() == EVENTS.len() && EVENTS.into_iter().all(is_there) {
-        return Ok(tx.rollback().await?);
+    fn joined(prefix: &str, id: &str) -> String {
+        format!("{prefix} || {id}")
     }
-    drop_guards(&mut tx, &table).await?;
-    for event in EVENTS {
-        let name = format!("{GUARD}_{:016x}", rand::random::<u64>());
-        tx.execute(AssertSqlSafe(wanted(&name, event))).await?;
+
+    /// Checks that fail unless the resource was entered, and the mark still shows the token with
+    /// which it was. A resource that is null was not entered. Before SQLite 3.47 the text of
+    /// `RAISE` has to be a constant.
+    fn body(table: &Table<'_>, resources: &[String]) -> String {
+        let text = |refusal: &str| format!("'{refusal} {}'", table.name.replace('\'', "''"));
+        let check = |resource: &String| {
+            format!(
+                include_str!("sql/guard.sql"),
+                resource = resource,
+                unfenced = text("FN010 unfenced write to"),
+                wrong = text("FN011 write under another fence to"),
+                stale = text("FN001 write under a fence that is over to"),
+            )
+        };
+        let checks: String = resources.iter().map(check).collect();
+        format!("BEGIN\n{checks}END")
     }
-    list_protected(&mut tx).await?;
-    tx.commit().await.map_err(of_commit)
 }
 
-pub(super) async fn unprotect(
+pub(super) async fn change(
     pool: &SqlitePool,
     protection: &Protection,
+    protects: bool,
 ) -> Result<(), FenceError> {
     let mut tx = begin_unfenced(pool).await?;
-    let table = table(&mut tx, protection).await?;
-    drop_guards(&mut tx, &table).await?;
+    let table = Table {
+        schema: None,
+        name: &name(&mut tx, protection).await?,
+        resources: &protection.resources,
+        ours: String::new(),
+    };
+    if protects {
+        triggers::protect::<Sqlite>(&mut tx, &table).await?;
+    } else {
+        triggers::unprotect::<Sqlite>(&mut tx, &table).await?;
+    }
     list_protected(&mut tx).await?;
-    tx.commit().await.map_err(of_commit)
+    tx.commit().await.map_err(Sqlite::of_commit)
 }
 
 /// Lists the tables that have our triggers, by their present names.
 async fn list_protected(connection: &mut SqliteConnection) -> Result<(), FenceError> {
-    connection
-        .execute("DELETE FROM fenced_protected")
+    Sqlite::look(connection, "DELETE FROM fenced_protected", &[]).await?;
+    let list = "INSERT INTO fenced_protected (name) SELECT DISTINCT tbl_name FROM sqlite_schema \
+                WHERE type = 'trigger' AND substr(name, 1, length(?1)) = ?1";
+    Sqlite::change(connection, list, &[Text(GUARD)])
         .await
-        .map_err(of_our_call)?;
-    sqlx::query(
-        "INSERT INTO fenced_protected (name) SELECT DISTINCT tbl_name FROM sqlite_schema
-         WHERE type = 'trigger' AND substr(name, 1, length($1)) = $1",
-    )
-    .bind(GUARD)
-    .execute(connection)
-    .await
-    .map_err(of_our_call)?;
-    Ok(())
+        .map(drop)
 }
 
 /// The name of the table, spelled as it was created. Fails if there is no such table, or if it does
 /// not have the column of the ids.
-async fn table(
+async fn name(
     connection: &mut SqliteConnection,
     protection: &Protection,
 ) -> Result<String, FenceError> {
-    if protection
-        .schema
-        .as_deref()
-        .is_some_and(|schema| schema != "main")
-    {
-        return Err(cannot(
+    let (schema, table) = (protection.schema.as_deref(), &protection.table);
+    if schema.is_some_and(|schema| schema != "main") {
+        return Err(FenceError::cannot_protect(
             "its triggers could not see this schema, which is not main",
         ));
     }
-    let table: Option<String> = sqlx::query_scalar(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = $1 COLLATE NOCASE",
-    )
-    .bind(&protection.table)
-    .fetch_optional(&mut *connection)
-    .await?;
-    let table = table.ok_or_else(|| cannot(&format!("there is no table {}", protection.table)))?;
+    let of_table =
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE";
+    let named = Sqlite::look(connection, of_table, &[Text(table)]).await?;
+    let Some(row) = named.first() else {
+        return Err(FenceError::cannot_protect(format!(
+            "there is no table {table}"
+        )));
+    };
+    let name = Sqlite::text(row, 0)?;
     if let Resources::Rows { id_column, .. } = &protection.resources {
-        let column: Option<String> = sqlx::query_scalar(
-            "SELECT name FROM pragma_table_xinfo($1) WHERE name = $2 COLLATE NOCASE",
-        )
-        .bind(&table)
-        .bind(id_column)
-        .fetch_optional(connection)
-        .await?;
-        if column.is_none() {
-            return Err(cannot(&format!("{table} has no column {id_column}")));
+        let of_column = "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ? COLLATE NOCASE";
+        let column = Sqlite::look(connection, of_column, &[Text(&name), Text(id_column)]).await?;
+        if column.is_empty() {
+            return Err(FenceError::cannot_protect(format!(
+                "{name} has no column {id_column}"
+            )));
         }
     }
-    Ok(table)
-}
-
-fn cannot(reason: &str) -> FenceError {
-    let reason = reason.to_owned();
-    FenceError::CannotProtect { reason }
-}
-
-/// Our triggers on a table, with their statements. They are found by their table and not by their
-/// names, because the table may have been renamed since.
-async fn guards(
-    connection: &mut SqliteConnection,
-    table: &str,
-) -> Result<Vec<(String, String)>, FenceError> {
-    let guards = sqlx::query_as(
-        "SELECT name, sql FROM sqlite_schema
-         WHERE type = 'trigger' AND tbl_name = $1 AND substr(name, 1, length($2)) = $2",
-    )
-    .bind(table)
-    .bind(GUARD);
-    Ok(guards.fetch_all(connection).await?)
-}
-
-async fn drop_guards(connection: &mut SqliteConnection, table: &str) -> Result<(), FenceError> {
-    for (name, _) in guards(connection, table).await? {
-        let drop = format!("DROP TRIGGER {}", quoted(&name, '"'));
-        connection.execute(AssertSqlSafe(drop)).await?;
-    }
-    Ok(())
-}
-
-/// It runs after the event, when the id that the database has given to a new row is known.
-fn trigger(
-    name: &str,
-    (event, rows): (&str, &[&str]),
-    table: &str,
-    resources: &Resources,
-) -> String {
-    let checks: String = match resources {
-        Resources::Table(resource) => check(table, &literal(resource.as_str())),
-        Resources::Rows { id_column, prefix } => rows
-            .iter()
-            .map(|row| {
-                let prefix = literal(prefix.as_str());
-                let id_column = quoted(id_column, '"');
-                check(table, &format!("{prefix} || {row}.{id_column}"))
-            })
-            .collect(),
-    };
-    let (name, table) = (quoted(name, '"'), quoted(table, '"'));
-    format!("CREATE TRIGGER {name} AFTER {event} ON {table} BEGIN\n{checks}END")
-}
-
-/// A check that fails unless the resource was entered, and the mark still shows the token with
-/// which it was. A resource that is null was not entered. Before SQLite 3.47 the text of `RAISE`
-/// has to be a constant.
-fn check(table: &str, resource: &str) -> String {
-    let text = |refusal: &str| format!("'{refusal} {}'", table.replace('\'', "''"));
-    format!(
-        include_str!("sql/guard.sql"),
-        resource = resource,
-        unfenced = text("FN010 unfenced write to"),
-        wrong = text("FN011 write under another fence to"),
-        stale = text("FN001 write under a fence that is over to"),
-    )
+    Ok(name)
 }

@@ -233,3 +233,21 @@ pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
     fenced_add(&world, &ours).await.unwrap();
     thousand.claim(&grant("account:42", 1000)).await.unwrap();
 }
+
+/// A transaction that somebody left open on a pooled connection. Inside it the claim would be lost
+/// with its session.
+pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: Harness>() {
+    let world: H = fresh().await;
+    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
+    world.store().claim(&old).await.unwrap();
+    let store = world.store_of_one().await;
+    let mut stray = store.pool().acquire().await.unwrap();
+    H::execute(&mut stray, "BEGIN").await.unwrap();
+    drop(stray);
+    store.claim(&new).await.unwrap();
+    store.pool().close().await;
+    assert_eq!(high_water(&world, "account:42").await, Some(34));
+    let error = fenced_add(&world, &old).await.unwrap_err();
+    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_eq!(balance(&world).await, 100);
+}

@@ -7,6 +7,31 @@ use super::{
     Harness, balance, fenced_add, forgetful, fresh, grant, grant_by, high_water, protected_by,
 };
 
+/// What ends a transaction behind sqlx's back.
+pub(crate) const ENDS: [&str; 4] = ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"];
+
+/// A statement that ends the transaction gives up the fence; a receipt would be a lie.
+pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: Harness>() {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    let store = world.store_of_one().await;
+    for statement in ENDS {
+        let mut tx = store.begin(&grant).await.unwrap();
+        H::execute(&mut tx, statement).await.unwrap();
+        H::add_by_itself(&mut tx, 0).await.unwrap();
+        let error = tx.commit().await.unwrap_err();
+        assert!(
+            matches!(error, FenceError::Aborted),
+            "{statement}: {error:?}"
+        );
+    }
+    let mut tx = store.begin(&grant).await.unwrap();
+    H::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 101);
+}
+
 pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
     let world: H = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));

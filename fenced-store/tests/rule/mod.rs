@@ -51,10 +51,13 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// A store with a single connection: its next user gets what the one before left behind.
     fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
-    /// How many rows a statement affects.
+    /// Around the names of tables and columns.
+    const QUOTE: char = '"';
+
+    /// How many rows a statement affects. Nothing is prepared.
     fn execute(
         connection: &mut <Self::Db as sqlx::Database>::Connection,
-        statement: &'static str,
+        statement: &str,
     ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
     /// `UPDATE accounts SET balance = balance + $amount WHERE id = 42`
@@ -190,6 +193,7 @@ macro_rules! rule_cases {
             replayed_claim_changes_nothing,
             claim_never_lowers_the_mark,
             stale_claim_does_not_wait_for_the_live_holder,
+            claim_on_a_stray_shuts_the_older_holder_out,
             claim_waits_for_the_older_holder_and_gives_up_busy,
             concurrent_claims_leave_the_greatest,
             concurrent_claims_of_one_token_have_one_winner,
@@ -197,6 +201,7 @@ macro_rules! rule_cases {
             resources_do_not_know_each_other,
             fenced_write_is_visible_and_has_a_receipt,
             mark_survives_rollback_and_drop,
+            a_transaction_that_was_ended_inside_has_no_receipt,
             savepoints_are_the_users,
             a_rolled_back_savepoint_takes_those_inside_with_it,
             undecided_savepoint_cannot_be_committed,
@@ -269,8 +274,10 @@ macro_rules! rule_cases {
             a_row_moves_between_resources_that_are_both_entered,
             a_whole_table_is_one_resource,
             a_fence_ends_with_its_transaction,
+            the_commit_of_a_transaction_that_was_ended_clears_its_note_away,
             protected_rows_go_to_the_next_holder,
             protecting_again_changes_nothing_or_replaces,
+            hostile_names_of_tables_and_columns_are_names,
             what_cannot_be_protected_is_named,
             missing_tables_are_named,
             migrations_run_again_and_at_once,

@@ -4,7 +4,7 @@ use fenced_store::{FenceError, Protection};
 use lock_core::ResourceName;
 use sqlx::Connection;
 
-use super::{Harness, balance, fenced_add, fresh, grant};
+use super::{ENDS, Harness, balance, fenced_add, fresh, grant};
 
 const WRITES: [&str; 4] = [
     "UPDATE accounts SET balance = balance + 1 WHERE id = 42",
@@ -217,4 +217,83 @@ pub(crate) async fn what_cannot_be_protected_is_named<H: Harness>() {
         }
     }
     assert_eq!(world.triggers().await, Vec::<String>::new());
+}
+
+/// Ended behind sqlx's back, it leaves no fence on its connection.
+pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away<H: Harness>() {
+    let world: H = protected(&rows()).await;
+    let own = grant("account:42", 33);
+    world.store().claim(&own).await.unwrap();
+    let store = world.store_of_one().await;
+    for statement in ENDS {
+        let mut tx = store.begin(&own).await.unwrap();
+        H::execute(&mut tx, statement).await.unwrap();
+        let error = tx.commit().await.unwrap_err();
+        assert!(
+            matches!(error, FenceError::Aborted),
+            "{statement}: {error:?}"
+        );
+        let mut connection = store.pool().acquire().await.unwrap();
+        let error = H::add_by_itself(&mut connection, 1).await.unwrap_err();
+        let error = FenceError::from(error);
+        assert!(
+            matches!(error, FenceError::Unfenced { .. }),
+            "{statement}: {error:?}"
+        );
+    }
+    fenced_add(&world, &own).await.unwrap();
+}
+
+/// What a table, a column or a prefix may be called is not what SQL or a format string makes of it.
+pub(crate) async fn hostile_names_of_tables_and_columns_are_names<H: Harness>() {
+    let world: H = fresh().await;
+    let names = [
+        "a b",
+        "Upper",
+        "quote\"s",
+        "it's",
+        "back`tick",
+        "%I%L$body$",
+        "a.b",
+        "select",
+        "--",
+        "{}",
+        " FOR EACH ROW BEGIN",
+    ];
+    for (token, name) in (1..).zip(names) {
+        let doubled = name.replace(H::QUOTE, &format!("{0}{0}", H::QUOTE));
+        let quoted = format!("{0}{doubled}{0}", H::QUOTE);
+        let create = format!("CREATE TABLE {quoted} ({quoted} VARCHAR(10))");
+        let mut connection = world.store().pool().acquire().await.unwrap();
+        H::execute(&mut connection, &create).await.unwrap();
+        let protection = Protection::rows(name, name, "it's%I$body$:").unwrap();
+        for _ in 0..2 {
+            world.store().protect(&protection).await.unwrap();
+        }
+        let insert = format!("INSERT INTO {quoted} VALUES ('1')");
+        let error = H::execute(&mut connection, &insert).await.unwrap_err();
+        let error = FenceError::from(error);
+        assert!(
+            matches!(error, FenceError::Unfenced { .. }),
+            "{name}: {error:?}"
+        );
+        drop(connection);
+        let row = grant("it's%I$body$:1", token);
+        world.store().claim(&row).await.unwrap();
+        let mut tx = world.store().begin(&row).await.unwrap();
+        H::execute(&mut tx, &insert).await.unwrap();
+        tx.commit().await.unwrap();
+        // A row without an id belongs to no resource.
+        let mut tx = world.store().begin(&row).await.unwrap();
+        let nobodys = format!("INSERT INTO {quoted} VALUES (NULL)");
+        let error = H::execute(&mut tx, &nobodys).await.unwrap_err();
+        let error = FenceError::from(error);
+        assert!(
+            matches!(error, FenceError::WrongResource { .. }),
+            "{name}: {error:?}"
+        );
+        tx.rollback().await.unwrap();
+        world.store().unprotect(&protection).await.unwrap();
+        assert_eq!(world.triggers().await, Vec::<String>::new());
+    }
 }

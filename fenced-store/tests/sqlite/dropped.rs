@@ -114,12 +114,13 @@ async fn a_savepoint_of_sqlx_is_refused_and_harmless() {
     Connection::begin(&mut *tx).await.unwrap_err();
 }
 
+const SLOW: &str = "WITH RECURSIVE number (n) AS \
+    (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 200000) \
+    SELECT count(*) FROM number";
+
 /// Of more than the thread of the connection takes at a time, the rollback is the last.
 #[tokio::test]
 async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
-    const SLOW: &str = "WITH RECURSIVE number (n) AS \
-        (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 200000) \
-        SELECT count(*) FROM number";
     let (world, _, grant) = claimed().await;
     let options = world.store().pool().connect_options();
     let options = SqliteConnectOptions::clone(&options).command_buffer_size(1);
@@ -153,4 +154,50 @@ async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {
         add_fenced(&store, &grant).await;
     }
     assert_eq!(balance(&world).await, 106);
+}
+
+/// Its data would be gone with its connection, so that is never closed.
+#[tokio::test]
+async fn a_database_in_memory_stays_whatever_is_dropped() {
+    let pool = SqlitePoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None);
+    let store = SqliteFencedStore::new(pool.connect("sqlite::memory:").await.unwrap());
+    store.migrate().await.unwrap();
+    let accounts = "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER);
+                    INSERT INTO accounts VALUES (42, 100)";
+    store.pool().execute(accounts).await.unwrap();
+    let grant = grant("account:42", 33);
+    store.claim(&grant).await.unwrap();
+    for _ in 0..3 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        SqliteFile::add(&mut tx, 1000).await.unwrap();
+        assert!(tx.execute(SLOW).now_or_never().is_none());
+        drop(tx);
+        store.pool().execute("BEGIN").await.unwrap();
+        add_fenced(&store, &grant).await;
+        drop(store.pool().begin().await.unwrap());
+        store.claim(&grant).await.unwrap();
+    }
+    let mut connection = store.pool().acquire().await.unwrap();
+    assert_eq!(SqliteFile::balance(&mut connection).await, 103);
+}
+
+#[test]
+fn dropped_outside_of_its_runtime_it_is_rolled_back() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (world, store, grant) = runtime.block_on(claimed());
+    let tx = runtime.block_on(async {
+        let mut tx = store.begin(&grant).await.unwrap();
+        SqliteFile::add(&mut tx, 1000).await.unwrap();
+        tx
+    });
+    drop(tx);
+    runtime.block_on(add_fenced(&store, &grant));
+    assert_eq!(runtime.block_on(balance(&world)), 101);
+    // Nobody is there who could roll it back; the end of the file's last connection does.
+    let tx = runtime.block_on(async { store.begin(&grant).await.unwrap() });
+    drop(runtime);
+    drop(tx);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fenced_store::{Executed, FenceError, FencedStore, SqliteFencedStore};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Executor, Sqlite, SqliteConnection, SqlitePool,
+    AssertSqlSafe, Executor, Sqlite, SqliteConnection, SqlitePool,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
@@ -79,8 +79,9 @@ impl Harness for SqliteFile {
 
     async fn execute(
         connection: &mut SqliteConnection,
-        statement: &'static str,
+        statement: &str,
     ) -> Result<u64, sqlx::Error> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
     }
 

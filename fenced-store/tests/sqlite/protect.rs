@@ -1,6 +1,6 @@
 //! Protected tables: what only SQLite can do, or do wrong.
 
-use fenced_store::{FenceError, FencedStore, Protection, SqliteFencedStore};
+use fenced_store::{FenceError, Protection, SqliteFencedStore};
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
 
@@ -102,24 +102,6 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     assert_eq!(balance(&world).await, 102);
 }
 
-#[tokio::test]
-async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away() {
-    let (world, own) = protected().await;
-    let store = FencedStore::new(world.pool_of_one().await);
-    for statement in ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"] {
-        let mut tx = store.begin(&own).await.unwrap();
-        tx.execute(sqlx::raw_sql(statement)).await.unwrap();
-        let error = tx.commit().await.unwrap_err();
-        assert!(
-            matches!(error, FenceError::Aborted),
-            "{statement}: {error:?}"
-        );
-        let error = add_unfenced(&store).await.unwrap_err();
-        assert!(is_unfenced(&error), "{statement}: {error:?}");
-    }
-    fenced_add(&world, &own).await.unwrap();
-}
-
 /// `Busy` would say that nothing has happened, and have the work done again.
 #[tokio::test]
 async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_by_then() {
@@ -144,36 +126,6 @@ async fn after_a_rollback_inside_nothing_is_written_unfenced() {
         .unwrap_err();
     let error: FenceError = SqliteFile::add(&mut tx, 1).await.unwrap_err().into();
     assert!(is_unfenced(&error), "{error:?}");
-}
-
-#[tokio::test]
-async fn hostile_names_of_tables_and_columns_are_names() {
-    let world: SqliteFile = fresh().await;
-    let pool = world.store().pool();
-    let names = [
-        "a b", "Upper", "quote\"s", "it's", "a.b", "select", "--", "{}",
-    ];
-    for (token, name) in (1..).zip(names) {
-        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
-        let create = format!("CREATE TABLE {quoted} ({quoted} TEXT)");
-        pool.execute(AssertSqlSafe(create)).await.unwrap();
-        let protection = Protection::rows(name, name, "it's:").unwrap();
-        world.store().protect(&protection).await.unwrap();
-        let insert = format!("INSERT INTO {quoted} VALUES ('1')");
-        let mut connection = pool.acquire().await.unwrap();
-        let error = run(&mut connection, &insert).await.unwrap_err();
-        assert!(is_unfenced(&error), "{name}: {error:?}");
-        drop(connection);
-        let row = grant("it's:1", token);
-        world.store().claim(&row).await.unwrap();
-        let mut tx = world.store().begin(&row).await.unwrap();
-        run(&mut tx, &insert).await.unwrap();
-        let null = format!("INSERT INTO {quoted} VALUES (NULL)");
-        assert!(is_of_another(&run(&mut tx, &null).await.unwrap_err()));
-        tx.commit().await.unwrap();
-        world.store().unprotect(&protection).await.unwrap();
-        assert_eq!(world.triggers().await, Vec::<String>::new());
-    }
 }
 
 #[tokio::test]

@@ -69,7 +69,9 @@ async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end(
     let gate = Gate::closed();
     let late = Fault::DelayRequest(Until::Opened(gate.clone()));
     chaos.next(Operation::Cancel, late);
-    let acquire = accounts.acquire("account:42").holder(Holder::random());
+    let acquire = accounts
+        .acquire("account:42")
+        .with(|lease| lease.holder(Holder::random()));
     let open = async {
         gate.arrival().await;
         gate.open();
@@ -232,8 +234,9 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
             .unwrap(),
     )
     .await;
-    let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
-    let never = acquire.renew(false).run(async |_| {
+    let acquire = accounts.acquire("account:42");
+    let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(10)).renew(false));
+    let never = acquire.run(async |_| {
         clock.advance(Duration::from_secs(11));
         std::future::pending::<Result<(), ProtectedError>>().await
     });
@@ -255,8 +258,9 @@ async fn a_lost_lease_begins_nothing() {
             .unwrap(),
     )
     .await;
-    let acquire = accounts.acquire("account:42").ttl(Ttl::secs(10));
-    let guard = acquire.renew(false).await.unwrap();
+    let acquire = accounts.acquire("account:42");
+    let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(10)).renew(false));
+    let guard = acquire.await.unwrap();
     guard.begin().await.unwrap().rollback().await.unwrap();
 
     clock.advance(Duration::from_secs(11));
@@ -313,8 +317,9 @@ async fn a_lost_lease_among_several_begins_nothing() {
     )
     .await;
     let held = accounts.acquire("account:42").await.unwrap();
-    let acquire = accounts.acquire("account:43").ttl(Ttl::secs(5));
-    let lost = acquire.renew(false).await.unwrap();
+    let acquire = accounts.acquire("account:43");
+    let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(5)).renew(false));
+    let lost = acquire.await.unwrap();
     clock.advance(Duration::from_secs(6));
     let error = held.begin().and(&lost).await.unwrap_err();
     assert!(matches!(error, FenceError::LeaseLost(_)), "{error:?}");
@@ -343,8 +348,12 @@ async fn an_acquisition_that_is_dropped_gives_the_lease_back() {
 async fn an_owner_holds_a_protected_resource_several_times_over() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let owner = Owner::new();
-    let acquire = || accounts.acquire("account:42").owner(&owner);
-    let outer = acquire().metadata("node 7").await.unwrap();
+    let acquire = || {
+        let acquire = accounts.acquire("account:42");
+        acquire.with(|lease| lease.owner(&owner))
+    };
+    let outer = acquire().with(|lease| lease.metadata("node 7"));
+    let outer = outer.await.unwrap();
     let inner = acquire().await.unwrap();
     assert_eq!(inner.sequencer(), outer.sequencer());
     let seen = accounts.locks().inspect(outer.resource()).await.unwrap();
@@ -356,7 +365,9 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
     outer.release().await.unwrap();
     assert!(is_free(accounts.locks(), "account:42").await);
 
-    let full = accounts.acquire("account:42").max_waiters(0);
+    let full = accounts
+        .acquire("account:42")
+        .with(|lease| lease.max_waiters(0));
     match full.await.unwrap_err() {
         ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
         other => panic!("{other:?}"),

@@ -56,27 +56,6 @@ async fn naive_commit_after_a_rollback_inside_breaks_the_connection() {
     }
 }
 
-/// A statement that ends the transaction gives up the fence; a receipt would be a lie.
-#[tokio::test]
-async fn a_transaction_that_was_ended_inside_has_no_receipt() {
-    let (world, grant) = claimed().await;
-    let store = FencedStore::new(world.pool_of_one().await);
-    for statement in ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"] {
-        let mut tx = store.begin(&grant).await.unwrap();
-        sqlx::raw_sql(statement).execute(&mut *tx).await.unwrap();
-        SqliteFile::add(&mut tx, 0).await.unwrap();
-        let error = tx.commit().await.unwrap_err();
-        assert!(
-            matches!(error, FenceError::Aborted),
-            "{statement}: {error:?}"
-        );
-    }
-    let mut tx = store.begin(&grant).await.unwrap();
-    SqliteFile::add(&mut tx, 1).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-}
-
 /// Connections that somebody left inside a transaction. However many there are, a call meets all of
 /// them at most.
 #[tokio::test]

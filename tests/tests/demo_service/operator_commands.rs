@@ -40,7 +40,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     let resource = format!("account:{:016x}", rand::random::<u64>());
     let guard = accounts
         .acquire(resource.as_str())
-        .metadata("node 7")
+        .with(|lease| lease.metadata("node 7"))
         .await
         .unwrap();
     let secret = guard.sequencer().holder().expose();

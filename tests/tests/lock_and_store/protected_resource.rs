@@ -164,8 +164,7 @@ async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
     let acquire = world
         .accounts
         .acquire("account:1")
-        .ttl(ttl)
-        .renew(false)
+        .with(|lease| lease.ttl(ttl).renew(false))
         .into_future();
     let commit = async {
         // Longer than the lease, shorter than the claim's patience.

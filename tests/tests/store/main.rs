@@ -12,3 +12,4 @@ mod postgres;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod secrets;
+mod storm;

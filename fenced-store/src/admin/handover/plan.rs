@@ -5,7 +5,7 @@ use lock_core::{FencingToken, InitialToken, Issuer};
 use super::{Handover, HandoverError, HandoverPhase};
 use crate::{
     Dialect,
-    admin::{Admin, AdminError, dialect::Administer},
+    admin::{Admin, AdminError, orders::survey},
 };
 
 /// The state of the store before a handover, and what the handover is going to do.
@@ -52,7 +52,7 @@ impl<DB: Dialect> Admin<'_, DB> {
             let current = current.clone();
             return Err(HandoverError::OtherIssuer { phase, current });
         }
-        let survey = DB::Admin::survey(self.store.pool(), order.from()).await;
+        let survey = survey(self.store, order.from()).await;
         let survey = survey.map_err(|error| store(AdminError::Store(error)))?;
         let now = order.new.clock().unix_time();
         let clock = clock_token(now.saturating_add(CLOCKS_DIFFER));

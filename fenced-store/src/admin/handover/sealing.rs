@@ -1,29 +1,18 @@
-use lock_core::{FencingToken, Issuer, ResourceName};
-use tokio::sync::Mutex;
+use lock_core::{FencingToken, Issuer};
 
 use super::{HandoverError, HandoverPhase, HandoverStep};
 use crate::{
     Dialect, FenceError,
-    admin::{Admin, AdminError, BATCH, Seal, dialect::Administer, repeated::repeated},
-    uninterrupted::uninterrupted,
+    admin::{
+        Admin, AdminError, BATCH,
+        orders::{Order, Seal, carry_out, marks_left, marks_of},
+    },
 };
-
-/// Changes of the issuer by this process take turns: one that goes on in the background, because
-/// its caller is gone, must not come behind one that turns back.
-static CHANGING: Mutex<()> = Mutex::const_new(());
 
 impl<DB: Dialect> Admin<'_, DB> {
     /// Changes the single issuer row, after the claims that are under way.
-    pub(super) async fn change_issuer(&self, order: &Seal) -> Result<(), HandoverError> {
-        let (store, seal) = (self.store.clone(), order.clone());
-        let lock_timeout = DB::lock_timeout(store.tx_options());
-        let changed = uninterrupted(async move {
-            let _turn = CHANGING.lock().await;
-            repeated(
-                async || Ok(DB::Admin::change_issuer(store.pool(), lock_timeout, &seal).await?),
-            )
-            .await
-        });
+    pub(super) async fn change_issuer(&self, seal: &Seal) -> Result<(), HandoverError> {
+        let changed = carry_out(self.store, Order::ChangeIssuer(seal.clone()));
         match changed.await {
             Ok(other) => refused(other, HandoverPhase::Before),
             Err(source) => {
@@ -39,7 +28,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// Seals the marks of the old service; returns how many this call has sealed.
     pub(super) async fn seal_marks(
         &self,
-        order: &Seal,
+        seal: &Seal,
         floor: FencingToken,
         progress: &mut (impl FnMut(HandoverStep<'_>) + Send),
     ) -> Result<u64, HandoverError> {
@@ -49,14 +38,15 @@ impl<DB: Dialect> Admin<'_, DB> {
         let (mut sealed, mut held_up) = (0, None::<FenceError>);
         let mut after = String::new();
         loop {
-            let marks = DB::Admin::marks_of(self.store.pool(), &order.from, &after, BATCH).await;
+            let marks = marks_of(self.store, &seal.from, &after, BATCH).await;
             let marks = marks.map_err(failed_to_look)?;
             let Some(last) = marks.last() else {
                 break;
             };
             after = last.to_string();
             for resource in marks {
-                match self.seal_mark(order, floor, &resource).await {
+                let order = Order::SealMark(seal.clone(), floor, resource.clone());
+                match carry_out(self.store, order).await {
                     Ok(other) => {
                         refused(other, phase)?;
                         sealed += 1;
@@ -70,7 +60,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         if let Some(source) = held_up {
             return Err(HandoverError::Unfinished { sealed, source });
         }
-        let left = DB::Admin::marks_left(self.store.pool(), &order.to).await;
+        let left = marks_left(self.store, &seal.to).await;
         match left.map_err(failed_to_look)? {
             None => Ok(sealed),
             Some((issuer, marks)) => Err(HandoverError::OthersLeft {
@@ -79,25 +69,6 @@ impl<DB: Dialect> Admin<'_, DB> {
                 marks,
             }),
         }
-    }
-
-    /// Returns the issuer whose tokens the store accepts if another handover has overtaken this.
-    async fn seal_mark(
-        &self,
-        order: &Seal,
-        floor: FencingToken,
-        resource: &ResourceName,
-    ) -> Result<Option<Issuer>, AdminError> {
-        let (store, seal, resource) = (self.store.clone(), order.clone(), resource.clone());
-        let lock_timeout = DB::lock_timeout(store.tx_options());
-        uninterrupted(async move {
-            repeated(async || {
-                let pool = store.pool();
-                Ok(DB::Admin::seal_mark(pool, lock_timeout, &seal, floor, &resource).await?)
-            })
-            .await
-        })
-        .await
     }
 }
 

@@ -1,4 +1,4 @@
 -- The mark, and whether any table is protected.
 -- $1 resource
-SELECT token, holder, issuer, EXISTS (SELECT 1 FROM main.fenced_protected)
+SELECT token, issuer, holder, EXISTS (SELECT 1 FROM main.fenced_protected)
 FROM main.fenced_high_water_mark WHERE resource = $1

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shut_out() {
     let world = World::start().await;
     let holder = world.protected(&world.old).await;
-    let guard = holder.acquire("account:7").ttl(Ttl::secs(2)).await.unwrap();
+    let acquire = holder.acquire("account:7");
+    let guard = acquire.with(|lease| lease.ttl(Ttl::secs(2))).await.unwrap();
     let mut waiters = JoinSet::new();
     for _ in 0..5 {
         let old = world.protected(&world.old).await;

@@ -108,7 +108,8 @@ async fn a_redlock_with_short_leases_is_handed_over_to() {
     in_use(&world).await;
     migrated(&world, &world.old, &world.new).await;
     let next = world.protected(&world.new).await;
-    let guard = next.acquire(RESOURCE).ttl(Ttl::secs(3)).await.unwrap();
+    let acquire = next.acquire(RESOURCE);
+    let guard = acquire.with(|lease| lease.ttl(Ttl::secs(3))).await.unwrap();
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 

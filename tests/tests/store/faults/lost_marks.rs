@@ -36,8 +36,9 @@ async fn world() -> World {
 impl World {
     async fn acquire(&self) -> ProtectedGuard<Postgres> {
         // For as long as the test takes, whatever happens to it at the lock service.
-        let acquire = self.accounts.acquire(RESOURCE).ttl(Ttl::secs(60));
-        acquire.renew(false).await.unwrap()
+        let acquire = self.accounts.acquire(RESOURCE);
+        let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(60)).renew(false));
+        acquire.await.unwrap()
     }
 
     /// The guard of the next holder, while the former one does not know that its lease has ended.

@@ -7,7 +7,7 @@ mod dropped;
 mod older;
 mod protect;
 mod rights;
-mod server;
+pub(crate) mod server;
 mod strays;
 mod traps;
 

@@ -79,6 +79,8 @@ impl Harness for MariaDbServer {
 
     const BOOKS: &'static str = "_fenced_migrations";
 
+    const QUOTE: char = '`';
+
     async fn unmigrated() -> Self {
         let database = mariadb_database().await;
         let pool = MySqlPoolOptions::new().max_connections(16);
@@ -115,8 +117,9 @@ impl Harness for MariaDbServer {
 
     async fn execute(
         connection: &mut MySqlConnection,
-        statement: &'static str,
+        statement: &str,
     ) -> Result<u64, sqlx::Error> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
     }
 

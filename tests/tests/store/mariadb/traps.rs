@@ -64,39 +64,6 @@ async fn commit_after_a_deadlock_is_an_error() {
     fenced_add(&world, &grant).await.unwrap();
 }
 
-/// A statement that ends the transaction gives up the fence; a receipt would be a lie. What was
-/// noted of the transaction is cleared away.
-#[tokio::test]
-async fn a_transaction_that_was_ended_inside_has_no_receipt() {
-    let (world, grant) = claimed().await;
-    let store = fenced_store::FencedStore::new(world.pool_of_one().await);
-    for statement in [
-        "ROLLBACK",
-        "COMMIT",
-        "ROLLBACK; BEGIN",
-        "COMMIT; BEGIN",
-        "CREATE OR REPLACE TABLE changes_of_the_schema_commit (id INT)",
-    ] {
-        let mut tx = store.begin(&grant).await.unwrap();
-        sqlx::raw_sql(statement).execute(&mut *tx).await.unwrap();
-        MariaDbServer::add(&mut tx, 0).await.unwrap();
-        let error = tx.commit().await.unwrap_err();
-        assert!(
-            matches!(error, FenceError::Aborted),
-            "{statement}: {error:?}"
-        );
-        let notes: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM fenced_open_transaction")
-            .fetch_one(store.pool())
-            .await
-            .unwrap();
-        assert_eq!(notes, 0, "{statement}");
-    }
-    let mut tx = store.begin(&grant).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-}
-
 /// The answer to the commit is lost, so it is not known whether it happened.
 #[tokio::test]
 async fn a_commit_without_an_answer_is_unknown() {

@@ -12,7 +12,7 @@ mod psql;
 mod rights;
 mod roles;
 mod search_path;
-mod server;
+pub(crate) mod server;
 mod single;
 mod starvation;
 mod strays;

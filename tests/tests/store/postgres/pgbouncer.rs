@@ -110,10 +110,7 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         }
     }
 
-    async fn execute(
-        connection: &mut PgConnection,
-        statement: &'static str,
-    ) -> Result<u64, sqlx::Error> {
+    async fn execute(connection: &mut PgConnection, statement: &str) -> Result<u64, sqlx::Error> {
         PostgresServer::execute(connection, statement).await
     }
 

@@ -6,7 +6,7 @@ use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Executor, PgConnection, PgPool, Postgres,
+    AssertSqlSafe, Executor, PgConnection, PgPool, Postgres,
     migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
@@ -151,10 +151,8 @@ impl Harness for PostgresServer {
         self.store.clone().with_options(options)
     }
 
-    async fn execute(
-        connection: &mut PgConnection,
-        statement: &'static str,
-    ) -> Result<u64, sqlx::Error> {
+    async fn execute(connection: &mut PgConnection, statement: &str) -> Result<u64, sqlx::Error> {
+        let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
     }
 

@@ -46,22 +46,6 @@ async fn naive_claim_on_a_stray_is_lost() {
 }
 
 #[tokio::test]
-async fn claim_on_a_stray_shuts_the_older_holder_out() {
-    let (world, old) = claimed().await;
-    let pool = stray(&world).await;
-    FencedStore::new(pool.clone())
-        .claim(&grant("account:42", 34))
-        .await
-        .unwrap();
-    assert_eq!(high_water(&world, "account:42").await, Some(34));
-    let error = fenced_add(&world, &old).await.unwrap_err();
-    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
-    pool.close().await;
-    assert_eq!(high_water(&world, "account:42").await, Some(34));
-    assert_eq!(balance(&world).await, 100);
-}
-
-#[tokio::test]
 async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
     let (world, _) = claimed().await;
     let pool = world.pool_of_one().await;

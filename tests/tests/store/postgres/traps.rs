@@ -78,21 +78,6 @@ async fn a_connection_is_clean_after_a_commit() {
     assert!(visible);
 }
 
-/// A statement that ends the transaction gives up the fence; a receipt would be a lie.
-#[tokio::test]
-async fn a_transaction_that_was_ended_inside_has_no_receipt() {
-    for statement in ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"] {
-        let (world, grant) = claimed().await;
-        let mut tx = world.store().begin(&grant).await.unwrap();
-        sqlx::raw_sql(statement).execute(&mut *tx).await.unwrap();
-        let error = tx.commit().await.unwrap_err();
-        assert!(
-            matches!(error, FenceError::Aborted),
-            "{statement}: {error:?}"
-        );
-    }
-}
-
 /// The message that enters before it begins leaves nothing behind when entering is refused.
 #[tokio::test]
 async fn a_refused_begin_leaves_a_usable_connection() {

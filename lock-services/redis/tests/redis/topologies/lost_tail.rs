@@ -43,8 +43,7 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     issued.insert(turn(accounts.locks()).await);
     let stale = accounts
         .acquire(RESOURCE)
-        .ttl(Ttl::secs(60))
-        .renew(false)
+        .with(|lease| lease.ttl(Ttl::secs(60)).renew(false))
         .await
         .unwrap();
     issued.insert(stale.token());

@@ -17,7 +17,9 @@ async fn a_primary_that_was_succeeded_grants_the_same_tokens_and_the_store_refus
     let counting = servers.counting();
     let direct = succeeded(&servers, &counting).await;
     let current = Protected::new(counting.connect().await, bank.store.clone());
-    let current = current.acquire(RESOURCE).ttl(Ttl::secs(60)).await.unwrap();
+    let acquire = current.acquire(RESOURCE);
+    let current = acquire.with(|lease| lease.ttl(Ttl::secs(60)));
+    let current = current.await.unwrap();
     let group = servers.of_resource(&counting).await;
     group.primary().resume().await;
 

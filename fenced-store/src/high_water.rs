@@ -1,6 +1,3 @@
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) mod columns;
-
 use lock_core::{FencingToken, Issuer};
 
 /// The high-water mark of a resource: the greatest token that was ever claimed for it.
@@ -9,8 +6,8 @@ use lock_core::{FencingToken, Issuer};
 /// write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighWater {
-    token: FencingToken,
-    issuer: Issuer,
+    pub(crate) token: FencingToken,
+    pub(crate) issuer: Issuer,
 }
 
 impl HighWater {

@@ -1,42 +1,51 @@
 //! The migrations table, compared with the migrations that this build knows.
 
-use sqlx::{
-    AssertSqlSafe, Executor, FromRow,
-    migrate::{Migration, Migrator},
-};
+use sqlx::migrate::{Migration, Migrator};
 
-use crate::NotReady;
+use crate::{NotReady, queries::Queries};
 
-/// The number of a migration, its name, whether it came to its end, and the digest of its text in
-/// hex.
-pub(super) type Row = (i64, String, bool, String);
+/// A migration that was applied.
+pub(super) struct Applied {
+    version: i64,
+    name: String,
+    /// Whether it came to its end.
+    is_done: bool,
+    /// The digest of its text, in hex.
+    digest: String,
+}
 
-/// Reads the table. Nothing is prepared: a pooler in transaction mode could not follow.
-pub(super) async fn read<DB>(
+/// Reads the table.
+pub(super) async fn read<DB: Queries>(
     table: &'static str,
     connection: &mut DB::Connection,
-) -> Result<Vec<Row>, sqlx::Error>
-where
-    DB: sqlx::Database,
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'r> Row: FromRow<'r, DB::Row>,
-{
+) -> Result<Vec<Applied>, sqlx::Error> {
     // The digest as text: what the text of bytes is depends on the settings of a session.
     let hex = if DB::NAME == "PostgreSQL" {
         "encode(checksum, 'hex')"
     } else {
         "HEX(checksum)"
     };
-    let rows = format!("SELECT version, description, success, {hex} FROM {table} ORDER BY 1");
-    let rows = connection.fetch_all(sqlx::raw_sql(AssertSqlSafe(rows)));
-    rows.await?.iter().map(FromRow::from_row).collect()
+    let rows = format!(
+        "SELECT version, description, {hex}, CASE WHEN success THEN 'done' ELSE 'half' END \
+         FROM {table} ORDER BY 1"
+    );
+    let rows = DB::rows(connection, &rows, &[]).await?;
+    let applied = |row| {
+        Ok(Applied {
+            version: DB::number(row, 0)?,
+            name: DB::text(row, 1)?,
+            digest: DB::text(row, 2)?,
+            is_done: DB::text(row, 3)? == "done",
+        })
+    };
+    rows.iter().map(applied).collect()
 }
 
 /// Fails with the first thing that is wrong. Only if nothing else is, a migration is missing.
 pub(super) fn compare(
     migrator: &Migrator,
     table: &'static str,
-    applied: &[Row],
+    applied: &[Applied],
 ) -> Result<(), NotReady> {
     if let Some(name) = another_first(migrator, applied) {
         return Err(NotReady::BeforeFirstRelease {
@@ -48,32 +57,32 @@ pub(super) fn compare(
             },
         });
     }
-    if let Some((version, name, ..)) = applied.iter().find(|(_, _, is_done, _)| !is_done) {
+    if let Some(half) = applied.iter().find(|migration| !migration.is_done) {
         return Err(NotReady::HalfApplied {
-            version: *version,
-            name: name.clone(),
+            version: half.version,
+            name: half.name.clone(),
             table,
         });
     }
-    if let Some((version, name, ..)) = applied
-        .iter()
-        .find(|(version, ..)| !migrator.version_exists(*version))
-    {
+    let is_unknown = |migration: &&Applied| !migrator.version_exists(migration.version);
+    if let Some(newer) = applied.iter().find(is_unknown) {
         let known = migrator.iter().map(|migration| migration.version);
         return Err(NotReady::Newer {
-            version: *version,
-            name: name.clone(),
+            version: newer.version,
+            name: newer.name.clone(),
             known: known.max().unwrap_or_default(),
         });
     }
-    let is_other = |(version, _, _, digest): &&Row| {
-        let mut same = migrator.iter().filter(|known| known.version == *version);
-        same.any(|known| !hex(&known.checksum).eq_ignore_ascii_case(digest))
+    let is_other = |applied: &&Applied| {
+        let mut same = migrator
+            .iter()
+            .filter(|known| known.version == applied.version);
+        same.any(|known| !hex(&known.checksum).eq_ignore_ascii_case(&applied.digest))
     };
-    if let Some((version, name, ..)) = applied.iter().find(is_other) {
+    if let Some(changed) = applied.iter().find(is_other) {
         return Err(NotReady::Changed {
-            version: *version,
-            name: name.clone(),
+            version: changed.version,
+            name: changed.name.clone(),
         });
     }
     match missing(migrator, applied).next() {
@@ -86,13 +95,13 @@ pub(super) fn compare(
 }
 
 /// The name of the first migration that was applied, if it is not that of ours.
-fn another_first<'a>(migrator: &Migrator, applied: &'a [Row]) -> Option<&'a str> {
+fn another_first<'a>(migrator: &Migrator, applied: &'a [Applied]) -> Option<&'a str> {
     let first = migrator.iter().next()?;
     let applied = applied
         .iter()
-        .find(|(version, ..)| *version == first.version);
+        .find(|applied| applied.version == first.version);
     applied
-        .map(|(_, name, ..)| name.as_str())
+        .map(|applied| applied.name.as_str())
         .filter(|name| *name != first.description)
 }
 
@@ -103,10 +112,10 @@ fn hex(bytes: &[u8]) -> String {
 /// The migrations that have not been applied, in their order.
 pub(super) fn missing<'a>(
     migrator: &'a Migrator,
-    applied: &'a [Row],
+    applied: &'a [Applied],
 ) -> impl Iterator<Item = &'a Migration> {
     let is_applied =
-        move |migration: &Migration| applied.iter().any(|(done, ..)| *done == migration.version);
+        move |migration: &Migration| applied.iter().any(|done| done.version == migration.version);
     migrator
         .iter()
         .filter(move |migration| !is_applied(migration))

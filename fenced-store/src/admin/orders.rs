@@ -1,0 +1,169 @@
+//! Orders of administrators, and the looks that come before them.
+
+use std::time::Duration;
+
+use lock_core::{FencingToken, Issuer, ResourceName};
+use tokio::{sync::Mutex, time::sleep};
+use tracing::debug;
+
+use super::{AdminError, Reason, Reset};
+use crate::{
+    Dialect, FenceError, FencedStore,
+    begin::RETRIES,
+    dialect::sealed::Operations,
+    marks::{token, word},
+    statement::Value::{self, Text},
+    strays::{begin_unfenced, to_look},
+    uninterrupted::uninterrupted,
+};
+
+/// What an administrator wants to have done, each in a transaction.
+#[derive(Clone, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub enum Order {
+    /// Change the issuer after the claims that are in progress, or find it changed.
+    ChangeIssuer(Seal),
+    /// Seal the mark of a resource below a floor, after the transactions that have entered it, or
+    /// find it sealed.
+    SealMark(Seal, FencingToken, ResourceName),
+    /// Set a mark that is where the order expects it, after the transactions that have entered it.
+    Reset(Reset),
+}
+
+/// To give a store and its marks another issuer, and why.
+#[derive(Clone, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct Seal {
+    /// The issuer whose tokens were accepted so far.
+    pub from: Issuer,
+    /// The issuer whose tokens are accepted from now on.
+    pub to: Issuer,
+    pub reason: Reason,
+}
+
+impl Seal {
+    /// As arguments: from, to, reason.
+    pub(crate) fn texts(&self) -> [Value<'_>; 3] {
+        [self.from.as_str(), self.to.as_str(), self.reason.as_str()].map(Text)
+    }
+}
+
+/// How a database carries out orders: three looks, and the work of a transaction.
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub trait Administer<DB: Operations> {
+    /// The resources whose marks belong to an issuer, in the order of their names, after one name.
+    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String;
+
+    /// The greatest mark of all, as resource and token, and how many marks belong to an issuer.
+    fn survey(of: &Issuer) -> String;
+
+    /// Another lock service that still has marks, and how many; the first one by name.
+    fn marks_left(of: &Issuer) -> String;
+
+    /// Carries out an order. Returns the issuer if it is refused because of that: a third one, or,
+    /// for a mark, no longer the new one.
+    fn carry_out(
+        connection: &mut DB::Connection,
+        lock_timeout: Option<Duration>,
+        order: &Order,
+    ) -> impl Future<Output = Result<Option<Issuer>, AdminError>> + Send;
+}
+
+/// The positions of the marks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Survey {
+    /// The greatest mark of all.
+    pub(super) greatest: Option<(ResourceName, FencingToken)>,
+    /// How many marks belong to the issuer.
+    pub(super) marks: u64,
+}
+
+pub(super) async fn survey<DB: Dialect>(
+    store: &FencedStore<DB>,
+    of: &Issuer,
+) -> Result<Survey, FenceError> {
+    let survey = look(store, DB::Admin::survey(of)).await?;
+    let Some(row) = survey.first() else {
+        return Ok(Survey::default());
+    };
+    Ok(Survey {
+        greatest: Some((word::<DB, _>(row, 0)?, token::<DB>(row, 1)?)),
+        marks: DB::number(row, 2)?.unsigned_abs(),
+    })
+}
+
+pub(super) async fn marks_of<DB: Dialect>(
+    store: &FencedStore<DB>,
+    issuer: &Issuer,
+    after: &str,
+    count: usize,
+) -> Result<Vec<ResourceName>, FenceError> {
+    let marks = look(store, DB::Admin::marks_of(issuer, after, count)).await?;
+    marks.iter().map(|row| word::<DB, _>(row, 0)).collect()
+}
+
+pub(super) async fn marks_left<DB: Dialect>(
+    store: &FencedStore<DB>,
+    of: &Issuer,
+) -> Result<Option<(Issuer, u64)>, FenceError> {
+    let left = look(store, DB::Admin::marks_left(of)).await?;
+    let left = left.first().map(|row| {
+        let marks = DB::number(row, 1)?.unsigned_abs();
+        Ok((word::<DB, _>(row, 0)?, marks))
+    });
+    left.transpose()
+}
+
+async fn look<DB: Dialect>(
+    store: &FencedStore<DB>,
+    sql: String,
+) -> Result<Vec<DB::Row>, FenceError> {
+    DB::look(&mut *to_look(store.pool()).await?, &sql, &[]).await
+}
+
+/// Changes of the issuer by this process take turns: one that goes on in the background, because
+/// its caller is gone, must not come behind one that turns back.
+static CHANGING: Mutex<()> = Mutex::const_new(());
+
+/// Carries out an order, and again if the database has rolled it back in favour of another
+/// transaction, as it does with one of those that are in a deadlock. A handover that stopped there
+/// would leave resources that nobody can claim.
+pub(super) async fn carry_out<DB: Dialect>(
+    store: &FencedStore<DB>,
+    order: Order,
+) -> Result<Option<Issuer>, AdminError> {
+    let store = store.clone();
+    uninterrupted(async move {
+        let _turn = match order {
+            Order::ChangeIssuer(_) => Some(CHANGING.lock().await),
+            _ => None,
+        };
+        let mut pauses = RETRIES.pauses();
+        loop {
+            let error = match attempt(&store, &order).await {
+                Err(AdminError::Store(error @ FenceError::Serialization { .. })) => error,
+                result => return result,
+            };
+            let Some(pause) = pauses.next() else {
+                return Err(error.into());
+            };
+            debug!(%error, ?pause, "carrying out the order again");
+            sleep(pause).await;
+        }
+    })
+    .await
+}
+
+/// A transaction that is not committed is rolled back when it is dropped.
+async fn attempt<DB: Dialect>(
+    store: &FencedStore<DB>,
+    order: &Order,
+) -> Result<Option<Issuer>, AdminError> {
+    let mut tx = begin_unfenced(store.pool()).await?;
+    let lock_timeout = DB::lock_timeout(store.tx_options());
+    let other = DB::Admin::carry_out(&mut tx, lock_timeout, order).await?;
+    if other.is_none() {
+        tx.commit().await.map_err(DB::of_commit)?;
+    }
+    Ok(other)
+}

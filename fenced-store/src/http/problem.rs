@@ -1,0 +1,205 @@
+//! What errors look like over HTTP. The words are not those of the errors: what a database or a
+//! lock service said is for the log.
+
+use std::time::Duration;
+
+use fenced_http::{Problem, ProblemType};
+use lock_core::{ErrorKind, FencingToken, Operation};
+
+use super::outage::is_outage;
+use crate::{FenceError, ProtectedError};
+
+/// When to try again if nobody knows better.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What an error is about. That decides what another client is told whose service has acquired the
+/// lease itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// The grant: another has taken its place, or it was never claimed.
+    Grant,
+    /// The lock service that has issued it.
+    LockService,
+    /// A lease of this service, which only its guard notices. The lease was not the client's.
+    Lease,
+    /// The moment: another try may succeed.
+    Moment,
+    /// The end of the write, which nobody knows.
+    Outcome,
+    /// The service, its database or its program.
+    Service,
+}
+
+/// The table: the problem of an error, what happened, and what it is about.
+fn told(error: &FenceError) -> (ProblemType, &'static str, About) {
+    use About::{Grant, Lease, LockService, Moment, Outcome, Service};
+
+    const UNAVAILABLE: ProblemType = ProblemType::STORE_UNAVAILABLE;
+    match error {
+        FenceError::Stale { .. } => (
+            ProblemType::TOKEN_STALE,
+            "a later holder has taken over and this token will never be accepted again: acquire \
+             the lock again and start afresh",
+            Grant,
+        ),
+        FenceError::DuplicateToken { .. } => (
+            ProblemType::HOLDER_CONFLICT,
+            "another holder has claimed the same token, so the lock service issued it twice: \
+             acquire the lock again, and tell its operator",
+            Grant,
+        ),
+        FenceError::NotClaimed { .. } => (
+            ProblemType::TOKEN_NOT_CLAIMED,
+            "the token is to be claimed in the store once, right after acquiring \
+             (`Protected::acquire` does both, `LockManager::acquire` alone does not)",
+            Grant,
+        ),
+        FenceError::MarkLost { .. } => (
+            ProblemType::MARK_LOST,
+            "the store has forgotten the claim of this token: acquire the lock again and start \
+             afresh",
+            Grant,
+        ),
+        FenceError::Implausible { .. } => (
+            ProblemType::TOKEN_IMPLAUSIBLE,
+            "the fencing token is too far ahead to have been issued",
+            LockService,
+        ),
+        FenceError::WrongIssuer { .. } => (
+            ProblemType::WRONG_ISSUER,
+            "the store takes the tokens of another lock service only",
+            LockService,
+        ),
+        FenceError::LeaseLost(_) => (UNAVAILABLE, LEASE_LOST, Lease),
+        FenceError::Busy {
+            source: sqlx::Error::PoolTimedOut,
+        } => (UNAVAILABLE, "the store is busy or down", Moment),
+        FenceError::Busy { .. } | FenceError::Serialization { .. } => {
+            (UNAVAILABLE, "others were faster", Moment)
+        }
+        FenceError::Terminated { .. } => (
+            UNAVAILABLE,
+            "the transaction was ended from outside",
+            Moment,
+        ),
+        FenceError::Db { source } if is_outage(source) => (UNAVAILABLE, "the store failed", Moment),
+        FenceError::CommitUnknown { .. } => (
+            ProblemType::OUTCOME_UNKNOWN,
+            "the write was sent to the store and no answer came: read before you retry",
+            Outcome,
+        ),
+        FenceError::Aborted => (
+            ProblemType::SERVICE_FAULT,
+            "the transaction had ended before its commit, and what was written after its end may \
+             be stored: the operator finds the reason in the log",
+            Outcome,
+        ),
+        _ => (
+            ProblemType::SERVICE_FAULT,
+            "nothing was written: the operator finds the reason in the log",
+            Service,
+        ),
+    }
+}
+
+const LEASE_LOST: &str = "the service lost the lease that it held for this request";
+
+/// For a service whose client has sent the token.
+impl From<&FenceError> for Problem {
+    fn from(error: &FenceError) -> Self {
+        let (kind, detail, about) = told(error);
+        let problem = match about {
+            About::Moment => unavailable(format!(
+                "{detail}: send the request again, with the same token"
+            )),
+            About::Lease => again(detail),
+            About::Outcome => Self::new(kind).detail(detail).with("outcome", "unknown"),
+            About::Service => Self::new(kind).detail(detail),
+            About::Grant | About::LockService => {
+                let resource = error.resource().map(|resource| resource.as_str());
+                Self::new(kind).detail(detail).with("resource", resource)
+            }
+        };
+        let problem = match presented(error) {
+            Some(token) => problem.with("token", token.get()),
+            None => problem,
+        };
+        match error {
+            FenceError::Stale { high_water, .. } => problem.high_water(*high_water),
+            _ => problem,
+        }
+    }
+}
+
+const fn presented(error: &FenceError) -> Option<FencingToken> {
+    match error {
+        FenceError::Stale { presented, .. }
+        | FenceError::DuplicateToken { presented, .. }
+        | FenceError::NotClaimed { presented, .. }
+        | FenceError::MarkLost { presented, .. }
+        | FenceError::Implausible { presented, .. } => Some(*presented),
+        _ => None,
+    }
+}
+
+/// For handlers that acquire the lease themselves. Their client has neither a lock nor a token, so
+/// it is never told to acquire or to present one. What another try may mend is a 503; where the
+/// write may have been made, as when the lease was lost while the handler was at work, it is a 504.
+impl From<&ProtectedError> for Problem {
+    fn from(error: &ProtectedError) -> Self {
+        let error = match error {
+            ProtectedError::Lock(error) => return of_the_lock(error),
+            ProtectedError::Store(error) => error,
+        };
+        match told(error) {
+            (_, detail, About::Moment) => again(detail),
+            (_, _, About::Grant) => again(LEASE_LOST),
+            // Also said by whoever gave up a section in the middle of its commit.
+            (_, _, About::Lease) => lost_at_work(),
+            (_, _, About::LockService) => fault("the store follows another lock service"),
+            (_, _, About::Outcome | About::Service) => Self::from(error),
+        }
+    }
+}
+
+fn of_the_lock(error: &lock_core::Error) -> Problem {
+    // Whatever comes after the acquisition may come after the write.
+    if !matches!(error.operation(), Operation::Connect | Operation::Acquire) {
+        return lost_at_work();
+    }
+    let problem = match error.kind() {
+        ErrorKind::WaitTimeout | ErrorKind::QueueFull => again("others were before you"),
+        ErrorKind::Unavailable
+        | ErrorKind::TooFewReplicas
+        | ErrorKind::Released
+        | ErrorKind::Lost
+        | ErrorKind::ShutDown => again("the service did not get its lease"),
+        _ => return fault("the service cannot use its lock service"),
+    };
+    match error.retry_after() {
+        Some(after) => problem.retry_after(after),
+        None => problem,
+    }
+}
+
+fn lost_at_work() -> Problem {
+    Problem::new(ProblemType::OUTCOME_UNKNOWN)
+        .detail("the service lost its lease at work, or could not end well: read before you retry")
+        .with("outcome", "unknown")
+}
+
+fn fault(what: &str) -> Problem {
+    Problem::new(ProblemType::SERVICE_FAULT)
+        .detail(format!("{what}: the operator finds the reason in the log"))
+}
+
+fn again(what: &str) -> Problem {
+    unavailable(format!("{what}: send the request again"))
+}
+
+/// Fails closed: what could not be checked was not done.
+fn unavailable(detail: String) -> Problem {
+    Problem::new(ProblemType::STORE_UNAVAILABLE)
+        .detail(detail)
+        .retry_after(RETRY_AFTER)
+}

@@ -1,0 +1,210 @@
+//! One way round the transactions that sqlx 0.9.0 leaves behind when a future is dropped.
+
+use std::{
+    io,
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
+
+use sqlx::{Connection, Pool, pool::PoolConnection};
+use sqlx_core::transaction::TransactionManager;
+use tokio::{runtime::Handle, time::timeout};
+use tracing::{Instrument, warn};
+
+use crate::{dialect::sealed::Operations, entry::Entry, uninterrupted::uninterrupted};
+
+/// How long the server is waited for that has nothing to do but to answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A pooled connection inside a transaction. If this is dropped, a task rolls it back.
+///
+/// The task waits for the answer, for as long as the database says. Then it ends the session and
+/// closes the connection. Until then the connection has its place in the pool: an application that
+/// drops many transactions whose statements are slow does not open more and more sessions.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct OpenTx<DB: Operations> {
+    /// `None` once the transaction is over.
+    held: Option<Held<DB>>,
+    runtime: Handle,
+}
+
+/// What a task needs to end a transaction.
+#[derive(Debug)]
+struct Held<DB: Operations> {
+    connection: PoolConnection<DB>,
+    pool: Pool<DB>,
+    entry: Entry,
+    patience: Option<Duration>,
+    is_lost: bool,
+}
+
+impl<DB: Operations> OpenTx<DB> {
+    /// Begins by a text, in a transaction that sqlx counts.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) async fn begin(
+        pool: &Pool<DB>,
+        begin: sqlx::SqlStr,
+        entry: Entry,
+        patience: Option<Duration>,
+    ) -> Result<Self, sqlx::Error> {
+        crate::strays::past_strays(pool, || async {
+            let (begin, pool) = (begin.clone(), pool.clone());
+            let mut connection = pool.acquire().await?;
+            uninterrupted(async move {
+                DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
+                Ok(Self::new(&pool, connection, entry, patience))
+            })
+            .await
+        })
+        .await
+    }
+
+    /// A transaction that was begun, or is about to be. The answer to a rollback is waited for as
+    /// long as `patience`, which may be without bound.
+    pub(crate) fn new(
+        pool: &Pool<DB>,
+        connection: PoolConnection<DB>,
+        entry: Entry,
+        patience: Option<Duration>,
+    ) -> Self {
+        Self {
+            held: Some(Held {
+                connection,
+                pool: pool.clone(),
+                entry,
+                patience,
+                is_lost: false,
+            }),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The name of the transaction.
+    pub(crate) fn entry(&self) -> Entry {
+        self.held().entry
+    }
+
+    /// Has a note of the transaction removed by its commit.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn noted(&mut self) {
+        let held = self.held_mut();
+        held.entry = held.entry.noted();
+    }
+
+    /// After an error that is not the database's own, nobody knows what the server has still to say
+    /// there, or to do: the session has to be ended.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn unless_lost(
+        &mut self,
+        result: Result<(), sqlx::Error>,
+    ) -> Result<(), sqlx::Error> {
+        if let Err(error) = &result {
+            self.held_mut().is_lost |= error.as_database_error().is_none();
+        }
+        result
+    }
+
+    /// Gives the connection back after a statement that has ended the transaction.
+    pub(crate) fn end(mut self) {
+        if let Some(held) = self.held.take() {
+            give_back(held.connection);
+        }
+    }
+
+    /// Rolls back. If the future is dropped, a task goes on with it.
+    pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {
+        match self.held.take() {
+            Some(held) => uninterrupted(held.roll_back()).await,
+            None => Ok(()),
+        }
+    }
+
+    fn held(&self) -> &Held<DB> {
+        self.held.as_ref().expect(UNTIL_DROPPED)
+    }
+
+    fn held_mut(&mut self) -> &mut Held<DB> {
+        self.held.as_mut().expect(UNTIL_DROPPED)
+    }
+}
+
+/// Why there is always a connection.
+const UNTIL_DROPPED: &str = "a transaction has its connection until it is over";
+
+impl<DB: Operations> Held<DB> {
+    /// Gives the connection back once the database has answered, whatever it said.
+    async fn roll_back(mut self) -> Result<(), sqlx::Error> {
+        let undone = match self.patience {
+            _ if self.is_lost => {
+                let reason = "the answers of this connection are out of step";
+                Err(sqlx::Error::Protocol(reason.to_owned()))
+            }
+            Some(patience) => in_time(patience, DB::undo(&mut self.connection)).await,
+            None => DB::undo(&mut self.connection).await,
+        };
+        match &undone {
+            Err(error) if error.as_database_error().is_none() => self.close(error).await,
+            _ => give_back(self.connection),
+        }
+        undone
+    }
+
+    /// The pool would wait for an answer. A server goes on with a statement although its client is
+    /// gone, so the session is ended first.
+    async fn close(self, error: &sqlx::Error) {
+        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.entry)).await;
+        let closed = in_time(PATIENCE, self.connection.close()).await;
+        warn!(
+            error = error as &dyn std::error::Error,
+            ?ended,
+            ?closed,
+            "closed the connection of a transaction that was not rolled back, perhaps because the \
+             future of a statement was dropped"
+        );
+    }
+}
+
+/// Fails if there is no answer in time. Then nobody knows what was executed.
+pub(crate) async fn in_time(
+    patience: Duration,
+    work: impl Future<Output = Result<(), sqlx::Error>>,
+) -> Result<(), sqlx::Error> {
+    timeout(patience, work).await.unwrap_or_else(|_| {
+        let reason = format!("no answer for {patience:?}");
+        Err(io::Error::new(io::ErrorKind::TimedOut, reason).into())
+    })
+}
+
+/// If the transaction is still open for sqlx, the pool rolls back, too.
+fn give_back<DB: Operations>(mut connection: PoolConnection<DB>) {
+    if connection.is_in_transaction() {
+        DB::TransactionManager::start_rollback(&mut connection);
+    }
+}
+
+impl<DB: Operations> Deref for OpenTx<DB> {
+    type Target = DB::Connection;
+
+    fn deref(&self) -> &DB::Connection {
+        &self.held().connection
+    }
+}
+
+impl<DB: Operations> DerefMut for OpenTx<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Connection {
+        &mut self.held_mut().connection
+    }
+}
+
+/// A task is spawned here although a drop should not do that: see decision 23. Where a drop happens
+/// need not be inside the runtime, which has to be there for the connection.
+impl<DB: Operations> Drop for OpenTx<DB> {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            let _inside = self.runtime.enter();
+            let rolled_back = async { drop(held.roll_back().await) };
+            drop(self.runtime.spawn(rolled_back.in_current_span()));
+        }
+    }
+}

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use lock_core::{Acquire, AcquireAll, Error, FencingToken, LeaseGuard};
+
+use super::{ProtectedGuard, ProtectedGuards};
+use crate::{Dialect, FencedStore};
+
+/// An acquisition of one lease, or of several, that is being prepared. Sealed.
+#[expect(unnameable_types, reason = "what seals `AcquireProtected`")]
+pub trait Leases: Clone + Send + Sync {
+    /// What protects them.
+    type Guard<DB: Dialect>;
+
+    /// Ends the wait sooner.
+    fn within(self, wait: Duration) -> Self;
+
+    /// Acquires all of them or none.
+    fn acquired(self) -> impl Future<Output = Result<Vec<LeaseGuard>, Error>> + Send;
+
+    /// The same acquisition, with a token that is at least this; `None` if that is not possible.
+    fn above(&self, floor: FencingToken) -> Option<Self>;
+
+    /// The caller has claimed the token of each lease.
+    fn protected<DB: Dialect>(leases: Vec<LeaseGuard>, store: &FencedStore<DB>) -> Self::Guard<DB>;
+}
+
+impl Leases for Acquire<'_> {
+    type Guard<DB: Dialect> = ProtectedGuard<DB>;
+
+    fn within(self, wait: Duration) -> Self {
+        self.wait(wait)
+    }
+
+    async fn acquired(self) -> Result<Vec<LeaseGuard>, Error> {
+        Ok(vec![self.await?])
+    }
+
+    fn above(&self, floor: FencingToken) -> Option<Self> {
+        Some(self.clone().at_least(floor))
+    }
+
+    fn protected<DB: Dialect>(
+        leases: Vec<LeaseGuard>,
+        store: &FencedStore<DB>,
+    ) -> ProtectedGuard<DB> {
+        let mut guards = leases.into_iter();
+        let only = guards.next().expect("one lease was acquired");
+        ProtectedGuard::new(only, store.clone())
+    }
+}
+
+impl Leases for AcquireAll<'_> {
+    type Guard<DB: Dialect> = ProtectedGuards<DB>;
+
+    fn within(self, wait: Duration) -> Self {
+        self.wait(wait)
+    }
+
+    async fn acquired(self) -> Result<Vec<LeaseGuard>, Error> {
+        Ok(self.await?.into_iter().collect())
+    }
+
+    /// Waiting for such a token while others are held could deadlock.
+    fn above(&self, _: FencingToken) -> Option<Self> {
+        None
+    }
+
+    fn protected<DB: Dialect>(
+        leases: Vec<LeaseGuard>,
+        store: &FencedStore<DB>,
+    ) -> ProtectedGuards<DB> {
+        ProtectedGuards::new(leases, store)
+    }
+}
