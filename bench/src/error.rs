@@ -1,2 +1,0 @@
-/// Whatever stops a measurement.
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
