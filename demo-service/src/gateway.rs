@@ -5,6 +5,7 @@
 
 mod accounts;
 mod admin_token;
+mod answer_stream;
 mod app;
 mod body;
 mod caller;
@@ -27,7 +28,6 @@ mod time_limit;
 mod tokens;
 mod traffic;
 mod under_way;
-mod unread;
 pub(crate) mod wire;
 mod wiretap;
 mod witness;

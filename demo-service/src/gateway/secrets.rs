@@ -14,7 +14,7 @@ fn is_secret(name: &HeaderName) -> bool {
 }
 
 /// `Debug` of the request shows none of them from here on.
-pub(super) async fn mark(mut request: Request) -> Request {
+pub(super) fn mark(mut request: Request) -> Request {
     // `HeaderMap::get_mut` would reach the first value only.
     for (name, value) in request.headers_mut() {
         if is_secret(name) {
@@ -30,12 +30,18 @@ mod tests {
     use tower_service::Service;
 
     use super::*;
-    use crate::gateway::router::finish;
+    use crate::gateway::{
+        own_name::{HostNames, OwnNames},
+        router::finish,
+    };
 
     #[tokio::test]
     async fn no_secret_header_is_printed_by_what_is_further_in() {
         let echo = get(async |request: Request| format!("{:?}", request.headers()));
-        let mut routes = finish(Router::new().route("/", echo));
+        let mut routes = finish(
+            Router::new().route("/", echo),
+            OwnNames::at(std::net::Ipv4Addr::UNSPECIFIED.into(), HostNames::default()),
+        );
         let mut request = Request::get("/").header("demo-client", "visible");
         for name in ["fencing-token", "idempotency-key", "authorization"] {
             for value in ["secret-1", "secret-2"] {

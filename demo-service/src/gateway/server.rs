@@ -1,4 +1,4 @@
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
@@ -12,10 +12,10 @@ use tokio::{
 
 use super::{
     Setup,
-    app::App,
-    connections,
+    app::{App, Shared},
+    connections::Connections,
     idempotency::Idempotency,
-    own_name::{self, HostNames, OwnNames},
+    own_name::{HostNames, OwnNames},
     router::{finish, router},
     tokens::Tokens,
     traffic,
@@ -78,7 +78,7 @@ impl Gateway {
     fn over<DB: Ledger>(protected: Protected<DB>, store_kind: &'static str, setup: Setup) -> Self {
         let (closing, is_closing) = watch::channel(false);
         let locks = protected.locks().clone();
-        let app = App {
+        let app = App::new(Shared {
             protected,
             tokens: Tokens::new(setup.signing, locks.issuer()),
             idempotency: Idempotency::new(setup.secret),
@@ -87,9 +87,9 @@ impl Gateway {
             admin_token: setup.admin_token,
             is_closing,
             time_limit: setup.limits.request_time,
-            under_way: UnderWay::none(),
-            waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
-        };
+            under_way: UnderWay::default(),
+            waiting: Semaphore::new(setup.limits.waiting),
+        });
         let (recorder, metrics) = (app.recorder.clone(), app.metrics.clone());
         let under_way = app.under_way.clone();
         let mut router = router(app);
@@ -159,20 +159,14 @@ impl Gateway {
         } = self;
         let addr = listener.local_addr();
         let addr = addr.map_err(Failure::machine("finding the address"))?;
-        let router = match OwnNames::at(addr.ip(), allowed_hosts) {
-            Some(names) => router.layer(from_fn_with_state(names, own_name::check)),
-            None => router,
-        };
-        let (router, is_closing) = (finish(router), closing.subscribe());
-        let serving = connections::serve(listener, router, is_closing, limit, under_way);
-        let stopping = async {
+        let router = finish(router, OwnNames::at(addr.ip(), allowed_hosts));
+        let closing = async {
             stop.await;
             closing.send_replace(true);
-            std::future::pending::<Infallible>().await
         };
+        let connections = Connections::new(router, under_way);
         let served = tokio::select! {
-            served = serving => served,
-            never = stopping => match never {},
+            served = connections.serve(listener, limit, closing) => served,
             never = telemetry::upkeep(metrics) => match never {},
         };
         if timeout(DISCONNECT_TIME_MAX, locks.shutdown())
