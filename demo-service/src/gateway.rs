@@ -38,7 +38,7 @@ pub(crate) use self::{
     limits::Limits,
     openapi::print_document,
     own_name::HostNames,
-    server::{Gateway, LockService, connect, listen},
+    server::{Gateway, connect, listen},
     setup::Setup,
     traffic::{Traffic, TrafficCounts},
 };

@@ -15,26 +15,22 @@ use super::under_way::{OneMore, UnderWay};
 /// For how long a client may take nothing of an answer that is being sent to it.
 const STALLED_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// For how long an answer may be on its way to a client that takes a little of it now and then.
-/// The script of `/docs`, of 1.5 MB, arrives in time at 25 kB/s.
+/// For how long an answer may leave little by little: the script of `/docs`, 1.5 MB, at 25 kB/s.
 const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A connection that fails when its client has stopped reading or reads too slowly, and that counts
-/// as a request under way until what was written has left.
-///
-/// A timeout of the body, as `tower_http` has it, would not do: hyper takes the whole body of an
-/// answer at once, and waits for the client afterwards.
+/// A connection that fails when its client stops reading or reads too slowly, and counts as a request
+/// until what was written has left. hyper takes a whole body at once, so a timeout of it is no use.
 pub(super) struct AnswerStream<S> {
     stream: S,
     requests: UnderWay,
-    /// While something is written that has not left. A stream of events leaves with each of them.
+    /// While something has not left. A stream of events leaves with each of them.
     leaving: Option<Leaving>,
 }
 
 struct Leaving {
-    /// When all has to have left, since the client did not take all at once.
+    /// When all has to have left, once the client has not taken all at once.
     end: Option<Instant>,
-    /// While the client takes nothing. Nearly every answer leaves at once and needs no timer.
+    /// While the client takes nothing. Few answers need it.
     stalled: Option<Pin<Box<Sleep>>>,
     _under_way: OneMore,
 }
@@ -50,7 +46,6 @@ impl<S> AnswerStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for AnswerStream<S> {
-    /// Fails if the client has taken nothing for too long, or takes too long for all of it.
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,10 +75,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AnswerStream<S> {
         Poll::Ready(Err(ErrorKind::TimedOut.into()))
     }
 
-    /// hyper calls this when it has nothing left to write.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.leaving = None;
+        self.leaving = None; // hyper flushes when it has nothing left to write
         Poll::Ready(Ok(()))
     }
 

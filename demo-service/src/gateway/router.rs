@@ -49,7 +49,7 @@ pub(super) fn finish(routes: Router, names: OwnNames) -> Router {
         .on_response(DefaultOnResponse::new().level(Level::INFO))
         .on_failure(failed);
     let around = ServiceBuilder::new()
-        .map_request(secrets::mark)
+        .layer(secrets::hidden())
         .map_request(request_id::only_sane)
         .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
         .layer(trace)

@@ -1,35 +1,21 @@
-//! Marks headers whose values are secrets, before anything that may print them.
+//! Headers whose values are secrets: who knows one of them can pass for its sender.
 
-use axum::{
-    extract::Request,
-    http::{HeaderName, header::AUTHORIZATION},
-};
+use axum::http::header::AUTHORIZATION;
 use fenced_http::FENCING_TOKEN;
+use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
 use super::idempotency::IDEMPOTENCY_KEY;
 
-/// Whoever knows one of them can pass for its sender.
-fn is_secret(name: &HeaderName) -> bool {
-    name == FENCING_TOKEN || name == IDEMPOTENCY_KEY || name == AUTHORIZATION
-}
-
-/// `Debug` of the request shows none of them from here on.
-pub(super) fn mark(mut request: Request) -> Request {
-    // `HeaderMap::get_mut` would reach the first value only.
-    for (name, value) in request.headers_mut() {
-        if is_secret(name) {
-            value.set_sensitive(true);
-        }
-    }
-    request
+/// `Debug` of the request shows none of them from there on.
+pub(super) fn hidden() -> SetSensitiveRequestHeadersLayer {
+    SetSensitiveRequestHeadersLayer::new([FENCING_TOKEN.clone(), IDEMPOTENCY_KEY, AUTHORIZATION])
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{Router, body::Body, routing::get};
+    use axum::{Router, body::Body, extract::Request, routing::get};
     use tower_service::Service;
 
-    use super::*;
     use crate::gateway::{
         own_name::{HostNames, OwnNames},
         router::finish,

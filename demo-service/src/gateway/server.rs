@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    failure::Failure,
+    failure::{Failure, with_sources},
     ledger::{self, AnyStore, Ledger},
     telemetry,
 };
@@ -60,13 +60,8 @@ impl Gateway {
         setup: Setup,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
-        let locks = connect(LockService {
-            option: "lock",
-            address: lock,
-            issuer: setup.issuer.as_ref(),
-            initial_token: setup.initial_token,
-        })
-        .await?;
+        let issuer = setup.issuer.as_ref();
+        let locks = connect("lock", lock, issuer, setup.initial_token).await?;
         let store = ledger::open(store).await?;
         let kind = store.kind();
         Ok(match store {
@@ -188,30 +183,18 @@ pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
     listener.map_err(|source| Failure::CannotListen { addr, source })
 }
 
-/// A lock service as an option of the command line names it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LockService<'a> {
-    /// The option.
-    pub(crate) option: &'static str,
-    pub(crate) address: &'a Address,
-    /// What the store calls it, if not by its kind.
-    pub(crate) issuer: Option<&'a Issuer>,
-    /// Where counters start that it does not have yet.
-    pub(crate) initial_token: InitialToken,
-}
-
-/// Connects to a lock service.
+/// Connects to the lock service that an option names. The issuer is what the store calls it, if not
+/// by its kind; the initial token is where counters start that it does not have yet.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server
 /// that does not answer or does not let us in.
-pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Failure> {
-    let LockService {
-        option,
-        address,
-        issuer,
-        initial_token,
-    } = service;
+pub(crate) async fn connect(
+    option: &'static str,
+    address: &Address,
+    issuer: Option<&Issuer>,
+    initial_token: InitialToken,
+) -> Result<LockManager, Failure> {
     let mut connecting = palisade::connect(address.secret()).initial_token(initial_token);
     if let Some(issuer) = issuer {
         connecting = connecting.issuer(issuer.clone());
@@ -228,17 +211,10 @@ pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Fai
             ErrorKind::InvalidInput | ErrorKind::Unsupported => {
                 Failure::Usage(format!("--{option} {address}: {error}"))
             }
-            _ => unreachable(with_source(&error)),
+            _ => unreachable(with_sources(&error)),
         }),
         Err(_) => Err(unreachable(format!(
             "no answer within {CONNECT_TIME_MAX:?}"
         ))),
-    }
-}
-
-fn with_source(error: &lock_core::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
     }
 }
