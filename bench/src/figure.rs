@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use crate::pinning::Pinning;
 
-/// Whatever stops a measurement.
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) use crate::error::BoxError;
 
 /// Measures one figure, on the present pinning, with so many turns of each variant.
 pub(crate) type Measure = fn(u32) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod consensus;
+mod error;
 mod figure;
 mod gateway;
 mod http;

@@ -6,7 +6,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
-use crate::figure::BoxError;
+use crate::error::BoxError;
 
 /// Where server and clients run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

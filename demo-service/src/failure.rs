@@ -88,8 +88,8 @@ fn running(address: &Address) -> &'static str {
     }
 }
 
-/// The error and what it was caused by, unless its text has that already: the outermost error alone often says
-/// little.
+/// The error and what it was caused by, unless its text has that already. The outermost error alone
+/// often says little.
 pub(crate) fn with_sources(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut next = error.source();

@@ -18,8 +18,8 @@ const STALLED_TIME_MAX: Duration = Duration::from_secs(15);
 /// For how long an answer may leave little by little: the script of `/docs`, 1.5 MB, at 25 kB/s.
 const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A connection that fails when its client stops reading or reads too slowly, and counts as a request
-/// until what was written has left. hyper takes a whole body at once, so a timeout of it is no use.
+/// A connection that fails when its client stops reading or reads too slowly. It is a request under
+/// way until what was written has left. A timeout of the body is no use: hyper takes it at once.
 pub(super) struct AnswerStream<S> {
     stream: S,
     requests: UnderWay,

@@ -1,0 +1,2 @@
+/// Whatever stops a measurement.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
