@@ -22,29 +22,40 @@ pub(super) fn request(start: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// A connection that is kept.
-pub(super) struct Client(TcpStream);
+/// A connection that is kept, and the request that is sent on it.
+pub(super) type Client = Arc<Mutex<(TcpStream, String)>>;
 
-impl Client {
-    pub(super) async fn connect(address: &str) -> Result<Self, BoxError> {
-        let connection = TcpStream::connect(address).await?;
-        connection.set_nodelay(true)?;
-        Ok(Self(connection))
-    }
+pub(super) async fn connect(address: &str, request: &str) -> Result<Client, BoxError> {
+    let connection = TcpStream::connect(address).await?;
+    connection.set_nodelay(true)?;
+    Ok(Arc::new(Mutex::new((connection, request.to_owned()))))
+}
 
-    /// Sends a request, and returns the body of the answer, which is a success of known length.
-    pub(super) async fn send(&mut self, request: &str) -> Result<String, BoxError> {
-        self.0.write_all(request.as_bytes()).await?;
-        let mut answer = Vec::with_capacity(1024);
-        loop {
-            if self.0.read_buf(&mut answer).await? == 0 {
-                return Err("the connection was closed".into());
+/// Of clients that send the next request as soon as the last one is answered.
+pub(super) async fn requests_per_second(clients: &[Client]) -> Result<f64, BoxError> {
+    let task = |number: u32| {
+        let client = Arc::clone(&clients[number as usize]);
+        async move {
+            let (connection, request) = &mut *client.lock().await;
+            for _ in 0..REQUESTS {
+                send(connection, request).await?;
             }
-            if let Some(body) = whole(std::str::from_utf8(&answer)?)? {
-                return Ok(body.to_owned());
-            }
+            Ok(())
+        }
+    };
+    per_second(u32::try_from(clients.len())?, REQUESTS, task).await
+}
+
+/// Sends a request, and returns the body of the answer, which is a success of known length.
+pub(super) async fn send(connection: &mut TcpStream, request: &str) -> Result<String, BoxError> {
+    connection.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::with_capacity(1024);
+    while connection.read_buf(&mut answer).await? > 0 {
+        if let Some(body) = whole(std::str::from_utf8(&answer)?)? {
+            return Ok(body.to_owned());
         }
     }
+    Err("the connection was closed".into())
 }
 
 /// The body, if all of it is there.
@@ -58,32 +69,4 @@ fn whole(answer: &str) -> Result<Option<&str>, BoxError> {
     let length = head.split("content-length: ").nth(1).unwrap_or_default();
     let length: usize = length.split('\r').next().unwrap_or_default().parse()?;
     Ok((body.len() >= length).then_some(body))
-}
-
-/// Clients that send the next request as soon as the last one is answered, each its own.
-pub(super) struct Clients(Vec<Arc<Mutex<(Client, String)>>>);
-
-impl Clients {
-    pub(super) async fn connect(address: &str, requests: &[String]) -> Result<Self, BoxError> {
-        let mut clients = Vec::new();
-        for request in requests {
-            let client = (Client::connect(address).await?, request.clone());
-            clients.push(Arc::new(Mutex::new(client)));
-        }
-        Ok(Self(clients))
-    }
-
-    pub(super) async fn requests_per_second(&self) -> Result<f64, BoxError> {
-        let task = |number: u32| {
-            let client = Arc::clone(&self.0[number as usize]);
-            async move {
-                let (client, request) = &mut *client.lock().await;
-                for _ in 0..REQUESTS {
-                    client.send(request).await?;
-                }
-                Ok(())
-            }
-        };
-        per_second(u32::try_from(self.0.len())?, REQUESTS, task).await
-    }
 }

@@ -8,10 +8,11 @@ use fenced_store::SqliteFencedStore;
 use serde_json::Value;
 use sqlx::{Pool, Postgres, Sqlite};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
 
 use self::{
     bare::{Bare, over_postgres, over_sqlite},
-    client::{Client, Clients, request},
+    client::{connect, request, requests_per_second, send},
 };
 use crate::{
     figure::{
@@ -19,7 +20,7 @@ use crate::{
         Target::{AtLeast, Reported},
         Unit,
     },
-    paired::{Samples, take_turns},
+    paired::take_turns,
     pinning::{Pinning::CrossCore, on_server_core},
     store::durable_postgres,
 };
@@ -65,7 +66,7 @@ async fn on_sqlite(rounds: u32, asked: Asked) -> Result<Measured, BoxError> {
     let gateway = Gateway::start(&format!("sqlite:{}", file.display())).await?;
     let options = SqliteFencedStore::recommended(gateway.store.parse()?);
     let bare = Bare::start(|| over_sqlite(Pool::<Sqlite>::connect_lazy_with(options)))?;
-    requests_per_second(rounds, asked, &gateway, &bare).await
+    compare_rates(rounds, asked, &gateway, &bare).await
 }
 
 async fn on_postgres(rounds: u32, asked: Asked) -> Result<Measured, BoxError> {
@@ -73,7 +74,7 @@ async fn on_postgres(rounds: u32, asked: Asked) -> Result<Measured, BoxError> {
     let gateway = Gateway::start(server.url()).await?;
     let options = gateway.store.parse()?;
     let bare = Bare::start(|| over_postgres(Pool::<Postgres>::connect_lazy_with(options)))?;
-    requests_per_second(rounds, asked, &gateway, &bare).await
+    compare_rates(rounds, asked, &gateway, &bare).await
 }
 
 #[derive(Clone, Copy)]
@@ -84,40 +85,41 @@ enum Asked {
 }
 
 /// Each client has an account of its own.
-async fn requests_per_second(
+async fn compare_rates(
     rounds: u32,
     asked: Asked,
     gateway: &Gateway,
     bare: &Bare,
 ) -> Result<Measured, BoxError> {
-    let mut first = Client::connect(&gateway.address).await?;
-    let mut requests = Vec::new();
+    let mut director = TcpStream::connect(&gateway.address).await?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for id in 0..CLIENTS {
         let acquire = format!("POST /v1/leases/account:{id}");
         let acquire = request(&acquire, "", r#"{"ttl_ms":300000}"#);
-        let lease: Value = serde_json::from_str(&first.send(&acquire).await?)?;
+        let lease: Value = serde_json::from_str(&send(&mut director, &acquire).await?)?;
         let token = lease["fencing_token"].as_str();
-        let token = token.ok_or("a lease without a token")?;
-        let account = format!("PUT /v1/accounts/{id}");
-        let token = format!("fencing-token: {token}\r\n");
-        let write = request(&account, &token, r#"{"balance":7}"#);
-        first.send(&write).await?;
-        requests.push(match asked {
+        let token = format!("fencing-token: {}\r\n", token.unwrap_or_default());
+        let write = format!("PUT /v1/accounts/{id}");
+        let write = request(&write, &token, r#"{"balance":7}"#);
+        send(&mut director, &write).await?;
+        let request = match asked {
             Asked::Get => request(&format!("GET /v1/accounts/{id}"), "", ""),
             Asked::Health => request("GET /healthz", "", ""),
             Asked::Put => write,
-        });
+        };
+        ours.push(connect(&gateway.address, &request).await?);
+        theirs.push(connect(&bare.address, &request).await?);
     }
-    let ours = Clients::connect(&gateway.address, &requests).await?;
-    let theirs = Clients::connect(&bare.address, &requests).await?;
-    let turn = async |clients: &Clients, samples: &mut Samples| {
-        samples.push(clients.requests_per_second().await?);
-        Ok(())
-    };
     let medians = take_turns(
         rounds,
-        async |samples| turn(&ours, samples).await,
-        async |samples| turn(&theirs, samples).await,
+        async |samples| {
+            samples.push(requests_per_second(&ours).await?);
+            Ok(())
+        },
+        async |samples| {
+            samples.push(requests_per_second(&theirs).await?);
+            Ok(())
+        },
     )
     .await?;
     Ok(medians.ours_by_other(Unit::PerSecond))
