@@ -22,8 +22,10 @@ test:
     scripts/test setup build test
 
 # The figures against floors and peers: `just bench redis`, the lock service; `just bench store`;
-# `just bench http`, the edge; `just bench consensus`, services that ask a majority.
+# `just bench http`, the edge; `just bench consensus`, services that ask a majority;
+# `just bench gateway`, after `cargo build --release -p palisade-cli`.
 bench *options:
+    cargo build --release -p bench -p e2e
     cargo run --release -p bench -- {{ options }}
 
 # Whether contract and conformance cases, and scripts and their headers, say the same.

@@ -8,8 +8,8 @@ use crate::pinning::Pinning;
 
 pub(crate) use crate::error::BoxError;
 
-/// Measures one figure in one pinning.
-pub(crate) type Measure = fn(Setting) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;
+/// Measures one figure, on the present pinning, with so many turns of each variant.
+pub(crate) type Measure = fn(u32) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;
 
 /// One row of the table.
 pub(crate) struct Figure {
@@ -17,10 +17,8 @@ pub(crate) struct Figure {
     /// Which quantity is divided by which.
     pub(crate) what: &'static str,
     pub(crate) target: Target,
-    /// The pinning that the target is for.
-    pub(crate) pinning: Pinning,
-    /// Whether the other pinning is measured, too.
-    pub(crate) both_pinnings: bool,
+    /// The pinning that the target is for, and then the other one if it is measured, too.
+    pub(crate) pinnings: &'static [Pinning],
     pub(crate) measure: Measure,
 }
 
@@ -38,13 +36,6 @@ pub(crate) enum Target {
     Reported,
 }
 
-/// How to measure.
-#[derive(Clone, Copy)]
-pub(crate) struct Setting {
-    pub(crate) pinning: Pinning,
-    pub(crate) rounds: u32,
-}
-
 /// The result of a measurement.
 pub(crate) struct Measured {
     pub(crate) ratio: f64,
@@ -60,39 +51,19 @@ pub(crate) enum Unit {
     Nanos,
     #[serde(rename = "us")]
     Micros,
-    #[serde(rename = "ms")]
-    Millis,
     #[serde(rename = "/s")]
     PerSecond,
-    #[serde(rename = "commands")]
-    Commands,
-    #[serde(rename = "bytes")]
-    Bytes,
-    /// A number without a unit.
-    #[serde(rename = "")]
-    One,
-}
-
-/// A figure in the pinning of its target, and in the other one if that is measured, too.
-pub(crate) struct Outcome {
-    pub(crate) targeted: Measured,
-    pub(crate) other_pinning: Option<(Pinning, Measured)>,
 }
 
 impl Figure {
-    /// Measures the figure, in both pinnings if it asks for both.
-    pub(crate) fn measure(&self, rounds: u32, progress: &str) -> Result<Outcome, BoxError> {
-        let other = Pinning::BOTH
-            .into_iter()
-            .find(|pinning| *pinning != self.pinning && self.both_pinnings);
-        let other_pinning = match other {
-            Some(pinning) => Some((pinning, self.measure_pinned(pinning, rounds, progress)?)),
-            None => None,
-        };
-        Ok(Outcome {
-            targeted: self.measure_pinned(self.pinning, rounds, progress)?,
-            other_pinning,
-        })
+    /// Measures the figure in each of its pinnings.
+    pub(crate) fn measure(
+        &self,
+        rounds: u32,
+        progress: &str,
+    ) -> Result<Vec<(Pinning, Measured)>, BoxError> {
+        let pinned = |&pinning| Ok((pinning, self.measure_pinned(pinning, rounds, progress)?));
+        self.pinnings.iter().map(pinned).collect()
     }
 
     fn measure_pinned(
@@ -106,7 +77,7 @@ impl Figure {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on((self.measure)(Setting { pinning, rounds }))
+        runtime.block_on((self.measure)(rounds))
     }
 }
 
@@ -144,11 +115,7 @@ impl fmt::Display for Unit {
         f.write_str(match self {
             Self::Nanos => " ns",
             Self::Micros => " us",
-            Self::Millis => " ms",
             Self::PerSecond => " /s",
-            Self::Commands => " commands",
-            Self::Bytes => " bytes",
-            Self::One => "",
         })
     }
 }

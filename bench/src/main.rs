@@ -8,8 +8,8 @@
 mod consensus;
 mod error;
 mod figure;
+mod gateway;
 mod http;
-mod monotonic;
 mod paired;
 mod pinning;
 mod redis;
@@ -28,7 +28,9 @@ use self::{
 #[derive(Parser)]
 #[command(
     about,
-    after_help = "Build with --release, or the ratios are of the compiler's laziness. \
+    after_help = "Build with --release, or the ratios are of the compiler's laziness, and build \
+                  the programs that it starts as well: cargo build --release -p bench -p e2e, and \
+                  -p palisade-cli by itself. \
                   Nothing else should run on the machine meanwhile."
 )]
 struct Cli {
@@ -42,13 +44,12 @@ enum What {
     Redis(Options),
     /// The fenced store, on database servers that are started for it, and on SQLite.
     Store(Options),
-    /// The layer around an HTTP handler, and the signature of a token; no server is needed.
+    /// The layer around an HTTP handler; no server is needed.
     Http(Options),
     /// Lock services that ask a majority, on servers that are started for them.
     Consensus(Options),
-    /// One process of a contest; started by the bench itself.
-    #[command(hide = true)]
-    Player { job: String },
+    /// The program `palisade serve`, as it is built, compared with a bare router.
+    Gateway(Options),
 }
 
 #[derive(Args)]
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
         What::Store(options) => measure(store::FIGURES, &options),
         What::Http(options) => measure(http::FIGURES, &options),
         What::Consensus(options) => measure(consensus::FIGURES, &options),
-        What::Player { job } => redis::play(&job).map(|()| true),
+        What::Gateway(options) => measure(gateway::FIGURES, &options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use tokio::task::JoinSet;
+
 use crate::figure::{BoxError, Measured, Unit};
 
 /// The measurements of one variant, over all turns.
@@ -73,22 +75,6 @@ impl Medians {
             ..self.ours_by_other(unit)
         }
     }
-
-    /// The smaller one, for quantities that must both be great enough.
-    pub(crate) fn lesser(&self, unit: Unit) -> Measured {
-        Measured {
-            ratio: f64::min(self.ours, self.other),
-            ..self.ours_by_other(unit)
-        }
-    }
-
-    /// Ours alone. The other is the same without the load, or with another setting.
-    pub(crate) fn ours_alone(&self, unit: Unit) -> Measured {
-        Measured {
-            ratio: self.ours,
-            ..self.ours_by_other(unit)
-        }
-    }
 }
 
 /// Makes two variants take turns, each going first as often as the other.
@@ -111,4 +97,40 @@ pub(crate) async fn take_turns(
         ours: of_ours.median(),
         other: of_other.median(),
     })
+}
+
+/// Repeats two works in turns, so many times in each turn, and times each of them.
+pub(crate) async fn compare<A, B, E: Into<BoxError>, F: Into<BoxError>>(
+    rounds: u32,
+    times: u32,
+    mut ours: impl AsyncFnMut() -> Result<A, E>,
+    mut other: impl AsyncFnMut() -> Result<B, F>,
+) -> Result<Medians, BoxError> {
+    take_turns(
+        rounds,
+        async |samples| samples.repeat(times, &mut ours).await,
+        async |samples| samples.repeat(times, &mut other).await,
+    )
+    .await
+}
+
+/// Runs so many tasks concurrently, each of which does something so many times. Returns how often
+/// per second all of them together did it.
+pub(crate) async fn per_second<F>(
+    tasks: u32,
+    times: u32,
+    task: impl Fn(u32) -> F,
+) -> Result<f64, BoxError>
+where
+    F: Future<Output = Result<(), BoxError>> + Send + 'static,
+{
+    let mut running = JoinSet::new();
+    let started = Instant::now();
+    for number in 0..tasks {
+        running.spawn(task(number));
+    }
+    while let Some(done) = running.join_next().await {
+        done??;
+    }
+    Ok(f64::from(tasks * times) / started.elapsed().as_secs_f64())
 }

@@ -1,12 +1,15 @@
 //! Which core runs the server and which one the clients.
 
+use std::thread;
+
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use tokio::runtime::Builder;
 
 use crate::error::BoxError;
 
 /// Where server and clients run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pinning {
     /// On one core: this measures work, without the wake-up of another core.
@@ -16,18 +19,11 @@ pub(crate) enum Pinning {
 }
 
 impl Pinning {
-    pub(crate) const BOTH: [Self; 2] = [Self::CrossCore, Self::SameCore];
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SameCore => "same-core",
             Self::CrossCore => "cross-core",
         }
-    }
-
-    /// Pins this thread to the core of the server, before it starts the server's process.
-    pub(crate) fn pin_for_server(self) -> Result<(), BoxError> {
-        pin(0)
     }
 
     /// Pins this thread, and everything that it starts from now on, to the core of the clients.
@@ -37,6 +33,29 @@ impl Pinning {
             Self::CrossCore => 1,
         })
     }
+}
+
+/// Starts processes or threads on the core of the server.
+pub(crate) fn on_server_core<T>(start: impl FnOnce() -> T) -> Result<T, BoxError> {
+    let own = sched_getaffinity(None)?;
+    pin(0)?;
+    let started = start();
+    sched_setaffinity(None, &own)?;
+    Ok(started)
+}
+
+/// Starts a server of the tests on the core of the server: its processes inherit the core from the
+/// thread that starts them, which has a runtime of its own, so that no other thread starts them.
+pub(crate) fn start_server<S: Send + 'static>(
+    start: impl AsyncFnOnce() -> S + Send + 'static,
+) -> Result<S, BoxError> {
+    let starting = thread::spawn(move || {
+        pin(0)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(runtime.block_on(start()))
+    });
+    let started = starting.join();
+    started.unwrap_or_else(|_panic| Err("a server cannot be started".into()))
 }
 
 /// Pins this thread to one of the first two cores that are available to the process.

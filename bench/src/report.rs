@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{
-    figure::{BoxError, Figure, Measured, Outcome, Target, Unit},
+    figure::{BoxError, Figure, Measured, Target},
     pinning::Pinning,
 };
 
@@ -23,35 +23,6 @@ pub(crate) struct Report {
     missed: bool,
 }
 
-/// A figure as one line of JSON.
-#[derive(Serialize)]
-struct Line {
-    name: &'static str,
-    /// In the pinning of the target.
-    ratio: f64,
-    pinning: Pinning,
-    at_most: Option<f64>,
-    at_least: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    added_ns: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    adds_at_most: Option<f64>,
-    met: bool,
-    ours: f64,
-    other: f64,
-    unit: Unit,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other_pinning: Option<OtherPinning>,
-}
-
-#[derive(Serialize)]
-struct OtherPinning {
-    pinning: Pinning,
-    ratio: f64,
-    ours: f64,
-    other: f64,
-}
-
 impl Report {
     pub(crate) fn start(format: Format) -> Self {
         if matches!(format, Format::Table) {
@@ -67,14 +38,31 @@ impl Report {
         }
     }
 
-    pub(crate) fn add(&mut self, figure: &Figure, outcome: &Outcome) -> Result<(), BoxError> {
-        let met = figure.target.is_met(&outcome.targeted);
+    /// Adds a figure with its measurements: in the pinning of its target, and in the others.
+    pub(crate) fn add(
+        &mut self,
+        figure: &Figure,
+        measured: &[(Pinning, Measured)],
+    ) -> Result<(), BoxError> {
+        let [(pinning, targeted), others @ ..] = measured else {
+            return Err("a figure without a pinning".into());
+        };
+        let met = figure.target.is_met(targeted);
         self.missed |= !met;
-        match self.format {
-            Format::Table => print_rows(figure, outcome, met),
-            Format::Json => {
-                println!("{}", serde_json::to_string(&line(figure, outcome, met))?);
-            }
+        if matches!(self.format, Format::Json) {
+            println!("{}", line(figure, *pinning, targeted, others.first(), met));
+            return Ok(());
+        }
+        let verdict = match (figure.target, met) {
+            (Target::Reported, _) => "",
+            (_, true) => "met",
+            (_, false) => "MISSED",
+        };
+        let target = figure.target.to_string();
+        print_row(figure.name, targeted, &target, verdict, *pinning);
+        println!("  {}", figure.what);
+        for (pinning, measured) in others {
+            print_row("", measured, "", "", *pinning);
         }
         Ok(())
     }
@@ -93,26 +81,6 @@ impl Report {
     }
 }
 
-fn print_rows(figure: &Figure, outcome: &Outcome, met: bool) {
-    let target = figure.target.to_string();
-    let verdict = match (figure.target, met) {
-        (Target::Reported, _) => "",
-        (_, true) => "met",
-        (_, false) => "MISSED",
-    };
-    print_row(
-        figure.name,
-        &outcome.targeted,
-        &target,
-        verdict,
-        figure.pinning,
-    );
-    println!("  {}", figure.what);
-    if let Some((pinning, measured)) = &outcome.other_pinning {
-        print_row("", measured, "", "", *pinning);
-    }
-}
-
 fn print_row(name: &str, measured: &Measured, target: &str, verdict: &str, pinning: Pinning) {
     let Measured {
         ratio,
@@ -127,38 +95,35 @@ fn print_row(name: &str, measured: &Measured, target: &str, verdict: &str, pinni
     );
 }
 
-fn line(figure: &Figure, outcome: &Outcome, met: bool) -> Line {
+fn line(
+    figure: &Figure,
+    pinning: Pinning,
+    targeted: &Measured,
+    other: Option<&(Pinning, Measured)>,
+    met: bool,
+) -> Value {
     let (at_most, at_least, adds_at_most) = match figure.target {
         Target::AtMost(bound) => (Some(bound), None, None),
         Target::AtLeast(bound) => (None, Some(bound), None),
         Target::AddsAtMost(bound) => (None, None, Some(bound)),
         Target::Reported => (None, None, None),
     };
-    let added_ns = outcome.targeted.added_ns();
-    let Measured {
-        ratio,
-        ours,
-        other,
-        unit,
-    } = outcome.targeted;
-    let also = outcome.other_pinning.as_ref();
-    Line {
-        name: figure.name,
-        ratio,
-        pinning: figure.pinning,
-        at_most,
-        at_least,
-        added_ns,
-        adds_at_most,
-        met,
-        ours,
-        other,
-        unit,
-        other_pinning: also.map(|(pinning, measured)| OtherPinning {
-            pinning: *pinning,
-            ratio: measured.ratio,
-            ours: measured.ours,
-            other: measured.other,
-        }),
-    }
+    let other = other.map(|(pinning, measured)| {
+        let (ours, other) = (measured.ours, measured.other);
+        json!({"pinning": pinning, "ratio": measured.ratio, "ours": ours, "other": other})
+    });
+    json!({
+        "name": figure.name,
+        "ratio": targeted.ratio,
+        "pinning": pinning,
+        "at_most": at_most,
+        "at_least": at_least,
+        "added_ns": targeted.added_ns(),
+        "adds_at_most": adds_at_most,
+        "met": met,
+        "ours": targeted.ours,
+        "other": targeted.other,
+        "unit": targeted.unit,
+        "other_pinning": other,
+    })
 }

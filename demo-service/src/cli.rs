@@ -16,12 +16,7 @@ pub(crate) use self::{
     redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::{ServeArgs, SigningArgs},
 };
-use crate::{
-    address::Address,
-    duration::parse as duration,
-    events::{Act, ClientName},
-    worker::Part,
-};
+use crate::{address::Address, duration::parse as duration};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +62,7 @@ impl Cli {
     /// The command, or the scenario with its defaults when none was given.
     fn chosen(self) -> Command {
         self.command
-            .unwrap_or_else(|| Command::Scenario(ScenarioArgs::default()))
+            .unwrap_or_else(|| Self::parse_from(["palisade", "scenario"]).chosen())
     }
 }
 
@@ -138,7 +133,10 @@ pub(crate) enum Command {
     },
     /// One client of the scenario, which starts, stops and resumes it.
     #[command(hide = true)]
-    Worker(WorkerArgs),
+    Worker {
+        /// What it does, as JSON
+        job: String,
+    },
 }
 
 /// The address of the lock service.
@@ -189,11 +187,8 @@ pub(crate) struct ScenarioArgs {
     /// Print one JSON object and nothing else on stdout; progress goes to stderr
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where to write the HTML report
+    /// Where to write the picture of both acts, as SVG
     /// [default: a new file in the temporary folder; with --json: none]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write only the picture of both acts, as SVG
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
     /// Write the recording, as JSON
@@ -209,43 +204,6 @@ impl ScenarioArgs {
     pub(crate) fn pause(&self) -> Duration {
         self.pause.unwrap_or(self.ttl + Duration::from_secs(1))
     }
-}
-
-/// The same as without any arguments.
-impl Default for ScenarioArgs {
-    fn default() -> Self {
-        #[derive(Parser)]
-        struct Bare {
-            #[command(flatten)]
-            args: ScenarioArgs,
-        }
-        Bare::parse_from(["palisade"]).args
-    }
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct WorkerArgs {
-    /// Base URL of the gateway
-    #[arg(long)]
-    pub(crate) gateway: String,
-    /// Which client this is
-    #[arg(long)]
-    pub(crate) client: ClientName,
-    /// What it does
-    #[arg(long)]
-    pub(crate) part: Part,
-    /// Which endpoint to write to
-    #[arg(long)]
-    pub(crate) act: Act,
-    /// The account to deposit into
-    #[arg(long)]
-    pub(crate) account: String,
-    /// The amount to deposit
-    #[arg(long)]
-    pub(crate) deposit: i64,
-    /// Length of the lease
-    #[arg(long, value_parser = duration)]
-    pub(crate) ttl: Duration,
 }
 
 fn ttl(text: &str) -> Result<Duration, String> {

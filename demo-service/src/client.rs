@@ -1,6 +1,6 @@
 //! A client of the gateway, which uses HTTP only.
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 use fenced_http::{
     FENCING_TOKEN, Malformed,
@@ -14,7 +14,7 @@ use reqwest::{
 use crate::{
     duration::millis,
     events::{Act, ClientName},
-    failure::Failure,
+    failure::{Failure, with_sources},
     gateway::wire::{AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody},
 };
 
@@ -212,16 +212,9 @@ impl ClientError {
     }
 }
 
-/// The text of the whole chain: the outermost error alone only says "error sending request".
 impl From<reqwest::Error> for ClientError {
     fn from(error: reqwest::Error) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        Self::Transport(text)
+        Self::Transport(with_sources(&error))
     }
 }
 

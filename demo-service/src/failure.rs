@@ -1,4 +1,4 @@
-use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{error::Error, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use crate::{address::Address, interrupt::Interrupt};
 
@@ -86,4 +86,19 @@ fn running(address: &Address) -> &'static str {
         "sqlite" => "",
         _ => "it runs and that ",
     }
+}
+
+/// The error and what it was caused by, unless its text has that already. The outermost error alone
+/// often says little.
+pub(crate) fn with_sources(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        next = cause.source();
+    }
+    told
 }

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod admin_token;
+mod answer_stream;
 mod app;
 mod body;
 mod caller;
@@ -27,7 +28,6 @@ mod time_limit;
 mod tokens;
 mod traffic;
 mod under_way;
-mod unread;
 pub(crate) mod wire;
 mod wiretap;
 mod witness;
@@ -38,7 +38,7 @@ pub(crate) use self::{
     limits::Limits,
     openapi::print_document,
     own_name::HostNames,
-    server::{Gateway, LockService, connect, listen},
+    server::{Gateway, connect, listen},
     setup::Setup,
     traffic::{Traffic, TrafficCounts},
 };

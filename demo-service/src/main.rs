@@ -59,8 +59,8 @@ fn run(command: Command) -> ExitCode {
             ExitCode::SUCCESS
         }
         Command::SigningKey { id, ed25519 } => finish(signing::print_new_key(&id, ed25519)),
-        Command::Worker(args) => {
-            let played = quietly(async { Ok(worker::run(args).await) });
+        Command::Worker { job } => {
+            let played = quietly(async { worker::run(&job).await });
             played.unwrap_or_else(|failure| finish(Err(failure)))
         }
     }

@@ -1,7 +1,6 @@
-//! The results of a scenario: as JSON, in the terminal, as a picture and as a page.
+//! The results of a scenario: as JSON, in the terminal and as a picture.
 
 mod chosen;
-mod html;
 mod palette;
 mod scene;
 mod sentence;
@@ -11,7 +10,6 @@ mod terminal;
 
 pub(crate) use self::{
     chosen::chosen,
-    html::page,
     palette::{DIM, HEADING},
     scene::Scene,
     sentence::sentence,

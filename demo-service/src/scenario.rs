@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     let mut summary = Summary::of(&recording, millis(recorder.elapsed()));
     let scenes = report::chosen(&recording);
     tell(args, &scenes);
-    summary.report = write_files(args, &recording, &summary, &scenes)?;
+    summary.picture = write_files(args, &recording, &scenes)?;
     conclude(args, &summary)
 }
 
@@ -97,10 +97,7 @@ fn tell(args: &ScenarioArgs, scenes: &[Scene]) {
 
 /// Refuses a place that there is not before the scenario is played, and not after.
 fn check_places(args: &ScenarioArgs) -> Result<(), Failure> {
-    for path in [&args.svg, &args.record, &args.report]
-        .into_iter()
-        .flatten()
-    {
+    for path in [&args.svg, &args.record].into_iter().flatten() {
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -116,26 +113,22 @@ fn check_places(args: &ScenarioArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the requested files, and returns the path of the report.
+/// Writes the requested files, and returns the path of the picture.
 fn write_files(
     args: &ScenarioArgs,
     recording: &Recording,
-    summary: &Summary,
     scenes: &[Scene],
 ) -> Result<Option<String>, Failure> {
-    if let Some(path) = &args.svg {
-        write(path, &report::picture(scenes))?;
-    }
     if let Some(path) = &args.record {
         let json = serde_json::to_string_pretty(recording).map_err(std::io::Error::from);
         write(path, &json.map_err(Failure::machine("writing JSON"))?)?;
     }
-    let path = match &args.report {
+    let path = match &args.svg {
         Some(path) => path.clone(),
         None if args.json => return Ok(None),
-        None => stage::new_report_file()?,
+        None => stage::new_picture_file()?,
     };
-    write(&path, &report::page(recording, summary, scenes))?;
+    write(&path, &report::picture(scenes))?;
     Ok(Some(path.display().to_string()))
 }
 
@@ -151,8 +144,8 @@ fn conclude(args: &ScenarioArgs, summary: &Summary) -> Result<(), Failure> {
     if args.json {
         let json = serde_json::to_string(summary).map_err(std::io::Error::from);
         Console::Stdout.line(json.map_err(Failure::machine("writing JSON"))?);
-    } else if let Some(report) = &summary.report {
-        Console::Stdout.line(format!("Report: {report}"));
+    } else if let Some(picture) = &summary.picture {
+        Console::Stdout.line(format!("Picture, for a browser: {picture}"));
     }
     if summary.as_told {
         return Ok(());

@@ -1,7 +1,12 @@
 //! What this process says of itself: its log, and what the crates count, for Prometheus.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{BufWriter, stderr},
+    time::Duration,
+};
 
+use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
@@ -55,13 +60,15 @@ pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
             "the filter of the log: {error}; try RUST_LOG=debug"
         ))
     })?;
-    // anstream leaves the colours out where stderr is no terminal.
+    // The thread flushes when it has written all lines that wait.
     let (lines, writer) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_MAX)
-        .finish(anstream::stderr());
+        .finish(BufWriter::new(stderr()));
     let lost = lines.error_counter().clone();
+    let colours = AutoStream::choice(&stderr());
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(colours != ColorChoice::Never)
         .with_writer(lines);
     match format {
         LogFormat::Text => log.init(),

@@ -11,36 +11,68 @@
 
 mod forger;
 mod knowledge;
-mod part;
 mod section;
 mod step;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
+use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     sync::mpsc,
 };
 
-pub(crate) use self::{part::Part, step::Step};
+pub(crate) use self::step::Step;
 use self::{section::Worker, step::tell};
-use crate::cli::WorkerArgs;
+use crate::{
+    events::{Act, ClientName},
+    failure::Failure,
+};
+
+/// What a client is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// Base URL of the gateway.
+    pub(crate) gateway: String,
+    pub(crate) client: ClientName,
+    pub(crate) part: Part,
+    /// Which endpoint it writes to.
+    pub(crate) act: Act,
+    /// The account to deposit into.
+    pub(crate) account: String,
+    pub(crate) deposit: i64,
+    /// Length of the lease.
+    pub(crate) ttl: Duration,
+}
+
+/// The part of a client in the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// Makes a deposit under a lease of its own.
+    Deposit,
+    /// Writes with invented tokens.
+    Forge,
+}
 
 /// Plays the client to its end.
-pub(crate) async fn run(args: WorkerArgs) -> ExitCode {
+///
+/// # Errors
+/// [`Failure::Usage`] for a job that is none.
+pub(crate) async fn run(job: &str) -> Result<ExitCode, Failure> {
     die_with_parent();
+    let job: Job = serde_json::from_str(job).map_err(|error| Failure::Usage(error.to_string()))?;
     let (order, orders) = mpsc::channel(1);
     let playing = async {
-        match args.part {
-            Part::Deposit => Worker::deposit(args, orders).await,
-            Part::Forge => forger::forge(args, orders).await,
+        match job.part {
+            Part::Deposit => Worker::deposit(job, orders).await,
+            Part::Forge => forger::forge(job, orders).await,
         }
     };
     let result = tokio::select! {
         result = playing => result,
-        () = pass_on_orders(order) => return ExitCode::FAILURE,
+        () = pass_on_orders(order) => return Ok(ExitCode::FAILURE),
     };
-    match result {
+    Ok(match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&Step::Failed {
@@ -49,7 +81,7 @@ pub(crate) async fn run(args: WorkerArgs) -> ExitCode {
             });
             ExitCode::FAILURE
         }
-    }
+    })
 }
 
 /// Returns when stdin is closed, that is when the parent is gone.

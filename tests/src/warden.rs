@@ -41,7 +41,7 @@ pub enum ServerKind {
     /// they contain `--cert-file`.
     Etcd,
     /// ZooKeeper, alone or as part of an ensemble. Its arguments are lines of its configuration,
-    /// `myid=N`, and properties of the Java machine, `-D..`.
+    /// `myid=N`, and options of the Java machine, `-..`.
     ZooKeeper,
 }
 

@@ -1,64 +1,38 @@
 //! Redlock on three servers: acquire asks all, raises all; release releases all.
 
-use std::sync::{Arc, LazyLock};
-
+use e2e::servers::RedlockServers;
 use futures_util::future::try_join_all;
-use lock_core::{SystemClock, Ttl};
-use palisade::redlock::{RedlockNodes, RedlockOptions};
-use redis::{RedisResult, Script, aio::MultiplexedConnection};
+use lock_core::Ttl;
+use palisade::redlock::RedlockOptions;
+use redis::{RedisResult, aio::MultiplexedConnection};
 
 use crate::{
-    figure::{BoxError, Measured, Setting, Unit},
-    paired::take_turns,
-    redis::Server,
+    figure::{BoxError, Measured, Unit},
+    paired::compare,
+    pinning::start_server,
+    redis::{connect, round_trip},
 };
 
-const NODES: usize = 3;
 const CYCLES_PER_TURN: u32 = 100;
 
-static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
-
 /// Acquire and release, compared with the same number of rounds that do nothing.
-pub(super) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
-    let mut servers = Vec::new();
-    let mut floor = Vec::new();
-    for _ in 0..NODES {
-        let server = Server::start(setting.pinning).await?;
-        floor.push(server.connect().await?);
-        servers.push(server);
-    }
-    let addresses: Vec<_> = servers
-        .iter()
-        .map(|server| server.url().trim_start_matches("redis://"))
-        .collect();
-    let url = format!("redlock+redis://{}", addresses.join(","));
-    let nodes = RedlockNodes::new(&url, RedlockOptions::default(), Arc::new(SystemClock))?;
-    nodes.provision(Ttl::secs(60), None).await?;
-    let locks = palisade::connect(&url).await?;
-    let medians = take_turns(
-        setting.rounds,
-        async |samples| {
-            let work = async || locks.acquire("r").await?.release().await;
-            samples.repeat(CYCLES_PER_TURN, work).await
-        },
-        async |samples| {
-            let work = async || three_rounds(&mut floor).await;
-            samples.repeat(CYCLES_PER_TURN, work).await
-        },
-    )
-    .await?;
+pub(super) async fn cycle_vs_floor(rounds: u32) -> Result<Measured, BoxError> {
+    let servers = start_server(async || RedlockServers::start(3).await)?;
+    let options = RedlockOptions::default();
+    servers.provision(options, Ttl::secs(60)).await?;
+    let locks = palisade::connect(servers.url()).await?;
+    let floor = servers.nodes().iter().map(|node| connect(node.url()));
+    let mut floor = try_join_all(floor).await?;
+    let ours = async || locks.acquire("r").await?.release().await;
+    let nothing = async || three_rounds(&mut floor).await;
+    let medians = compare(rounds, CYCLES_PER_TURN, ours, nothing).await?;
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
 /// As many round trips to all servers as acquire, which takes two, and release need.
 async fn three_rounds(connections: &mut [MultiplexedConnection]) -> RedisResult<()> {
     for _ in 0..3 {
-        let nothing = connections.iter_mut().map(async |connection| {
-            let mut script = NOTHING.key("k");
-            script.arg(1).arg(2);
-            script.invoke_async::<i64>(connection).await
-        });
-        try_join_all(nothing).await?;
+        try_join_all(connections.iter_mut().map(round_trip)).await?;
     }
     Ok(())
 }

@@ -5,11 +5,39 @@ use std::{
     time::Instant,
 };
 
-use redis::{PushInfo, PushKind, RedisResult, Script, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind,
+    RedisResult, Script,
+    aio::{MultiplexedConnection, SendError},
+    io::tcp::TcpSettings,
+};
 use tokio::sync::Notify;
 
-use super::server::{Server, connect};
 use crate::figure::BoxError;
+
+/// A connection without any option that costs time.
+pub(crate) async fn connect(url: &str) -> RedisResult<MultiplexedConnection> {
+    connect_with(url, None::<fn(PushInfo) -> Result<(), SendError>>).await
+}
+
+/// Connects without Nagle's algorithm and without a timer per answer. If there is a receiver of
+/// pushes, the connection uses RESP3.
+async fn connect_with(
+    url: &str,
+    pushes: Option<impl Fn(PushInfo) -> Result<(), SendError> + Send + Sync + 'static>,
+) -> RedisResult<MultiplexedConnection> {
+    let tcp = TcpSettings::default().set_nodelay(true);
+    let mut info = url.into_connection_info()?.set_tcp_settings(tcp);
+    let mut config = AsyncConnectionConfig::new().set_response_timeout(None);
+    if let Some(pushes) = pushes {
+        let settings = info.redis_settings().clone();
+        info = info.set_redis_settings(settings.set_protocol(ProtocolVersion::RESP3));
+        config = config.set_push_sender(pushes);
+    }
+    Client::open(info)?
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
 
 /// A script that does nothing. Its name, one key and two arguments have to be sent nevertheless.
 static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
@@ -19,15 +47,15 @@ static PUBLISH: LazyLock<Script> =
 
 /// As many round trips as acquire and release need.
 pub(super) async fn two_round_trips(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    for _ in 0..2 {
-        let _: i64 = NOTHING
-            .key("k")
-            .arg(1)
-            .arg(2)
-            .invoke_async(connection)
-            .await?;
-    }
-    Ok(())
+    round_trip(connection).await?;
+    round_trip(connection).await
+}
+
+/// One round trip that does nothing.
+pub(crate) async fn round_trip(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    let mut script = NOTHING.key("k");
+    script.arg(1).arg(2);
+    script.invoke_async::<i64>(connection).await.map(drop)
 }
 
 /// The bare minimum of a hand-off: a script publishes, and a push arrives.
@@ -39,7 +67,7 @@ pub(super) struct Hop {
 const CHANNEL: &str = "hop";
 
 impl Hop {
-    pub(super) async fn connect(server: &Server) -> Result<Self, BoxError> {
+    pub(super) async fn connect(url: &str) -> Result<Self, BoxError> {
         let arrived = Arc::new(Notify::new());
         let arrives = Arc::clone(&arrived);
         let pushes = move |push: PushInfo| {
@@ -48,7 +76,7 @@ impl Hop {
             }
             Ok(())
         };
-        let mut connection = connect(server.url(), Some(pushes)).await?;
+        let mut connection = connect_with(url, Some(pushes)).await?;
         connection.subscribe(CHANNEL).await?;
         Ok(Self {
             connection,
@@ -59,12 +87,7 @@ impl Hop {
     /// Microseconds for one round trip on the same connection.
     pub(super) async fn time_of_an_answer(&mut self) -> Result<f64, BoxError> {
         let sent = Instant::now();
-        let _: i64 = NOTHING
-            .key("k")
-            .arg(1)
-            .arg(2)
-            .invoke_async(&mut self.connection)
-            .await?;
+        round_trip(&mut self.connection).await?;
         Ok(sent.elapsed().as_secs_f64() * 1e6)
     }
 

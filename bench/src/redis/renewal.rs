@@ -1,25 +1,18 @@
 //! Ten thousand leases that are renewed at once.
 
-use std::{
-    io::{Read, Write},
-    net::TcpStream,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
+use std::sync::Arc;
 
+use e2e::servers::Redis;
 use futures_util::{StreamExt, stream};
 use lock_core::{Attempt, LockBackend, RenewRequest, Renewed, SystemClock, Ttl};
 use palisade::redis::{RedisBackend, RedisOptions};
 use redis::aio::MultiplexedConnection;
 
-use super::server::Server;
+use super::floor::connect;
 use crate::{
-    figure::{BoxError, Measured, Setting, Unit},
-    paired::take_turns,
+    figure::{BoxError, Measured, Unit},
+    paired::compare,
+    pinning::start_server,
 };
 
 const LEASES: usize = 10_000;
@@ -35,15 +28,15 @@ const TTL: Ttl = Ttl::secs(600);
 
 /// Held leases, and as many plain keys.
 struct Renewals {
-    server: Server,
+    _server: Redis,
     backend: RedisBackend,
     requests: Vec<RenewRequest>,
     connection: MultiplexedConnection,
 }
 
 impl Renewals {
-    async fn prepare(setting: Setting) -> Result<Self, BoxError> {
-        let server = Server::start(setting.pinning).await?;
+    async fn prepare() -> Result<Self, BoxError> {
+        let server = start_server(Redis::start)?;
         let locks = palisade::connect(server.url()).await?;
         let mut requests = Vec::with_capacity(LEASES);
         let mut plain_keys = redis::pipe();
@@ -55,12 +48,12 @@ impl Renewals {
             requests.push(RenewRequest::new(lease.sequencer, TTL));
             plain_keys.set(format!("plain:{number}"), "").ignore();
         }
-        let mut connection = server.connect().await?;
+        let mut connection = connect(server.url()).await?;
         let () = plain_keys.query_async(&mut connection).await?;
         let (options, clock) = (RedisOptions::default(), Arc::new(SystemClock));
         let backend = RedisBackend::connect(server.url(), options, clock).await?;
         Ok(Self {
-            server,
+            _server: server,
             backend,
             requests,
             connection,
@@ -84,8 +77,8 @@ impl Renewals {
 }
 
 /// Compared with renewals that check nothing.
-pub(super) async fn vs_pexpire(setting: Setting) -> Result<Measured, BoxError> {
-    let renewals = Renewals::prepare(setting).await?;
+pub(super) async fn vs_pexpire(rounds: u32) -> Result<Measured, BoxError> {
+    let renewals = Renewals::prepare().await?;
     let mut connection = renewals.connection.clone();
     let pipelines: Vec<_> = (0..LEASES)
         .collect::<Vec<_>>()
@@ -100,78 +93,12 @@ pub(super) async fn vs_pexpire(setting: Setting) -> Result<Measured, BoxError> {
             pipeline
         })
         .collect();
-    let medians = take_turns(
-        setting.rounds,
-        async |samples| samples.time(renewals.renew_all()).await,
-        async |samples| {
-            let all = async {
-                for pipeline in &pipelines {
-                    let () = pipeline.query_async(&mut connection).await?;
-                }
-                Ok::<_, BoxError>(())
-            };
-            samples.time(all).await
-        },
-    )
-    .await?;
+    let expire_all = async || {
+        for pipeline in &pipelines {
+            let () = pipeline.query_async(&mut connection).await?;
+        }
+        Ok::<_, BoxError>(())
+    };
+    let medians = compare(rounds, 1, async || renewals.renew_all().await, expire_all).await?;
     Ok(medians.ours_by_other(Unit::Micros))
-}
-
-/// The effect on another client.
-pub(super) async fn stall(setting: Setting) -> Result<Measured, BoxError> {
-    let renewals = Renewals::prepare(setting).await?;
-    let started = Instant::now();
-    renewals.renew_all().await?;
-    let as_long = started.elapsed();
-    let medians = take_turns(
-        setting.rounds,
-        async |samples| {
-            let pinger = Pinger::start(renewals.server.url())?;
-            renewals.renew_all().await?;
-            samples.push(pinger.worst_ms()?);
-            Ok(())
-        },
-        async |samples| {
-            let pinger = Pinger::start(renewals.server.url())?;
-            tokio::time::sleep(as_long).await;
-            samples.push(pinger.worst_ms()?);
-            Ok(())
-        },
-    )
-    .await?;
-    Ok(medians.ours_alone(Unit::Millis))
-}
-
-/// Another client: it sends the next request as soon as the last one is answered.
-struct Pinger {
-    over: Arc<AtomicBool>,
-    worst: JoinHandle<std::io::Result<Duration>>,
-}
-
-impl Pinger {
-    fn start(url: &str) -> Result<Self, BoxError> {
-        let address = url.strip_prefix("redis://").unwrap_or(url);
-        let mut server = TcpStream::connect(address)?;
-        server.set_nodelay(true)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
-        let worst = std::thread::spawn(move || {
-            let mut worst = Duration::ZERO;
-            let mut pong = [0; b"+PONG\r\n".len()];
-            while !is_over.load(Ordering::Relaxed) {
-                let asked = Instant::now();
-                server.write_all(b"PING\r\n")?;
-                server.read_exact(&mut pong)?;
-                worst = std::cmp::max(worst, asked.elapsed());
-            }
-            Ok(worst)
-        });
-        Ok(Self { over, worst })
-    }
-
-    fn worst_ms(self) -> Result<f64, BoxError> {
-        self.over.store(true, Ordering::Relaxed);
-        let worst = self.worst.join().map_err(|_| "the pinging thread failed")?;
-        Ok(worst?.as_secs_f64() * 1e3)
-    }
 }

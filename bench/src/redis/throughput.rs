@@ -1,98 +1,84 @@
 //! Many uncontended locks, over one connection.
 
-use std::time::Instant;
-
+use e2e::servers::Redis;
 use lock_core::LockManager;
-use tokio::task::JoinSet;
 
-use super::{floor::two_round_trips, rslock::Rslock, server::Server};
+use super::{
+    floor::{connect, two_round_trips},
+    rslock::Rslock,
+};
 use crate::{
-    figure::{BoxError, Measured, Setting, Unit},
-    paired::take_turns,
+    figure::{BoxError, Measured, Unit},
+    paired::{per_second, take_turns},
+    pinning::start_server,
 };
 
 const TASKS: u32 = 64;
-const CYCLES_PER_TASK: u32 = 25;
+const CYCLES: u32 = 25;
 
 /// Cycles per second, compared with the same number of round trips that do nothing.
-pub(super) async fn vs_floor(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::start(setting.pinning).await?;
+pub(super) async fn vs_floor(rounds: u32) -> Result<Measured, BoxError> {
+    let server = start_server(Redis::start)?;
     let locks = palisade::connect(server.url()).await?;
-    let floor = server.connect().await?;
-    let medians = take_turns(
-        setting.rounds,
-        async |samples| {
-            samples.push(cycles_per_second(|task| ours(locks.clone(), task)).await?);
+    let floor = connect(server.url()).await?;
+    let nothing = |_| {
+        let mut floor = floor.clone();
+        async move {
+            for _ in 0..CYCLES {
+                two_round_trips(&mut floor).await?;
+            }
             Ok(())
-        },
-        async |samples| {
-            let round_trips = || {
-                let mut floor = floor.clone();
-                async move {
-                    for _ in 0..CYCLES_PER_TASK {
-                        two_round_trips(&mut floor).await?;
-                    }
-                    Ok(())
-                }
-            };
-            samples.push(cycles_per_second(|_| round_trips()).await?);
-            Ok(())
-        },
-    )
-    .await?;
-    Ok(medians.ours_by_other(Unit::PerSecond))
+        }
+    };
+    compare_rates(rounds, &locks, nothing).await
 }
 
 /// Cycles per second, compared with a peer's.
-pub(super) async fn vs_rslock(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::start(setting.pinning).await?;
+pub(super) async fn vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
+    let server = start_server(Redis::start)?;
     let locks = palisade::connect(server.url()).await?;
     let rslock = Rslock::new(server.url());
+    let theirs = |task| {
+        let rslock = rslock.clone();
+        async move {
+            let resource = format!("theirs:{task}");
+            for _ in 0..CYCLES {
+                rslock.cycle(&resource).await?;
+            }
+            Ok(())
+        }
+    };
+    compare_rates(rounds, &locks, theirs).await
+}
+
+async fn compare_rates<F>(
+    rounds: u32,
+    locks: &LockManager,
+    other: impl Fn(u32) -> F + Send + Sync,
+) -> Result<Measured, BoxError>
+where
+    F: Future<Output = Result<(), BoxError>> + Send + 'static,
+{
+    let ours = |task| {
+        let (locks, resource) = (locks.clone(), format!("ours:{task}"));
+        async move {
+            for _ in 0..CYCLES {
+                locks.acquire(resource.as_str()).await?.release().await?;
+            }
+            Ok(())
+        }
+    };
     let medians = take_turns(
-        setting.rounds,
+        rounds,
         async |samples| {
-            samples.push(cycles_per_second(|task| ours(locks.clone(), task)).await?);
+            samples.push(per_second(TASKS, CYCLES, ours).await?);
             Ok(())
         },
         async |samples| {
-            let theirs = |task| {
-                let rslock = rslock.clone();
-                async move {
-                    let resource = format!("theirs:{task}");
-                    for _ in 0..CYCLES_PER_TASK {
-                        rslock.cycle(&resource).await?;
-                    }
-                    Ok(())
-                }
-            };
-            samples.push(cycles_per_second(theirs).await?);
+            samples.push(per_second(TASKS, CYCLES, &other).await?);
             Ok(())
         },
     )
     .await?;
     Ok(medians.ours_by_other(Unit::PerSecond))
-}
-
-async fn ours(locks: LockManager, task: u32) -> Result<(), BoxError> {
-    let resource = format!("ours:{task}");
-    for _ in 0..CYCLES_PER_TASK {
-        locks.acquire(resource.as_str()).await?.release().await?;
-    }
-    Ok(())
-}
-
-/// Runs the cycles of all tasks concurrently.
-async fn cycles_per_second<F>(task: impl Fn(u32) -> F) -> Result<f64, BoxError>
-where
-    F: Future<Output = Result<(), BoxError>> + Send + 'static,
-{
-    let mut tasks = JoinSet::new();
-    let started = Instant::now();
-    for number in 0..TASKS {
-        tasks.spawn(task(number));
-    }
-    while let Some(done) = tasks.join_next().await {
-        done??;
-    }
-    Ok(f64::from(TASKS * CYCLES_PER_TASK) / started.elapsed().as_secs_f64())
 }

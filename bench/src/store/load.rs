@@ -20,6 +20,25 @@ pub(super) struct Load {
     pub(super) shared_resource: bool,
 }
 
+pub(super) const ONE_CLIENT: Load = Load {
+    clients: 1,
+    transactions: 50,
+    shared_resource: false,
+};
+
+/// With a resource each.
+pub(super) const MANY_CLIENTS: Load = Load {
+    clients: 32,
+    transactions: 8,
+    shared_resource: false,
+};
+
+/// With one resource for all of them.
+pub(super) const ONE_RESOURCE: Load = Load {
+    shared_resource: true,
+    ..MANY_CLIENTS
+};
+
 impl Load {
     /// Claims, for every client, the grant under which it is going to write.
     pub(super) async fn claim<DB: Dialect>(

@@ -1,107 +1,79 @@
 //! The cost of the fence on Postgres.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::DatabaseServer,
+};
 use fenced_store::{FencedStore, PgFencedStore};
 use sqlx::{
-    Executor, PgPool,
+    Executor,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use super::{
-    delay::Delay,
-    floor,
-    load::Load,
-    server::Server,
-    single,
-    transactions::{POSTGRES, fenced_vs_plain},
+    load::{Load, ONE_CLIENT},
+    transactions::{POSTGRES, fenced_vs_plain, single_vs_plain},
 };
-use crate::figure::{BoxError, Measured, Setting};
+use crate::{
+    figure::{BoxError, Measured},
+    pinning::start_server,
+};
 
 /// The rows of the table.
-pub(super) const ACCOUNTS: u32 = 10_000;
+const ACCOUNTS: u32 = 10_000;
 
-pub(super) const ONE_CLIENT: Load = Load {
-    clients: 1,
-    transactions: 50,
-    shared_resource: false,
-};
+/// Those of a server that tests start save time where a crash may lose something.
+const DURABLE: [&str; 4] = [
+    "fsync=on",
+    "full_page_writes=on",
+    "shared_buffers=128MB",
+    "checkpoint_timeout=1h",
+];
 
-const MANY_CLIENTS: Load = Load {
-    clients: 32,
-    transactions: 8,
-    shared_resource: false,
-};
-
-/// One statement by one client.
-pub(super) async fn single(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::postgres(setting.pinning).await?;
-    let store = store(server.url().parse()?, ONE_CLIENT).await?;
-    single::fenced_vs_plain(store, ONE_CLIENT, setting.rounds).await
-}
-
-/// One statement by each of 32 clients.
-pub(super) async fn single_of_many(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::postgres(setting.pinning).await?;
-    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
-    single::fenced_vs_plain(store, MANY_CLIENTS, setting.rounds).await
-}
-
-/// 32 clients on loopback, each with a resource of its own.
-pub(super) async fn tx_on_loopback(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::postgres(setting.pinning).await?;
-    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
-    fenced_vs_plain(store, POSTGRES, MANY_CLIENTS, setting.rounds).await
-}
-
-/// 32 clients that write different rows of the same resource.
-pub(super) async fn tx_on_hot_resource(setting: Setting) -> Result<Measured, BoxError> {
-    let load = Load {
-        shared_resource: true,
-        ..MANY_CLIENTS
-    };
-    let server = Server::postgres(setting.pinning).await?;
+/// One statement by each client.
+pub(super) async fn single(rounds: u32, load: Load) -> Result<Measured, BoxError> {
+    let server = durable()?;
     let store = store(server.url().parse()?, load).await?;
-    fenced_vs_plain(store, POSTGRES, load, setting.rounds).await
+    single_vs_plain(store, load, rounds).await
 }
 
-/// The same as `tx_on_loopback`, but with a fence that only reads the mark.
-pub(super) async fn tx_with_mark(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::postgres(setting.pinning).await?;
-    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
-    floor::tx_with_mark_vs_plain(store, MANY_CLIENTS, setting.rounds).await
-}
-
-/// The same as `single_of_many`, but with a fence that only reads the mark.
-pub(super) async fn single_with_mark(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::postgres(setting.pinning).await?;
-    let store = store(server.url().parse()?, MANY_CLIENTS).await?;
-    floor::single_with_mark_vs_plain(store, MANY_CLIENTS, setting.rounds).await
+/// A transaction by each client.
+pub(super) async fn tx(rounds: u32, load: Load) -> Result<Measured, BoxError> {
+    let server = durable()?;
+    let store = store(server.url().parse()?, load).await?;
+    fenced_vs_plain(store, POSTGRES, load, rounds).await
 }
 
 /// One client at the other end of a network.
-pub(super) async fn tx_over_network(setting: Setting) -> Result<Measured, BoxError> {
+pub(super) async fn tx_over_network(rounds: u32) -> Result<Measured, BoxError> {
     let load = Load {
         transactions: 5,
         ..ONE_CLIENT
     };
-    let server = Server::postgres(setting.pinning).await?;
+    let server = durable()?;
     let direct: PgConnectOptions = server.url().parse()?;
-    let address = SocketAddr::from(([127, 0, 0, 1], direct.get_port()));
-    let network = Delay::before(address, Duration::from_millis(3)).await?;
-    let store = store(direct.port(network.address().port()), load).await?;
-    fenced_vs_plain(store, POSTGRES, load, setting.rounds).await
+    let network = Proxy::start(&format!("tcp://127.0.0.1:{}", direct.get_port())).await;
+    // In each direction; a timer adds up to one more.
+    network.inflict_on_new(Fault::Delay(Duration::from_millis(1)));
+    let address = network.url("tcp");
+    let port = address.rsplit(':').next().unwrap_or_default().parse()?;
+    let store = store(direct.port(port), load).await?;
+    fenced_vs_plain(store, POSTGRES, load, rounds).await
+}
+
+/// A server that loses nothing in a crash.
+pub(crate) fn durable() -> Result<DatabaseServer, BoxError> {
+    start_server(async || DatabaseServer::postgres(&DURABLE).await)
 }
 
 /// A store with a connection and an account for each client.
-pub(super) async fn store(
-    options: PgConnectOptions,
-    load: Load,
-) -> Result<PgFencedStore, BoxError> {
+async fn store(options: PgConnectOptions, load: Load) -> Result<PgFencedStore, BoxError> {
     let pool = PgPoolOptions::new()
         .min_connections(load.clients)
         .max_connections(load.clients);
-    let store = FencedStore::new(until_ready(pool, options).await?);
+    let store = FencedStore::new(pool.connect_with(options).await?);
     store.migrate().await?;
     store
         .pool()
@@ -112,20 +84,4 @@ pub(super) async fn store(
         .execute(store.pool())
         .await?;
     Ok(store)
-}
-
-/// A server listens a moment before it accepts clients.
-async fn until_ready(pool: PgPoolOptions, options: PgConnectOptions) -> sqlx::Result<PgPool> {
-    let starting = |error: &sqlx::Error| {
-        let error = error.as_database_error();
-        error
-            .and_then(|error| error.code())
-            .is_some_and(|code| code == "57P03")
-    };
-    loop {
-        match pool.clone().connect_with(options.clone()).await {
-            Err(error) if starting(&error) => tokio::time::sleep(Duration::from_millis(10)).await,
-            done => return done,
-        }
-    }
 }

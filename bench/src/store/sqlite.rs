@@ -7,13 +7,13 @@ use sqlx::{
 };
 
 use super::{
-    load::Load,
+    load::ONE_CLIENT,
     transactions::{Statements, fenced_vs_plain},
 };
-use crate::figure::{BoxError, Measured, Setting};
+use crate::figure::{BoxError, Measured};
 
 /// Every transaction is on disk when it is committed: these are the settings that we recommend.
-pub(super) async fn tx_vs_plain(setting: Setting) -> Result<Measured, BoxError> {
+pub(super) async fn tx_vs_plain(rounds: u32) -> Result<Measured, BoxError> {
     let directory = tempfile::tempdir()?;
     let file = SqliteConnectOptions::new()
         .filename(directory.path().join("bench.db"))
@@ -29,14 +29,9 @@ pub(super) async fn tx_vs_plain(setting: Setting) -> Result<Measured, BoxError> 
     .await?;
     let store = FencedStore::new(pool);
     store.migrate().await?;
-    let load = Load {
-        clients: 1,
-        transactions: 50,
-        shared_resource: false,
-    };
     let statements = Statements {
         begin: "BEGIN IMMEDIATE",
         update: "UPDATE accounts SET balance = balance + 1 WHERE id = $1",
     };
-    fenced_vs_plain(store, statements, load, setting.rounds).await
+    fenced_vs_plain(store, statements, ONE_CLIENT, rounds).await
 }

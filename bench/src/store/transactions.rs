@@ -1,6 +1,6 @@
-//! A fenced transaction compared with the same one without the fence.
+//! A fenced transaction or statement compared with the same one without the fence.
 
-use fenced_store::{Dialect, FencedStore};
+use fenced_store::{Dialect, FencedStore, PgFencedStore};
 use sqlx::{Encode, Executor, IntoArguments, Type};
 
 use super::load::{Load, add};
@@ -64,6 +64,41 @@ where
                 }
             };
             load.turn(samples, transaction).await
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
+/// One update, on the same connections.
+pub(super) async fn single_vs_plain(
+    store: PgFencedStore,
+    load: Load,
+    rounds: u32,
+) -> Result<Measured, BoxError> {
+    let grants = load.claim(&store).await?;
+    let update = |client: u32| sqlx::query(POSTGRES.update).bind(i64::from(client));
+    let medians = take_turns(
+        rounds,
+        async |samples| {
+            let statement = |client: u32| {
+                let begin = store.begin(&grants[client as usize]);
+                async move {
+                    begin.execute(update(client)).await?;
+                    Ok(())
+                }
+            };
+            load.turn(samples, statement).await
+        },
+        async |samples| {
+            let statement = |client: u32| {
+                let pool = store.pool();
+                async move {
+                    update(client).execute(pool).await?;
+                    Ok(())
+                }
+            };
+            load.turn(samples, statement).await
         },
     )
     .await?;

@@ -27,19 +27,7 @@ pub(crate) struct Event {
 }
 
 /// The two halves of the scenario.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Act {
     /// Act 1: the store takes every write.
@@ -49,15 +37,13 @@ pub(crate) enum Act {
 }
 
 /// The two clients of the scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum ClientName {
     /// The one that is paused.
     #[serde(rename = "client-1")]
-    #[value(name = "client-1")]
     One,
     /// The one that works meanwhile.
     #[serde(rename = "client-2")]
-    #[value(name = "client-2")]
     Two,
 }
 
@@ -132,9 +118,7 @@ pub(crate) enum What {
 }
 
 /// How a forger makes a token.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Forgery {
     /// A greater number, and no signature.

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use serde::Serialize;
+
 /// The number of a request in a record.
 pub(crate) type ExchangeId = u32;
 
@@ -14,7 +16,7 @@ pub(crate) struct Exchange {
 }
 
 /// A request or a response of HTTP/1.1.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct Message {
     /// `PUT /v1/accounts/42 HTTP/1.1`, or `HTTP/1.1 200 OK`.
     pub(crate) start: String,

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use fenced_store::{FencedStore, Protected};
 use lock_core::LockManager;
@@ -8,9 +8,13 @@ use tokio::sync::{Semaphore, watch};
 use super::{AdminToken, idempotency::Idempotency, tokens::Tokens, under_way::UnderWay};
 use crate::{events::Recorder, ledger::Ledger};
 
-/// What the handlers share. Cloning is cheap.
+/// What the handlers share, behind one pointer.
 #[derive(Debug)]
-pub(super) struct App<DB: Ledger> {
+pub(super) struct App<DB: Ledger>(Arc<Shared<DB>>);
+
+/// See [`App`].
+#[derive(Debug)]
+pub(super) struct Shared<DB: Ledger> {
     pub(super) protected: Protected<DB>,
     pub(super) tokens: Tokens,
     pub(super) idempotency: Idempotency,
@@ -23,10 +27,10 @@ pub(super) struct App<DB: Ledger> {
     /// What the gateway finishes before it ends.
     pub(super) under_way: UnderWay,
     /// A permit for each request that may wait for a lease.
-    pub(super) waiting: Arc<Semaphore>,
+    pub(super) waiting: Semaphore,
 }
 
-impl<DB: Ledger> App<DB> {
+impl<DB: Ledger> Shared<DB> {
     pub(super) const fn locks(&self) -> &LockManager {
         self.protected.locks()
     }
@@ -46,20 +50,23 @@ impl<DB: Ledger> App<DB> {
     }
 }
 
+impl<DB: Ledger> App<DB> {
+    pub(super) fn new(shared: Shared<DB>) -> Self {
+        Self(Arc::new(shared))
+    }
+}
+
+impl<DB: Ledger> Deref for App<DB> {
+    type Target = Shared<DB>;
+
+    fn deref(&self) -> &Shared<DB> {
+        &self.0
+    }
+}
+
 /// Not derived, which would ask for `DB: Clone`.
 impl<DB: Ledger> Clone for App<DB> {
     fn clone(&self) -> Self {
-        Self {
-            protected: self.protected.clone(),
-            tokens: self.tokens.clone(),
-            idempotency: self.idempotency.clone(),
-            recorder: self.recorder.clone(),
-            metrics: self.metrics.clone(),
-            admin_token: self.admin_token.clone(),
-            is_closing: self.is_closing.clone(),
-            time_limit: self.time_limit,
-            under_way: self.under_way.clone(),
-            waiting: Arc::clone(&self.waiting),
-        }
+        Self(Arc::clone(&self.0))
     }
 }

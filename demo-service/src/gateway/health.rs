@@ -46,7 +46,7 @@ pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode
 pub(super) async fn metrics<DB: Ledger>(
     State(app): State<App<DB>>,
 ) -> Result<impl IntoResponse, StatusCode> {
-    let metrics = app.metrics.ok_or(StatusCode::NOT_FOUND)?;
+    let metrics = app.metrics.as_ref().ok_or(StatusCode::NOT_FOUND)?;
     let format = [(
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",

@@ -80,19 +80,17 @@ pub(super) struct OwnNames {
 }
 
 impl OwnNames {
-    /// For a gateway that listens at this address. `None` if it answers under any name.
-    pub(super) fn at(address: IpAddr, names: HostNames) -> Option<Self> {
-        let is_for_others = !address.to_canonical().is_loopback();
-        let is_anybodys = is_for_others && names.0.is_empty();
-        (!is_anybodys).then_some(Self {
+    /// For a gateway that listens at this address.
+    pub(super) fn at(address: IpAddr, names: HostNames) -> Self {
+        Self {
             names,
-            is_for_others,
-        })
+            is_for_others: !address.to_canonical().is_loopback(),
+        }
     }
 
     fn lets_pass(&self, request: &Request) -> bool {
-        let is_health = HEALTH.contains(&request.uri().path());
-        (self.is_for_others && is_health) || self.names.are_of(request)
+        let is_health = || HEALTH.contains(&request.uri().path());
+        (self.is_for_others && (self.names.is_empty() || is_health())) || self.names.are_of(request)
     }
 }
 

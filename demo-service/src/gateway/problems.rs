@@ -123,7 +123,7 @@ pub(super) const fn of_status(status: StatusCode) -> ProblemType {
 }
 
 /// Gives a refusal of the framework (404, 405, 413) a problem document for a body.
-pub(super) async fn document(response: Response) -> Response {
+pub(super) fn document(response: Response) -> Response {
     let kind = of_status(response.status());
     let mut document = if kind.status() != response.status() || is_problem(&response) {
         response

@@ -4,10 +4,11 @@ use axum::{
     Router,
     extract::{DefaultBodyLimit, Request},
     http::Method,
-    middleware::{self, from_fn_with_state},
+    middleware::from_fn_with_state,
     routing::{MethodRouter, delete, get, post, put},
 };
 use fenced_http::{FencingLayer, ProblemType, Scope};
+use tower::ServiceBuilder;
 use tower_http::{
     classify::ServerErrorsFailureClass,
     limit::RequestBodyLimitLayer,
@@ -17,8 +18,8 @@ use tower_http::{
 use tracing::{Level, Span};
 
 use super::{
-    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, request_id, secrets,
-    time_limit,
+    ACCOUNT, accounts, app::App, health, leases, openapi, operators, own_name, own_name::OwnNames,
+    problems, request_id, secrets, time_limit,
 };
 use crate::ledger::Ledger;
 
@@ -40,21 +41,24 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
         .merge(documentation)
 }
 
-/// What all routes have in common, and the answer where there is no route.
-pub(super) fn finish(routes: Router) -> Router {
+/// What all routes have in common, and the answer where there is no route. All in one layer: each
+/// layer of a router is a box of its own, which is cloned for every request.
+pub(super) fn finish(routes: Router, names: OwnNames) -> Router {
     let trace = TraceLayer::new_for_http()
         .make_span_with(span)
         .on_response(DefaultOnResponse::new().level(Level::INFO))
         .on_failure(failed);
-    routes
-        .layer(DefaultBodyLimit::disable())
-        .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
-        .layer(middleware::map_response(problems::document))
-        .layer(PropagateRequestIdLayer::x_request_id())
-        .layer(trace)
+    let around = ServiceBuilder::new()
+        .layer(secrets::hidden())
+        .map_request(request_id::only_sane)
         .layer(SetRequestIdLayer::x_request_id(MakeRequestUuid))
-        .layer(middleware::from_fn(request_id::only_sane))
-        .layer(middleware::map_request(secrets::mark))
+        .layer(trace)
+        .layer(PropagateRequestIdLayer::x_request_id())
+        .map_response(problems::document)
+        .layer(from_fn_with_state(names, own_name::check))
+        .layer(RequestBodyLimitLayer::new(BODY_LEN_MAX))
+        .layer(DefaultBodyLimit::disable());
+    routes.layer(around)
 }
 
 /// What every line of the log says of its request. It has no headers: some are secret.

@@ -1,41 +1,33 @@
-//! Marks headers whose values are secrets, before anything that may print them.
+//! Headers whose values are secrets: who knows one of them can pass for its sender.
 
-use axum::{
-    extract::Request,
-    http::{HeaderName, header::AUTHORIZATION},
-};
+use axum::http::header::AUTHORIZATION;
 use fenced_http::FENCING_TOKEN;
+use tower_http::sensitive_headers::SetSensitiveRequestHeadersLayer;
 
 use super::idempotency::IDEMPOTENCY_KEY;
 
-/// Whoever knows one of them can pass for its sender.
-fn is_secret(name: &HeaderName) -> bool {
-    name == FENCING_TOKEN || name == IDEMPOTENCY_KEY || name == AUTHORIZATION
-}
-
-/// `Debug` of the request shows none of them from here on.
-pub(super) async fn mark(mut request: Request) -> Request {
-    // `HeaderMap::get_mut` would reach the first value only.
-    for (name, value) in request.headers_mut() {
-        if is_secret(name) {
-            value.set_sensitive(true);
-        }
-    }
-    request
+/// `Debug` of the request shows none of them from there on.
+pub(super) fn hidden() -> SetSensitiveRequestHeadersLayer {
+    SetSensitiveRequestHeadersLayer::new([FENCING_TOKEN.clone(), IDEMPOTENCY_KEY, AUTHORIZATION])
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{Router, body::Body, routing::get};
+    use axum::{Router, body::Body, extract::Request, routing::get};
     use tower_service::Service;
 
-    use super::*;
-    use crate::gateway::router::finish;
+    use crate::gateway::{
+        own_name::{HostNames, OwnNames},
+        router::finish,
+    };
 
     #[tokio::test]
     async fn no_secret_header_is_printed_by_what_is_further_in() {
         let echo = get(async |request: Request| format!("{:?}", request.headers()));
-        let mut routes = finish(Router::new().route("/", echo));
+        let mut routes = finish(
+            Router::new().route("/", echo),
+            OwnNames::at(std::net::Ipv4Addr::UNSPECIFIED.into(), HostNames::default()),
+        );
         let mut request = Request::get("/").header("demo-client", "visible");
         for name in ["fencing-token", "idempotency-key", "authorization"] {
             for value in ["secret-1", "secret-2"] {

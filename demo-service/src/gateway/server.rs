@@ -1,4 +1,4 @@
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
@@ -12,10 +12,10 @@ use tokio::{
 
 use super::{
     Setup,
-    app::App,
-    connections,
+    app::{App, Shared},
+    connections::Connections,
     idempotency::Idempotency,
-    own_name::{self, HostNames, OwnNames},
+    own_name::{HostNames, OwnNames},
     router::{finish, router},
     tokens::Tokens,
     traffic,
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    failure::Failure,
+    failure::{Failure, with_sources},
     ledger::{self, AnyStore, Ledger},
     telemetry,
 };
@@ -60,13 +60,8 @@ impl Gateway {
         setup: Setup,
     ) -> Result<Self, Failure> {
         // First what needs no server: a mistake in one address is told even if the other is down.
-        let locks = connect(LockService {
-            option: "lock",
-            address: lock,
-            issuer: setup.issuer.as_ref(),
-            initial_token: setup.initial_token,
-        })
-        .await?;
+        let issuer = setup.issuer.as_ref();
+        let locks = connect("lock", lock, issuer, setup.initial_token).await?;
         let store = ledger::open(store).await?;
         let kind = store.kind();
         Ok(match store {
@@ -78,7 +73,7 @@ impl Gateway {
     fn over<DB: Ledger>(protected: Protected<DB>, store_kind: &'static str, setup: Setup) -> Self {
         let (closing, is_closing) = watch::channel(false);
         let locks = protected.locks().clone();
-        let app = App {
+        let app = App::new(Shared {
             protected,
             tokens: Tokens::new(setup.signing, locks.issuer()),
             idempotency: Idempotency::new(setup.secret),
@@ -87,9 +82,9 @@ impl Gateway {
             admin_token: setup.admin_token,
             is_closing,
             time_limit: setup.limits.request_time,
-            under_way: UnderWay::none(),
-            waiting: Arc::new(Semaphore::new(setup.limits.waiting)),
-        };
+            under_way: UnderWay::default(),
+            waiting: Semaphore::new(setup.limits.waiting),
+        });
         let (recorder, metrics) = (app.recorder.clone(), app.metrics.clone());
         let under_way = app.under_way.clone();
         let mut router = router(app);
@@ -159,20 +154,14 @@ impl Gateway {
         } = self;
         let addr = listener.local_addr();
         let addr = addr.map_err(Failure::machine("finding the address"))?;
-        let router = match OwnNames::at(addr.ip(), allowed_hosts) {
-            Some(names) => router.layer(from_fn_with_state(names, own_name::check)),
-            None => router,
-        };
-        let (router, is_closing) = (finish(router), closing.subscribe());
-        let serving = connections::serve(listener, router, is_closing, limit, under_way);
-        let stopping = async {
+        let router = finish(router, OwnNames::at(addr.ip(), allowed_hosts));
+        let closing = async {
             stop.await;
             closing.send_replace(true);
-            std::future::pending::<Infallible>().await
         };
+        let connections = Connections::new(router, under_way);
         let served = tokio::select! {
-            served = serving => served,
-            never = stopping => match never {},
+            served = connections.serve(listener, limit, closing) => served,
             never = telemetry::upkeep(metrics) => match never {},
         };
         if timeout(DISCONNECT_TIME_MAX, locks.shutdown())
@@ -194,30 +183,18 @@ pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
     listener.map_err(|source| Failure::CannotListen { addr, source })
 }
 
-/// A lock service as an option of the command line names it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LockService<'a> {
-    /// The option.
-    pub(crate) option: &'static str,
-    pub(crate) address: &'a Address,
-    /// What the store calls it, if not by its kind.
-    pub(crate) issuer: Option<&'a Issuer>,
-    /// Where counters start that it does not have yet.
-    pub(crate) initial_token: InitialToken,
-}
-
-/// Connects to a lock service.
+/// Connects to the lock service that an option names. The issuer is what the store calls it, if not
+/// by its kind; the initial token is where counters start that it does not have yet.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server
 /// that does not answer or does not let us in.
-pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Failure> {
-    let LockService {
-        option,
-        address,
-        issuer,
-        initial_token,
-    } = service;
+pub(crate) async fn connect(
+    option: &'static str,
+    address: &Address,
+    issuer: Option<&Issuer>,
+    initial_token: InitialToken,
+) -> Result<LockManager, Failure> {
     let mut connecting = palisade::connect(address.secret()).initial_token(initial_token);
     if let Some(issuer) = issuer {
         connecting = connecting.issuer(issuer.clone());
@@ -234,17 +211,10 @@ pub(crate) async fn connect(service: LockService<'_>) -> Result<LockManager, Fai
             ErrorKind::InvalidInput | ErrorKind::Unsupported => {
                 Failure::Usage(format!("--{option} {address}: {error}"))
             }
-            _ => unreachable(with_source(&error)),
+            _ => unreachable(with_sources(&error)),
         }),
         Err(_) => Err(unreachable(format!(
             "no answer within {CONNECT_TIME_MAX:?}"
         ))),
-    }
-}
-
-fn with_source(error: &lock_core::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
     }
 }

@@ -77,7 +77,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_whose_client_is_gone_is_under_way_until_it_is_finished() {
-        let under_way = UnderWay::none();
+        let under_way = UnderWay::default();
         let (begin, begun) = oneshot::channel::<()>();
         let (finish, finished) = oneshot::channel::<()>();
         let write = async {

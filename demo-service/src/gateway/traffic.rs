@@ -1,7 +1,4 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::{
     extract::{Request, State},
@@ -18,20 +15,10 @@ use super::problems;
 ///
 /// Cloning is cheap and shares the counts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traffic(Arc<Counters>);
-
-#[derive(Debug, Default)]
-struct Counters {
-    grants: AtomicU64,
-    renewals: AtomicU64,
-    releases: AtomicU64,
-    losses: AtomicU64,
-    writes: AtomicU64,
-    refusals: AtomicU64,
-}
+pub(crate) struct Traffic(Arc<Mutex<TrafficCounts>>);
 
 /// The counts of a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TrafficCounts {
     grants: u64,
     renewals: u64,
@@ -46,39 +33,37 @@ pub(crate) struct TrafficCounts {
 
 impl Traffic {
     pub(crate) fn counts(&self) -> TrafficCounts {
-        let Counters {
-            grants,
-            renewals,
-            releases,
-            losses,
-            writes,
-            refusals,
-        } = &*self.0;
-        TrafficCounts {
-            grants: grants.load(Relaxed),
-            renewals: renewals.load(Relaxed),
-            releases: releases.load(Relaxed),
-            losses: losses.load(Relaxed),
-            writes: writes.load(Relaxed),
-            refusals: refusals.load(Relaxed),
-        }
+        *self.lock()
     }
 
-    fn counter(&self, method: &Method, path: &str, response: &Response) -> Option<&AtomicU64> {
-        let counters = &*self.0;
+    fn lock(&self) -> MutexGuard<'_, TrafficCounts> {
+        // Never half changed: a panic elsewhere does not spoil it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_down(&self, method: &Method, path: &str, response: &Response) {
+        let mut counts = self.lock();
+        if let Some(counter) = counts.counter(method, path, response) {
+            *counter += 1;
+        }
+    }
+}
+
+impl TrafficCounts {
+    fn counter(&mut self, method: &Method, path: &str, response: &Response) -> Option<&mut u64> {
         let is_lease = path.starts_with("/v1/leases/");
         let is_account = path.starts_with("/v1/accounts/");
         match response.extensions().get::<ProblemType>() {
-            Some(&problems::LEASE_ENDED) => return Some(&counters.losses),
-            Some(kind) => return is_refused(*kind).then_some(&counters.refusals),
+            Some(&problems::LEASE_ENDED) => return Some(&mut self.losses),
+            Some(kind) => return is_refused(*kind).then_some(&mut self.refusals),
             None if !response.status().is_success() => return None,
             None => {}
         }
         match *method {
-            Method::POST if is_lease => Some(&counters.grants),
-            Method::PUT if is_lease => Some(&counters.renewals),
-            Method::DELETE if is_lease => Some(&counters.releases),
-            Method::PUT if is_account => Some(&counters.writes),
+            Method::POST if is_lease => Some(&mut self.grants),
+            Method::PUT if is_lease => Some(&mut self.renewals),
+            Method::DELETE if is_lease => Some(&mut self.releases),
+            Method::PUT if is_account => Some(&mut self.writes),
             _ => None,
         }
     }
@@ -97,9 +82,7 @@ pub(super) async fn count(
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
-    if let Some(counter) = traffic.counter(&method, &path, &response) {
-        counter.fetch_add(1, Relaxed);
-    }
+    traffic.take_down(&method, &path, &response);
     response
 }
 
@@ -136,9 +119,7 @@ mod tests {
                 |kind| Problem::new(kind).to_response(),
                 |status| StatusCode::from_u16(status).unwrap().into_response(),
             );
-            if let Some(counter) = traffic.counter(&method, path, &response) {
-                counter.fetch_add(1, Relaxed);
-            }
+            traffic.take_down(&method, path, &response);
         }
         let told = serde_json::json!(traffic.counts());
         assert_eq!(

@@ -4,44 +4,22 @@ use crate::events::{Exchange, Message};
 
 /// A request and its answer, as they were on the wire.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct WireView {
-    request: MessageView,
+pub(super) struct WireView<'a> {
+    request: &'a Message,
     /// `None` while it is in progress, or if nobody was left to be answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<MessageView>,
+    response: Option<&'a Message>,
     /// The same request for a shell.
     curl: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct MessageView {
-    start: String,
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-impl WireView {
+impl<'a> WireView<'a> {
     /// Formats an exchange with the gateway at this URL.
-    pub(super) fn of(exchange: &Exchange, gateway: &str) -> Self {
+    pub(super) fn of(exchange: &'a Exchange, gateway: &str) -> Self {
         Self {
-            request: MessageView::of(&exchange.request),
-            response: exchange.response.as_ref().map(MessageView::of),
+            request: &exchange.request,
+            response: exchange.response.as_ref(),
             curl: curl(&exchange.request, gateway),
-        }
-    }
-}
-
-impl MessageView {
-    fn of(message: &Message) -> Self {
-        let Message {
-            start,
-            headers,
-            body,
-        } = message.clone();
-        Self {
-            start,
-            headers,
-            body,
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     duration::millis,
     events::seconds,
     failure::Failure,
-    gateway::{self, LockService},
+    gateway,
 };
 
 /// Connects to a lock service that others use, too.
@@ -33,14 +33,7 @@ pub(super) async fn connect(
             "--{option} memory: is of this process alone; say which one the service uses"
         )));
     }
-    let initial_token = InitialToken::default();
-    gateway::connect(LockService {
-        option,
-        address,
-        issuer,
-        initial_token,
-    })
-    .await
+    gateway::connect(option, address, issuer, InitialToken::default()).await
 }
 
 /// Prints everything that is held or waited for.

@@ -12,9 +12,14 @@ use super::{
     locks::connect,
     progress::Progress,
     store::{Operated, on_any, open},
-    store_error::{self, with_sources},
+    store_error,
 };
-use crate::{cli::MigrateArgs, console::Console, failure::Failure, interrupt::Interrupts};
+use crate::{
+    cli::MigrateArgs,
+    console::Console,
+    failure::{Failure, with_sources},
+    interrupt::Interrupts,
+};
 
 /// Replaces one lock service by another, or says what that would do.
 pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {

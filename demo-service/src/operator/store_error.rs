@@ -1,10 +1,8 @@
 //! What an operator is told when the store fails.
 
-use std::error::Error;
-
 use fenced_store::FenceError;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, with_sources};
 
 /// Says what the database said: to an operator it is no secret, and it may be a missing right.
 pub(super) fn of_store(error: &FenceError) -> Failure {
@@ -29,20 +27,6 @@ fn told(told: String, error: &FenceError) -> Failure {
         }
         _ => Failure::Refused(told),
     }
-}
-
-/// The error and what it was caused by, unless its text has that already.
-pub(super) fn with_sources(error: &dyn Error) -> String {
-    let mut told = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if !told.contains(&text) {
-            told = format!("{told}: {text}");
-        }
-        next = cause.source();
-    }
-    told
 }
 
 #[cfg(test)]

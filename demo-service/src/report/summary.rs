@@ -14,7 +14,7 @@ pub(crate) struct Summary {
     pub(crate) unfenced: Tally,
     pub(crate) fenced: Tally,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) report: Option<String>,
+    pub(crate) picture: Option<String>,
 }
 
 impl Summary {
@@ -37,7 +37,7 @@ impl Summary {
             elapsed_ms,
             unfenced,
             fenced,
-            report: None,
+            picture: None,
         }
     }
 }

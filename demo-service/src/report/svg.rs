@@ -24,40 +24,26 @@ const WIDTH: f64 = 960.0;
 
 /// The picture of these acts, one below the other, as a document of its own.
 pub(crate) fn picture(scenes: &[Scene]) -> String {
-    document(scenes, Around::Nothing).to_string()
+    document(scenes, false).to_string()
 }
 
 /// The picture of one act, to be kept as a file: it has a size of its own.
 pub(crate) fn saved_picture(scene: &Scene) -> String {
-    let document = document(std::slice::from_ref(scene), Around::Nothing);
+    let document = document(std::slice::from_ref(scene), false);
     document.set("width", WIDTH).to_string()
-}
-
-/// The picture of one act, for a page that has a heading above it.
-pub(crate) fn inline_picture(scene: &Scene) -> String {
-    document(std::slice::from_ref(scene), Around::Heading).to_string()
 }
 
 /// The picture of one act, for a page that has a heading and the verdict above it.
 pub(crate) fn bare_picture(scene: &Scene) -> String {
-    document(std::slice::from_ref(scene), Around::HeadingAndVerdict).to_string()
+    document(std::slice::from_ref(scene), true).to_string()
 }
 
-/// What the page says around the picture, and what is therefore left out of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Around {
-    Nothing,
-    /// The title of the act.
-    Heading,
-    /// The title and the verdict.
-    HeadingAndVerdict,
-}
-
-fn document(scenes: &[Scene], around: Around) -> Document {
+/// A bare one lacks the title and the verdict of each act, because the page around it has them.
+fn document(scenes: &[Scene], is_bare: bool) -> Document {
     let mut height = 0.0;
     let mut drawn = Vec::new();
     for scene in scenes {
-        let act = act::draw(scene, height, around);
+        let act = act::draw(scene, height, is_bare);
         height += act.height;
         drawn.push(act.group);
     }

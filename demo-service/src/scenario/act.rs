@@ -4,12 +4,11 @@ use lock_core::ResourceName;
 
 use super::client_process::ClientProcess;
 use crate::{
-    cli::WorkerArgs,
     client::{ClientError, GatewayClient},
     duration::millis,
     events::{Act, ClientName, Recorder, What},
     failure::Failure,
-    worker::{Part, Step},
+    worker::{Job, Part, Step},
 };
 
 pub(super) const DEPOSIT_OF_CLIENT_1: i64 = 10;
@@ -49,7 +48,7 @@ impl Scene<'_> {
             ClientName::One => DEPOSIT_OF_CLIENT_1,
             ClientName::Two => DEPOSIT_OF_CLIENT_2,
         };
-        let args = WorkerArgs {
+        let job = Job {
             gateway: gateway.clone(),
             client,
             part,
@@ -59,7 +58,7 @@ impl Scene<'_> {
             ttl,
         };
         // Far more than any step takes: it only keeps a broken scenario from waiting for ever.
-        ClientProcess::start(&args, ttl * 3 + PATIENCE)
+        ClientProcess::start(&job, ttl * 3 + PATIENCE)
     }
 
     pub(super) async fn pause(&self, one: &ClientProcess) -> Result<Instant, Failure> {

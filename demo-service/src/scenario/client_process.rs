@@ -12,7 +12,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{cli::WorkerArgs, events::ClientName, failure::Failure, worker::Step};
+use crate::{
+    events::ClientName,
+    failure::Failure,
+    worker::{Job, Step},
+};
 
 /// A client of the scenario: a real process that can be stopped and resumed.
 ///
@@ -32,9 +36,9 @@ impl ClientProcess {
     ///
     /// # Errors
     /// If the operating system cannot start another process of this program.
-    pub(super) fn start(args: &WorkerArgs, patience: Duration) -> Result<Self, Failure> {
+    pub(super) fn start(job: &Job, patience: Duration) -> Result<Self, Failure> {
         let start = || {
-            let mut child = command(args)?.spawn()?;
+            let mut child = command(job)?.spawn()?;
             let pid = child
                 .id()
                 .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
@@ -44,7 +48,7 @@ impl ClientProcess {
             };
             let steps = BufReader::new(stdout).lines();
             Ok(Self {
-                name: args.client,
+                name: job.client,
                 child,
                 pid,
                 stdin,
@@ -197,17 +201,11 @@ impl ClientProcess {
     }
 }
 
-fn command(args: &WorkerArgs) -> io::Result<Command> {
+fn command(job: &Job) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .arg("worker")
-        .args(["--gateway", &args.gateway])
-        .args(["--client", args.client.as_str()])
-        .args(["--part", args.part.as_str()])
-        .args(["--act", &args.act.to_string()])
-        .args(["--account", &args.account])
-        .args(["--deposit", &args.deposit.to_string()])
-        .args(["--ttl", &format!("{}ms", args.ttl.as_millis())])
+        .arg(serde_json::to_string(job)?)
         // It must not learn the addresses of the servers, nor the passwords in them.
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")

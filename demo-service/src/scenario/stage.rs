@@ -121,11 +121,11 @@ fn initial_token(lock: &Address) -> InitialToken {
     }
 }
 
-/// A new, permanent file for a report, in the temporary folder of this machine.
+/// A new, permanent file for a picture, in the temporary folder of this machine.
 ///
 /// # Errors
 /// If it cannot be created.
-pub(super) fn new_report_file() -> Result<PathBuf, Failure> {
+pub(super) fn new_picture_file() -> Result<PathBuf, Failure> {
     let folder = std::env::temp_dir();
     let cannot = |source| Failure::CannotWrite {
         path: folder.clone(),
@@ -133,7 +133,7 @@ pub(super) fn new_report_file() -> Result<PathBuf, Failure> {
     };
     let file = tempfile::Builder::new()
         .prefix("palisade-")
-        .suffix(".html")
+        .suffix(".svg")
         .tempfile();
     let (_, path) = file
         .map_err(cannot)?

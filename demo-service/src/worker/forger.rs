@@ -1,8 +1,7 @@
 use tokio::sync::mpsc;
 
-use super::{section::LONG_POLL, step::Step, step::tell};
+use super::{Job, section::LONG_POLL, step::Step, step::tell};
 use crate::{
-    cli::WorkerArgs,
     client::{ClientError, GatewayClient},
     events::Forgery,
     gateway::account_resource,
@@ -15,27 +14,24 @@ const LOOT: i64 = 0;
 ///
 /// # Errors
 /// When the gateway does not answer, or not as expected.
-pub(super) async fn forge(
-    args: WorkerArgs,
-    mut orders: mpsc::Receiver<()>,
-) -> Result<(), ClientError> {
-    let client = GatewayClient::new(args.gateway.clone(), Some(args.client))?;
+pub(super) async fn forge(job: Job, mut orders: mpsc::Receiver<()>) -> Result<(), ClientError> {
+    let client = GatewayClient::new(job.gateway.clone(), Some(job.client))?;
     // What anybody can get: a genuine token, for an account of its own.
-    let own = account_resource(&format!("{}-forger", args.account));
+    let own = account_resource(&format!("{}-forger", job.account));
     let lease = loop {
-        if let Some(lease) = client.acquire(&own, args.ttl, LONG_POLL).await? {
+        if let Some(lease) = client.acquire(&own, job.ttl, LONG_POLL).await? {
             break lease;
         }
     };
     let genuine = lease.fencing_token.as_str();
-    let target = account_resource(&args.account);
+    let target = account_resource(&job.account);
     for forgery in Forgery::ALL {
         let token = forged(forgery, genuine, (&own, &target));
         tell(&Step::Forged { forgery });
         if orders.recv().await.is_none() {
             break;
         }
-        let answer = client.write(args.act, &args.account, LOOT, Some(&token));
+        let answer = client.write(job.act, &job.account, LOOT, Some(&token));
         tell(&answer.await?.into());
     }
     // False if it has meanwhile run out.

@@ -3,11 +3,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::{
+    Job,
     knowledge::{Knowledge, keep},
     step::{Step, tell},
 };
 use crate::{
-    cli::WorkerArgs,
     client::{ClientError, GatewayClient, WriteAnswer},
     gateway::{account_resource, wire::LeaseBody},
 };
@@ -17,7 +17,7 @@ pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// A client that makes one deposit.
 pub(super) struct Worker {
-    args: WorkerArgs,
+    job: Job,
     client: GatewayClient,
     orders: mpsc::Receiver<()>,
 }
@@ -34,13 +34,10 @@ impl Worker {
     ///
     /// # Errors
     /// When the gateway does not answer, or not as expected.
-    pub(super) async fn deposit(
-        args: WorkerArgs,
-        orders: mpsc::Receiver<()>,
-    ) -> Result<(), ClientError> {
-        let client = GatewayClient::new(args.gateway.clone(), Some(args.client))?;
+    pub(super) async fn deposit(job: Job, orders: mpsc::Receiver<()>) -> Result<(), ClientError> {
+        let client = GatewayClient::new(job.gateway.clone(), Some(job.client))?;
         let mut worker = Self {
-            args,
+            job,
             client,
             orders,
         };
@@ -65,11 +62,11 @@ impl Worker {
     }
 
     async fn acquire(&self) -> Result<LeaseBody, ClientError> {
-        let resource = account_resource(&self.args.account);
+        let resource = account_resource(&self.job.account);
         loop {
             if let Some(lease) = self
                 .client
-                .acquire(&resource, self.args.ttl, LONG_POLL)
+                .acquire(&resource, self.job.ttl, LONG_POLL)
                 .await?
             {
                 return Ok(lease);
@@ -83,12 +80,12 @@ impl Worker {
         token: &str,
         mut known: watch::Receiver<Knowledge>,
     ) -> Result<Pass, ClientError> {
-        let WorkerArgs {
+        let Job {
             act,
             ref account,
             deposit,
             ..
-        } = self.args;
+        } = self.job;
         let balance = self.client.balance(act, account, Some(token)).await?;
         tell(&Step::Read { balance });
 

@@ -42,7 +42,16 @@ impl ZooKeeper {
     /// # Panics
     /// If it cannot be started, for instance because `zookeeper` is not installed.
     pub async fn start() -> Self {
-        Self::started(vec![Vec::new()]).await
+        Self::start_with(&[]).await
+    }
+
+    /// The same, with more options of the Java machine, `-..`, and lines of the configuration.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn start_with(settings: &[&str]) -> Self {
+        let settings = settings.iter().copied().map(String::from);
+        Self::started(vec![settings.collect()]).await
     }
 
     /// Starts an ensemble of three, without data; it has a leader when this returns.

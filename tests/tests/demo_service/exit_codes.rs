@@ -175,7 +175,7 @@ fn an_address_in_use_is_4() {
 /// A place that there is not is told before anything is played.
 #[test]
 fn a_file_that_cannot_be_written_is_5() {
-    for option in ["--report", "--svg", "--record"] {
+    for option in ["--svg", "--record"] {
         let said = complaint(&["scenario", option, "/nowhere/file"], 5);
         assert!(said.contains("/nowhere/file"), "{said}");
     }
@@ -183,7 +183,7 @@ fn a_file_that_cannot_be_written_is_5() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
     let times = ["--ttl", "200ms", "--pause", "0ms", "--quiet"];
-    let arguments = [&["scenario", "--report", folder][..], &times].concat();
+    let arguments = [&["scenario", "--svg", folder][..], &times].concat();
     let output = run(&arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(5), "{said}");

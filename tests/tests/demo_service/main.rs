@@ -23,6 +23,7 @@ mod interrupted;
 mod keys;
 mod leases;
 mod live;
+mod live_page;
 mod live_streams;
 mod migrations;
 mod openapi;

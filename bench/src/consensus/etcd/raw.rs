@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
 use http::uri::PathAndQuery;
-use lock_core::Ttl;
 use prost::Message;
 use tonic::{
     Request, Streaming,
@@ -13,7 +12,6 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use super::server::Server;
 use crate::figure::BoxError;
 
 const KEY: &[u8] = b"floor/key";
@@ -22,8 +20,6 @@ const KEY: &[u8] = b"floor/key";
 struct Grant {
     #[prost(int64, tag = "1")]
     ttl: i64,
-    #[prost(int64, tag = "2")]
-    id: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -119,12 +115,6 @@ struct Entered {
     succeeded: bool,
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct LeaseId {
-    #[prost(int64, tag = "1")]
-    id: i64,
-}
-
 /// The type of an event that reports a deletion.
 const DELETED: i32 = 1;
 
@@ -132,7 +122,7 @@ const DELETED: i32 = 1;
 #[derive(Clone)]
 struct Calls(Grpc<Channel>);
 
-/// One lease for all locks of a client, which is kept alive, as etcd's own recipe has it.
+/// One lease for all locks of a client, as etcd's own recipe has it.
 #[derive(Clone)]
 pub(super) struct Session {
     calls: Calls,
@@ -146,8 +136,8 @@ pub(super) struct Raw {
 }
 
 impl Calls {
-    async fn connect(server: &Server) -> Result<Self, BoxError> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", server.address()))?;
+    async fn connect(url: &str) -> Result<Self, BoxError> {
+        let endpoint = Endpoint::from_shared(url.replacen("etcd", "http", 1))?;
         let channel = endpoint.tcp_nodelay(true).connect().await?;
         let mut grpc = Grpc::new(channel);
         grpc.ready().await?;
@@ -168,27 +158,21 @@ impl Calls {
             .await?
             .into_inner())
     }
+
+    async fn delete(&mut self, key: Vec<u8>) -> Result<(), BoxError> {
+        let delete = Delete { key };
+        let deleted = self.call::<_, Answer>("/etcdserverpb.KV/DeleteRange", delete);
+        deleted.await.map(drop)
+    }
 }
 
 impl Session {
-    /// Connects, and has a lease granted.
-    pub(super) async fn start(server: &Server, ttl: Ttl) -> Result<Self, BoxError> {
-        let mut calls = Calls::connect(server).await?;
-        let ttl = i64::try_from(ttl.get().as_secs())?;
-        let grant = Grant { ttl, id: 0 };
+    /// Connects, and has a lease granted that lasts for the whole figure.
+    pub(super) async fn start(url: &str) -> Result<Self, BoxError> {
+        let mut calls = Calls::connect(url).await?;
+        let grant = Grant { ttl: 3600 };
         let Granted { id } = calls.call("/etcdserverpb.Lease/LeaseGrant", grant).await?;
         Ok(Self { calls, lease: id })
-    }
-
-    /// Keeps the lease alive for its ttl.
-    pub(super) async fn keep_alive(&mut self) -> Result<(), BoxError> {
-        let requests = stream::iter([LeaseId { id: self.lease }]).chain(stream::pending());
-        let path = PathAndQuery::from_static("/etcdserverpb.Lease/LeaseKeepAlive");
-        let codec = ProstCodec::<LeaseId, Answer>::default();
-        self.calls.0.ready().await?;
-        let answers = self.calls.0.streaming(Request::new(requests), path, codec);
-        answers.await?.into_inner().message().await?;
-        Ok(())
     }
 
     /// The key of the session in the line of that lock, and its deletion. As in the recipe, the
@@ -228,18 +212,14 @@ impl Session {
         if !succeeded {
             return Err("somebody else has this key".into());
         }
-        let delete = Delete { key };
-        let deleted = self
-            .calls
-            .call::<_, Answer>("/etcdserverpb.KV/DeleteRange", delete);
-        deleted.await.map(drop)
+        self.calls.delete(key).await
     }
 }
 
 impl Raw {
     /// Connects.
-    pub(super) async fn connect(server: &Server) -> Result<Self, BoxError> {
-        let calls = Calls::connect(server).await?;
+    pub(super) async fn connect(url: &str) -> Result<Self, BoxError> {
+        let calls = Calls::connect(url).await?;
         Ok(Self { calls, news: None })
     }
 
@@ -261,41 +241,18 @@ impl Raw {
         Ok(())
     }
 
-    async fn put(&mut self, lease: i64) -> Result<(), BoxError> {
+    /// The time from sending a deletion until the watch reports it, in microseconds.
+    pub(super) async fn deletion_to_news(&mut self) -> Result<f64, BoxError> {
         let put = Put {
             key: KEY.to_vec(),
             value: b"a holder".to_vec(),
-            lease,
+            lease: 0,
         };
-        let put = self.calls.call::<_, Answer>("/etcdserverpb.KV/Put", put);
-        put.await.map(drop)
-    }
-
-    async fn delete(&mut self) -> Result<(), BoxError> {
-        let delete = Delete { key: KEY.to_vec() };
-        let delete = self
-            .calls
-            .call::<_, Answer>("/etcdserverpb.KV/DeleteRange", delete);
-        delete.await.map(drop)
-    }
-
-    /// A lease, a key attached to it, and the deletion of the key.
-    pub(super) async fn cycle(&mut self, ttl: Ttl) -> Result<(), BoxError> {
-        let ttl = i64::try_from(ttl.get().as_secs())?;
-        let grant = Grant { ttl, id: 0 };
-        let lease: Granted = self
-            .calls
-            .call("/etcdserverpb.Lease/LeaseGrant", grant)
+        self.calls
+            .call::<_, Answer>("/etcdserverpb.KV/Put", put)
             .await?;
-        self.put(lease.id).await?;
-        self.delete().await
-    }
-
-    /// The time from sending a deletion until the watch reports it, in microseconds.
-    pub(super) async fn deletion_to_news(&mut self) -> Result<f64, BoxError> {
-        self.put(0).await?;
         let sent = Instant::now();
-        self.delete().await?;
+        self.calls.delete(KEY.to_vec()).await?;
         let news = self.news.as_mut().ok_or("it does not watch")?;
         loop {
             let answer = news.message().await?.ok_or("the watch has ended")?;

@@ -10,45 +10,25 @@ use super::*;
 const LITTLE: usize = 64 << 10;
 const MUCH: usize = 1 << 20;
 
-/// A gateway with a long answer at `/much` and none at `/never`. It has no sockets: the kernel
+/// Connections to a long answer at `/much` and none at `/never`. They have no sockets: the kernel
 /// takes its time, and a clock that is stopped jumps on meanwhile.
-struct Gateway {
-    router: Router,
-    closing: watch::Sender<bool>,
-    handled: UnderWay,
-    connections: JoinSet<()>,
+fn connections() -> Connections {
+    let much = Bytes::from(vec![0; MUCH]);
+    let router = Router::new()
+        .route("/much", get(async move || much.clone()))
+        .route("/never", get(std::future::pending::<()>));
+    Connections::new(router, UnderWay::default())
 }
 
-impl Gateway {
-    fn new() -> Self {
-        let much = Bytes::from(vec![0; MUCH]);
-        Self {
-            router: Router::new()
-                .route("/much", get(async move || much.clone()))
-                .route("/never", get(std::future::pending::<()>)),
-            closing: watch::Sender::new(false),
-            handled: UnderWay::none(),
-            connections: JoinSet::new(),
-        }
+/// Sends requests one behind the other.
+async fn ask(connections: &mut Connections, paths: &[&str]) -> DuplexStream {
+    let (mut client, server) = duplex(LITTLE);
+    connections.open(server, (), ());
+    for path in paths {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
     }
-
-    /// Sends requests one behind the other.
-    async fn ask(&mut self, paths: &[&str]) -> DuplexStream {
-        let (mut client, server) = duplex(LITTLE);
-        let (router, closing) = (self.router.clone(), self.closing.subscribe());
-        let serving = speak(server, (), router, closing, self.handled.clone());
-        self.connections.spawn(serving);
-        for path in paths {
-            let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-            client.write_all(request.as_bytes()).await.unwrap();
-        }
-        client
-    }
-
-    async fn close(self) -> io::Result<()> {
-        self.closing.send_replace(true);
-        drain(self.connections, &self.handled).await
-    }
+    client
 }
 
 /// The beginning of an answer.
@@ -66,13 +46,13 @@ async fn sip(mut client: DuplexStream) {
 
 #[tokio::test(start_paused = true)]
 async fn who_reads_too_slowly_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
-    let mut gateway = Gateway::new();
-    let mut client = gateway.ask(&["/much", "/never", "/much"]).await;
+    let mut connections = connections();
+    let mut client = ask(&mut connections, &["/much", "/never", "/much"]).await;
     head_of(&mut client).await;
     let asked = Instant::now();
     let (ended, ()) = tokio::join!(
         async {
-            let ended = gateway.close().await;
+            let ended = connections.drain().await;
             assert_eq!(asked.elapsed(), DRAIN_TIME_MAX);
             ended
         },
@@ -83,14 +63,14 @@ async fn who_reads_too_slowly_delays_the_end_by_20_seconds_and_makes_it_no_failu
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
-    let mut gateway = Gateway::new();
-    let never = gateway.ask(&["/never"]).await;
+    let mut connections = connections();
+    let never = ask(&mut connections, &["/never"]).await;
     // It was accepted after that one, which is under way by then.
-    let mut much = gateway.ask(&["/much"]).await;
+    let mut much = ask(&mut connections, &["/much"]).await;
     head_of(&mut much).await;
     drop(much);
     let asked = Instant::now();
-    let ended = gateway.close().await;
+    let ended = connections.drain().await;
     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
     assert_eq!(asked.elapsed(), DRAIN_TIME_MAX);
     drop(never);
@@ -98,8 +78,8 @@ async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_read_within_20_seconds_is_whole() {
-    let mut gateway = Gateway::new();
-    let mut client = gateway.ask(&["/much"]).await;
+    let mut connections = connections();
+    let mut client = ask(&mut connections, &["/much"]).await;
     head_of(&mut client).await;
     let reading = async {
         sleep(Duration::from_secs(10)).await;
@@ -107,22 +87,22 @@ async fn an_answer_that_is_read_within_20_seconds_is_whole() {
         client.read_to_end(&mut rest).await.unwrap();
         assert!(rest.len() > MUCH, "{} bytes", rest.len());
     };
-    let (ended, ()) = tokio::join!(gateway.close(), reading);
+    let (ended, ()) = tokio::join!(connections.drain(), reading);
     ended.unwrap();
 }
 
 /// Nobody is connected any more, and yet it is not over.
 #[tokio::test(start_paused = true)]
 async fn a_write_whose_client_is_gone_is_waited_for_at_the_end() {
-    let gateway = Gateway::new();
-    let write = gateway.handled.one_more();
+    let connections = connections();
+    let write = connections.handled.one_more();
     let asked = Instant::now();
     let finishing = async {
         sleep(Duration::from_secs(10)).await;
         drop(write);
     };
     let closing = async {
-        gateway.close().await.unwrap();
+        connections.drain().await.unwrap();
         assert_eq!(asked.elapsed(), Duration::from_secs(10));
     };
     tokio::join!(closing, finishing);
@@ -131,9 +111,9 @@ async fn a_write_whose_client_is_gone_is_waited_for_at_the_end() {
 /// Otherwise each connection without a token could fill much more memory than a body may.
 #[tokio::test(start_paused = true)]
 async fn a_head_that_is_too_long_is_refused_early() {
-    let mut gateway = Gateway::new();
+    let mut connections = connections();
     for (length, expected) in [(HEAD_LEN_MAX - 1024, "200"), (HEAD_LEN_MAX + 1024, "431")] {
-        let mut client = gateway.ask(&[]).await;
+        let mut client = ask(&mut connections, &[]).await;
         let value = "x".repeat(length);
         let request = format!("GET /much HTTP/1.1\r\nhost: localhost\r\nx-long: {value}\r\n\r\n");
         // A write that fails has filled the buffer of a connection that is refused.

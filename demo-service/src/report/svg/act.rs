@@ -1,7 +1,7 @@
 use svg::node::element::{Definitions, Group, Path};
 
 use super::{
-    Around, WIDTH, access, lanes,
+    WIDTH, access, lanes,
     layout::{CLIENT_1, CLIENT_2, LOCK, STORAGE},
     shapes::{Anchor, Glyph, bar, dot, round, text},
     time_axis::TimeAxis,
@@ -27,12 +27,9 @@ pub(super) struct Drawn {
 }
 
 /// Draws an act this many units below the top of the picture.
-pub(super) fn draw(scene: &Scene, top: f64, around: Around) -> Drawn {
+pub(super) fn draw(scene: &Scene, top: f64, is_bare: bool) -> Drawn {
     // Without a heading everything moves up into its place.
-    let headroom = match around {
-        Around::Nothing => 0.0,
-        Around::Heading | Around::HeadingAndVerdict => HEADING,
-    };
+    let headroom = if is_bare { HEADING } else { 0.0 };
     let axis = TimeAxis::new(scene.length_ms);
     let hatch = format!("hatch-{}", scene.act);
     let (accesses, rows) = access::draw(scene, axis);
@@ -50,7 +47,7 @@ pub(super) fn draw(scene: &Scene, top: f64, around: Around) -> Drawn {
         .add(lanes::clients(scene, axis, &hatch))
         .add(lanes::leases(scene, axis))
         .add(accesses);
-    if around == Around::Nothing {
+    if !is_bare {
         let title = scene.act.title();
         group = group.add(text(16.0, 34.0, Anchor::Start, "heading", title));
     }
@@ -60,9 +57,7 @@ pub(super) fn draw(scene: &Scene, top: f64, around: Around) -> Drawn {
     }
     group = group.add(axis.ticks(y));
     y += 34.0;
-    if around != Around::HeadingAndVerdict
-        && let Some(verdict) = &scene.verdict
-    {
+    if !is_bare && let Some(verdict) = &scene.verdict {
         group = group.add(banner(scene, verdict, y + 20.0));
         y += 40.0;
     }

@@ -11,8 +11,8 @@ const DATA: &str = "data";
 pub(crate) struct ZooKeeper {
     /// Lines of the configuration.
     settings: String,
-    /// Properties of the Java machine.
-    properties: Vec<OsString>,
+    /// Options of the Java machine.
+    options: Vec<OsString>,
 }
 
 impl ZooKeeper {
@@ -20,22 +20,19 @@ impl ZooKeeper {
         let data = dir.join(DATA);
         fs::create_dir(&data)?;
         let mut settings = String::new();
-        let mut properties = Vec::new();
+        let mut options = Vec::new();
         for argument in arguments {
             let text = argument.to_string_lossy();
             if let Some(id) = text.strip_prefix("myid=") {
                 fs::write(data.join("myid"), id)?;
-            } else if text.starts_with("-D") {
-                properties.push(argument.clone());
+            } else if text.starts_with('-') {
+                options.push(argument.clone());
             } else {
                 settings.push_str(&text);
                 settings.push('\n');
             }
         }
-        Ok(Self {
-            settings,
-            properties,
-        })
+        Ok(Self { settings, options })
     }
 
     pub(crate) fn command(&self, port: u16, dir: &Path) -> io::Result<Command> {
@@ -56,7 +53,7 @@ impl ZooKeeper {
                 "-Dzookeeper.jmx.log4j.disable=true",
                 "-Dzookeeper.forceSync=no",
             ])
-            .args(&self.properties)
+            .args(&self.options)
             .args(["-cp", CLASSES])
             .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
             .arg(configuration);

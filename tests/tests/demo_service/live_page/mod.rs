@@ -9,7 +9,6 @@ mod looks;
 mod page;
 mod reconnected;
 mod replay;
-mod report;
 mod service;
 mod stories;
 mod wire;

@@ -1,6 +1,6 @@
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
-    time::Instant,
+    time::sleep,
 };
 
 use super::*;
@@ -9,10 +9,14 @@ use super::*;
 const KEPT: usize = 1024;
 
 /// Both ends of a connection, and what is under way on it.
-fn connection() -> (Unread<DuplexStream>, DuplexStream, UnderWay) {
-    let under_way = UnderWay::none();
+fn connection() -> (AnswerStream<DuplexStream>, DuplexStream, UnderWay) {
+    let under_way = UnderWay::default();
     let (server, client) = duplex(KEPT);
-    (Unread::new(server, under_way.clone()), client, under_way)
+    (
+        AnswerStream::new(server, under_way.clone()),
+        client,
+        under_way,
+    )
 }
 
 /// Takes a little each time.

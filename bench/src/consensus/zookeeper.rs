@@ -1,15 +1,14 @@
 //! ZooKeeper: the cost of a lock compared with the cost of its nodes.
 
-mod server;
-
+use e2e::servers::ZooKeeper;
 use lock_core::Ttl;
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
 
-use self::server::Server;
 use super::line::{WAITERS, hand_on};
 use crate::{
-    figure::{BoxError, Measured, Setting, Unit},
-    paired::{Samples, take_turns},
+    figure::{BoxError, Measured, Unit},
+    paired::{Samples, compare, take_turns},
+    pinning::start_server,
 };
 
 const CYCLES_PER_TURN: u32 = 100;
@@ -24,33 +23,30 @@ const fn node(mode: CreateMode) -> CreateOptions<'static> {
     mode.with_acls(Acls::anyone_all())
 }
 
+/// As it runs in earnest: with a compiler that takes its time, and longer ticks.
+fn start() -> Result<ZooKeeper, BoxError> {
+    let settings = ["-XX:TieredStopAtLevel=4", "-Xmx256m", "tickTime=2000"];
+    start_server(async move || ZooKeeper::start_with(&settings).await)
+}
+
 /// Acquire and release, compared with the creation and the deletion of such a node.
-pub(crate) async fn cycle_vs_floor(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::start(setting.pinning).await?;
+pub(super) async fn cycle_vs_floor(rounds: u32) -> Result<Measured, BoxError> {
+    let server = start()?;
     let locks = palisade::connect(server.url()).await?;
     let floor = Floor::connect(&server).await?;
     for _ in 0..WARM_UP {
         locks.acquire("r").ttl(TTL).await?.release().await?;
         floor.cycle().await?;
     }
-    let medians = take_turns(
-        setting.rounds,
-        async |samples| {
-            let work = async || locks.acquire("r").ttl(TTL).await?.release().await;
-            samples.repeat(CYCLES_PER_TURN, work).await
-        },
-        async |samples| {
-            let work = async || floor.cycle().await;
-            samples.repeat(CYCLES_PER_TURN, work).await
-        },
-    )
-    .await?;
+    let ours = async || locks.acquire("r").ttl(TTL).await?.release().await;
+    let nodes = async || floor.cycle().await;
+    let medians = compare(rounds, CYCLES_PER_TURN, ours, nodes).await?;
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
 /// From the release of one to the grant of the next, compared with a deletion and its notification.
-pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxError> {
-    let server = Server::start(setting.pinning).await?;
+pub(super) async fn handoff_vs_watch(rounds: u32) -> Result<Measured, BoxError> {
+    let server = start()?;
     let locks = palisade::connect(server.url()).await?;
     let floor = Floor::connect(&server).await?;
     let mut warm_up = Samples::default();
@@ -62,7 +58,7 @@ pub(crate) async fn handoff_vs_watch(setting: Setting) -> Result<Measured, BoxEr
         hand_on(&locks, TTL, &mut warm_up).await?;
     }
     let medians = take_turns(
-        setting.rounds,
+        rounds,
         async |samples| {
             for _ in 0..LINES_PER_TURN {
                 hand_on(&locks, TTL, samples).await?;
@@ -86,8 +82,8 @@ struct Floor {
 }
 
 impl Floor {
-    async fn connect(server: &Server) -> Result<Self, BoxError> {
-        let client = Client::connect(&server.address).await?;
+    async fn connect(server: &ZooKeeper) -> Result<Self, BoxError> {
+        let client = Client::connect(&server.servers()).await?;
         client
             .mkdir("/floor", &node(CreateMode::Persistent))
             .await?;
