@@ -66,7 +66,6 @@ impl Hold {
         token: FencingToken,
         deadline: Moment,
         directory: i64,
-        watch: Option<Arc<Watch>>,
     ) -> Self {
         Self {
             holder,
@@ -80,8 +79,13 @@ impl Hold {
             releasing: false,
             number: 0,
             directory,
-            _watch: watch,
+            _watch: None,
         }
+    }
+
+    pub(super) fn watched(mut self, watch: Option<Arc<Watch>>) -> Self {
+        self._watch = watch;
+        self
     }
 
     fn is(&self, holder: Holder, token: FencingToken) -> bool {
