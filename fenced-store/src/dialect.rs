@@ -17,11 +17,10 @@ pub(crate) mod sealed {
 
     use crate::{
         FenceError, Protection, Rights,
-        admin::orders::Administer,
+        admin::order::Administer,
         entering::Entering,
-        entry::Entry,
-        migrations::Migrations,
-        open_tx::OpenTx,
+        migrations::wording::Migrations,
+        open_tx::{OpenTx, RollBack},
         queries::Queries,
         statement::{Statement, Value},
     };
@@ -53,7 +52,7 @@ pub(crate) mod sealed {
         message = "`{Self}` is no database of sqlx that a store can be in",
         note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
     )]
-    pub trait Operations: Queries + Errors {
+    pub trait Operations: Queries + Errors + RollBack {
         /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
@@ -123,20 +122,6 @@ pub(crate) mod sealed {
         /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
         fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Rolls back, after the statements whose futures were dropped.
-        fn undo(
-            connection: &mut Self::Connection,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-        /// Ends the session of a transaction whose rollback was not answered, and waits for its
-        /// end. A database that ends it by itself, or has none, does nothing.
-        fn end_session(
-            _: &Pool<Self>,
-            _: Entry,
-        ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
-            future::ready(Ok(()))
-        }
-
         /// Enters, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
         fn at_once(
@@ -176,9 +161,7 @@ pub(crate) mod sealed {
         /// Fails unless all migrations were applied.
         fn check_migrations(
             pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send {
-            crate::migrations::check(pool)
-        }
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
         /// Fails unless the role has these rights. All migrations were applied, or the role may not
         /// read whether they were. Without roles there is nothing to check.

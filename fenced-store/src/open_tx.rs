@@ -6,12 +6,30 @@ use std::{
     time::Duration,
 };
 
-use sqlx::{Connection, Pool, pool::PoolConnection};
+use sqlx::{Connection, Database, Pool, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
 use tokio::{runtime::Handle, time::timeout};
 use tracing::{Instrument, warn};
 
-use crate::{dialect::sealed::Operations, entry::Entry, uninterrupted::uninterrupted};
+use crate::{entry::Entry, uninterrupted::uninterrupted};
+
+/// How a transaction ends that nobody wants any more.
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub trait RollBack: Database {
+    /// Rolls back, after the statements whose futures were dropped.
+    fn undo(
+        connection: &mut Self::Connection,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+
+    /// Ends the session of a transaction whose rollback was not answered, and waits for its
+    /// end. A database that ends it by itself, or has none, does nothing.
+    fn end_session(
+        _: &Pool<Self>,
+        _: Entry,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
 
 /// How long the server is waited for that has nothing to do but to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +41,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// drops many transactions whose statements are slow does not open more and more sessions.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub struct OpenTx<DB: Operations> {
+pub struct OpenTx<DB: RollBack> {
     /// `None` once the transaction is over.
     held: Option<Held<DB>>,
     runtime: Handle,
@@ -31,7 +49,7 @@ pub struct OpenTx<DB: Operations> {
 
 /// What a task needs to end a transaction.
 #[derive(Debug)]
-struct Held<DB: Operations> {
+struct Held<DB: RollBack> {
     connection: PoolConnection<DB>,
     pool: Pool<DB>,
     entry: Entry,
@@ -39,27 +57,7 @@ struct Held<DB: Operations> {
     is_lost: bool,
 }
 
-impl<DB: Operations> OpenTx<DB> {
-    /// Begins by a text, in a transaction that sqlx counts.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) async fn begin(
-        pool: &Pool<DB>,
-        begin: sqlx::SqlStr,
-        entry: Entry,
-        patience: Option<Duration>,
-    ) -> Result<Self, sqlx::Error> {
-        crate::strays::past_strays(pool, || async {
-            let (begin, pool) = (begin.clone(), pool.clone());
-            let mut connection = pool.acquire().await?;
-            uninterrupted(async move {
-                DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
-                Ok(Self::new(&pool, connection, entry, patience))
-            })
-            .await
-        })
-        .await
-    }
-
+impl<DB: RollBack> OpenTx<DB> {
     /// A transaction that was begun, or is about to be. The answer to a rollback is waited for as
     /// long as `patience`, which may be without bound.
     pub(crate) fn new(
@@ -132,7 +130,7 @@ impl<DB: Operations> OpenTx<DB> {
 /// Why there is always a connection.
 const UNTIL_DROPPED: &str = "a transaction has its connection until it is over";
 
-impl<DB: Operations> Held<DB> {
+impl<DB: RollBack> Held<DB> {
     /// Gives the connection back once the database has answered, whatever it said.
     async fn roll_back(mut self) -> Result<(), sqlx::Error> {
         let undone = match self.patience {
@@ -177,13 +175,13 @@ pub(crate) async fn in_time(
 }
 
 /// If the transaction is still open for sqlx, the pool rolls back, too.
-fn give_back<DB: Operations>(mut connection: PoolConnection<DB>) {
+fn give_back<DB: RollBack>(mut connection: PoolConnection<DB>) {
     if connection.is_in_transaction() {
         DB::TransactionManager::start_rollback(&mut connection);
     }
 }
 
-impl<DB: Operations> Deref for OpenTx<DB> {
+impl<DB: RollBack> Deref for OpenTx<DB> {
     type Target = DB::Connection;
 
     fn deref(&self) -> &DB::Connection {
@@ -191,7 +189,7 @@ impl<DB: Operations> Deref for OpenTx<DB> {
     }
 }
 
-impl<DB: Operations> DerefMut for OpenTx<DB> {
+impl<DB: RollBack> DerefMut for OpenTx<DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
         &mut self.held_mut().connection
     }
@@ -199,7 +197,7 @@ impl<DB: Operations> DerefMut for OpenTx<DB> {
 
 /// A task is spawned here although a drop should not do that: see decision 23. Where a drop happens
 /// need not be inside the runtime, which has to be there for the connection.
-impl<DB: Operations> Drop for OpenTx<DB> {
+impl<DB: RollBack> Drop for OpenTx<DB> {
     fn drop(&mut self) {
         if let Some(held) = self.held.take() {
             let _inside = self.runtime.enter();

@@ -1,10 +1,14 @@
 use sqlx::{Pool, Transaction, pool::PoolConnection};
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use sqlx_core::transaction::TransactionManager;
 use tracing::warn;
 
 use crate::{
     FenceError,
     dialect::sealed::{Installation, Operations},
 };
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::{open_tx::OpenTx, uninterrupted::uninterrupted};
 
 /// How often a call is tried before its error is passed on.
 const ATTEMPTS: usize = 3;
@@ -70,4 +74,24 @@ async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
         }
     }
     Ok(())
+}
+
+/// Begins by a text, in a transaction that sqlx counts, and whose rollback is waited for that long.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) async fn begin_counted<DB: Operations>(
+    pool: &Pool<DB>,
+    begin: sqlx::SqlStr,
+    entry: crate::entry::Entry,
+    patience: Option<std::time::Duration>,
+) -> Result<OpenTx<DB>, sqlx::Error> {
+    past_strays(pool, || async {
+        let (begin, pool) = (begin.clone(), pool.clone());
+        let mut connection = pool.acquire().await?;
+        uninterrupted(async move {
+            DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
+            Ok(OpenTx::new(&pool, connection, entry, patience))
+        })
+        .await
+    })
+    .await
 }

@@ -10,7 +10,7 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName};
 
 use super::{
     AdminError, Reset,
-    orders::{Administer, Order, Seal},
+    order::{Administer, Order, Seal},
 };
 use crate::{
     dialect::sealed::Operations,

@@ -14,13 +14,13 @@
 pub(crate) mod by_statements;
 mod error;
 mod handover;
-pub(crate) mod orders;
+pub(crate) mod order;
+mod orders;
 mod reason;
 mod reset;
 
 use lock_core::{FencingToken, Issuer};
 
-use self::orders::{Order, carry_out};
 pub use self::{
     error::AdminError,
     handover::{
@@ -29,6 +29,7 @@ pub use self::{
     reason::{InvalidReason, Reason},
     reset::Reset,
 };
+use self::{order::Order, orders::carry_out};
 use crate::{Dialect, FencedStore, marks, strays::to_look};
 
 /// The administrator's view of a store: [`FencedStore::admin`].

@@ -1,73 +1,20 @@
-//! Orders of administrators, and the looks that come before them.
-
-use std::time::Duration;
+//! Carrying out orders, and the looks that come before them.
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 use tokio::{sync::Mutex, time::sleep};
 use tracing::debug;
 
-use super::{AdminError, Reason, Reset};
+use super::{
+    AdminError,
+    order::{Administer, Order},
+};
 use crate::{
     Dialect, FenceError, FencedStore,
     begin::RETRIES,
-    dialect::sealed::Operations,
     marks::{token, word},
-    statement::Value::{self, Text},
     strays::{begin_unfenced, to_look},
     uninterrupted::uninterrupted,
 };
-
-/// What an administrator wants to have done, each in a transaction.
-#[derive(Clone, Debug)]
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub enum Order {
-    /// Change the issuer after the claims that are in progress, or find it changed.
-    ChangeIssuer(Seal),
-    /// Seal the mark of a resource below a floor, after the transactions that have entered it, or
-    /// find it sealed.
-    SealMark(Seal, FencingToken, ResourceName),
-    /// Set a mark that is where the order expects it, after the transactions that have entered it.
-    Reset(Reset),
-}
-
-/// To give a store and its marks another issuer, and why.
-#[derive(Clone, Debug)]
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub struct Seal {
-    /// The issuer whose tokens were accepted so far.
-    pub from: Issuer,
-    /// The issuer whose tokens are accepted from now on.
-    pub to: Issuer,
-    pub reason: Reason,
-}
-
-impl Seal {
-    /// As arguments: from, to, reason.
-    pub(crate) fn texts(&self) -> [Value<'_>; 3] {
-        [self.from.as_str(), self.to.as_str(), self.reason.as_str()].map(Text)
-    }
-}
-
-/// How a database carries out orders: three looks, and the work of a transaction.
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub trait Administer<DB: Operations> {
-    /// The resources whose marks belong to an issuer, in the order of their names, after one name.
-    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String;
-
-    /// The greatest mark of all, as resource and token, and how many marks belong to an issuer.
-    fn survey(of: &Issuer) -> String;
-
-    /// Another lock service that still has marks, and how many; the first one by name.
-    fn marks_left(of: &Issuer) -> String;
-
-    /// Carries out an order. Returns the issuer if it is refused because of that: a third one, or,
-    /// for a mark, no longer the new one.
-    fn carry_out(
-        connection: &mut DB::Connection,
-        lock_timeout: Option<Duration>,
-        order: &Order,
-    ) -> impl Future<Output = Result<Option<Issuer>, AdminError>> + Send;
-}
 
 /// The positions of the marks.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 use sqlx::migrate::Migration;
 
-use super::Migrations;
+use super::wording::Migrations;
 
 /// All migrations, with the entries in the migrations table that [`apply`](super::apply) makes.
 pub(crate) fn script(words: &Migrations) -> String {

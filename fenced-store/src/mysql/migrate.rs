@@ -6,7 +6,7 @@ use sqlx::{
 
 use crate::{
     FenceError, NotReady,
-    migrations::{self, Migrations},
+    migrations::{self, wording::Migrations},
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");

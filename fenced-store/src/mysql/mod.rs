@@ -35,9 +35,10 @@ use crate::{
     entry::Entry,
     literal::literal,
     marks,
-    migrations::Migrations,
-    open_tx::{OpenTx, PATIENCE, in_time},
+    migrations::wording::Migrations,
+    open_tx::{OpenTx, PATIENCE, RollBack, in_time},
     rule,
+    strays::begin_counted,
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -130,7 +131,7 @@ impl Operations for MySql {
             literal(&enter::resources(entering)),
         );
         let begin = AssertSqlSafe(begin).into_sql_str();
-        let mut tx = OpenTx::begin(pool, begin, entry, Some(PATIENCE)).await?;
+        let mut tx = begin_counted(pool, begin, entry, Some(PATIENCE)).await?;
         for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
             enter::enter(&mut tx, options, sequencer, entry).await?;
         }
@@ -162,6 +163,17 @@ impl Operations for MySql {
         Err(Self::of_commit(error))
     }
 
+    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
+    /// the next one begins, and here: without autocommit a mere look has begun one.
+    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+        if connection.is_in_transaction() {
+            return Err(sqlx::Error::InvalidSavePointStatement);
+        }
+        connection.execute("COMMIT").await.map(drop)
+    }
+}
+
+impl RollBack for MySql {
     /// Clears what the triggers look at, too.
     async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         while let Err(error) = answers::catch_up(connection).await {
@@ -175,15 +187,6 @@ impl Operations for MySql {
 
     async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
         older::end_session(pool, entry).await
-    }
-
-    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
-    /// the next one begins, and here: without autocommit a mere look has begun one.
-    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-        if connection.is_in_transaction() {
-            return Err(sqlx::Error::InvalidSavePointStatement);
-        }
-        connection.execute("COMMIT").await.map(drop)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     FenceError,
     admin::{
         AdminError,
-        orders::{Administer, Order},
+        order::{Administer, Order},
     },
     dialect::sealed::Errors,
     literal::literal,

@@ -6,7 +6,7 @@ use sqlx::{
 use crate::{
     FenceError,
     dialect::sealed::Errors,
-    migrations::{self, Migrations},
+    migrations::{self, wording::Migrations},
     queries::Queries,
     strays::begin_unfenced,
 };

@@ -31,10 +31,11 @@ use crate::{
     dialect::sealed::{Errors, Installation, Operations},
     entering::Entering,
     literal::literal,
-    migrations::Migrations,
-    open_tx::{OpenTx, PATIENCE},
+    migrations::{self, wording::Migrations},
+    open_tx::{OpenTx, PATIENCE, RollBack},
     protection::Resources,
     statement::Statement,
+    strays::begin_counted,
 };
 
 /// A fenced store in PostgreSQL.
@@ -114,7 +115,7 @@ impl Operations for Postgres {
         let (begin, entry) = (calls::begin(entering, options), entering.entry());
         // The server answers by then, unless it is gone.
         let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
-        let begun = OpenTx::begin(pool, begin, entry, patience).await;
+        let begun = begin_counted(pool, begin, entry, patience).await;
         begun.map_err(Self::of_our_call)
     }
 
@@ -125,10 +126,6 @@ impl Operations for Postgres {
         tx.execute(commit).await.map_err(Self::of_commit)?;
         tx.end();
         Ok(())
-    }
-
-    async fn undo(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-        PgTransactionManager::rollback(connection).await
     }
 
     /// In one message, unless the options have an isolation level, which cannot be set in it.
@@ -169,11 +166,21 @@ impl Operations for Postgres {
     }
 }
 
+impl RollBack for Postgres {
+    async fn undo(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        PgTransactionManager::rollback(connection).await
+    }
+}
+
 impl Installation for Postgres {
     type Admin = administer::ByFunctions;
 
     fn migrations() -> Migrations {
         migrate::migrations()
+    }
+
+    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrations::check(pool).await
     }
 
     async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {

@@ -13,7 +13,7 @@ use crate::{Begin, Dialect, FencedStore};
 /// does not end the others, but a transaction that enters all of them is then refused.
 ///
 /// # Dropping
-/// As [`LeaseGuard`](lock_core::LeaseGuard), for each guard.
+/// As [`LeaseGuard`], for each guard.
 #[must_use = "dropping the guards releases the leases"]
 #[clippy::has_significant_drop]
 #[derive(Debug)]

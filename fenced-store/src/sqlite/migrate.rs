@@ -3,7 +3,7 @@ use sqlx::{Sqlite, SqlitePool, migrate::Migrator};
 use crate::{
     FenceError,
     dialect::sealed::Errors,
-    migrations::{self, Migrations},
+    migrations::{self, wording::Migrations},
     strays::begin_unfenced,
 };
 

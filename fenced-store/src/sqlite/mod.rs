@@ -29,8 +29,8 @@ use crate::{
     entering::{Entering, Entrant},
     literal::literal,
     marks,
-    migrations::Migrations,
-    open_tx::OpenTx,
+    migrations::{self, wording::Migrations},
+    open_tx::{OpenTx, RollBack},
     rule::{self, Claim},
     strays::{begin_unfenced, past_strays, to_look},
 };
@@ -144,11 +144,6 @@ impl Operations for Sqlite {
         Err(Self::of_commit(source))
     }
 
-    /// The thread of the connection executes it after the statements that were dropped.
-    async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        connection.execute("ROLLBACK").await.map(drop)
-    }
-
     /// Rolls it back, and does not close the connection: with that of a database in memory, its
     /// data would be gone. A `ROLLBACK` fails if there is no transaction.
     async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
@@ -168,12 +163,23 @@ impl Operations for Sqlite {
     }
 }
 
+impl RollBack for Sqlite {
+    /// The thread of the connection executes it after the statements that were dropped.
+    async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        connection.execute("ROLLBACK").await.map(drop)
+    }
+}
+
 /// There are no roles.
 impl Installation for Sqlite {
     type Admin = ByStatements;
 
     fn migrations() -> Migrations {
         migrate::migrations()
+    }
+
+    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrations::check(pool).await
     }
 
     async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {

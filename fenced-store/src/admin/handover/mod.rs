@@ -13,7 +13,7 @@ use self::probe::probe;
 pub use self::{
     error::HandoverError, order::Handover, phase::HandoverPhase, plan::HandoverPlan, probe::PROBE,
 };
-use super::{Admin, orders::Seal};
+use super::{Admin, order::Seal};
 use crate::Dialect;
 
 /// The steps of a handover, as they are done.

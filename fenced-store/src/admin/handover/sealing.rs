@@ -5,7 +5,8 @@ use crate::{
     Dialect, FenceError,
     admin::{
         Admin, AdminError, BATCH,
-        orders::{Order, Seal, carry_out, marks_left, marks_of},
+        order::{Order, Seal},
+        orders::{carry_out, marks_left, marks_of},
     },
 };
 
