@@ -52,6 +52,7 @@ fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire
     let release = release.during(Operation::Release, "redis");
     let issuer = |name| Issuer::new(name).unwrap();
     let renewal = lock_core::Error::not_applied(LockErrorKind::Lost);
+    let renewal = renewal.during(Operation::Renew, "redis");
     let cases: [(ProtectedError, u16); 12] = [
         (lock(LockErrorKind::WaitTimeout).into(), 503),
         (lock(LockErrorKind::QueueFull).into(), 503),

@@ -117,9 +117,9 @@ impl<'a> ResourceKeys<'a> {
         Key([self.base, "waiters:", self.resource])
     }
 
-    /// A key that is never there. A node of a cluster from which a slot is being moved runs a script
-    /// whose keys are all there; but a key that the script then deletes counts as moved, and the
-    /// script fails half way when it uses that key again. With this one it is not run at all.
+    /// A key that is never there. A node of a cluster from which a slot is being moved runs a
+    /// script whose keys are all there; but a key that the script then deletes counts as moved, and
+    /// the script fails half way when it uses that key again. With this one it is not run at all.
     pub(super) const fn absent(&self) -> Key<'a> {
         Key([self.base, "absent", ""])
     }

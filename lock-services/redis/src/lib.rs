@@ -23,7 +23,7 @@
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
 //! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
 //! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
-//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is out of reach, and tombstones |
+//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is suspended; tombstones |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
 //! | `palisade:{n}:forced:NAME` | string | [`ENDED_TTL`] | release by force: token, revocation |
 //!
@@ -50,10 +50,10 @@
 //! head of the queue and pushes the grant to that client's channel: the waiter holds the lock when
 //! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
 //! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client
-//! that is paused or gone costs the queue one provisional lease, not one ttl
-//! for each of its waiters: its waiters are suspended, keep their tickets, and are back in the queue
-//! when they ask again. The same goes for a client whose channel has no subscriber. A waiter that
-//! does not ask for [`QUEUE_TTL`] is forgotten.
+//! that is paused or gone costs the queue one provisional lease, not one ttl for each of its
+//! waiters: its waiters are suspended, keep their tickets, and are back in the queue when they ask
+//! again. The same goes for a client whose channel has no subscriber. A waiter that does not ask
+//! for [`QUEUE_TTL`] is forgotten.
 //!
 //! Lost messages are found by asking. The first waiters ask again every 300 ms and when the present
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a

@@ -22,8 +22,13 @@ pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     let output = run(arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("palisade: "), "{said}");
+    // A busy machine may make the log say that a statement was slow.
+    let is_log = |line: &&str| line.contains("slow statement");
+    let lines: Vec<_> = said.lines().filter(|line| !is_log(line)).collect();
+    let [line] = lines[..] else {
+        panic!("{said}");
+    };
+    assert!(line.starts_with("palisade: "), "{said}");
     assert!(!said.contains("hunter2"), "a password is shown: {said}");
     assert!(output.stdout.is_empty());
     said

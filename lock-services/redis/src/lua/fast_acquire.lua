@@ -1,6 +1,6 @@
--- The fast path of an acquire that meets nobody: no lease, no queue, nobody suspended, no tombstone,
--- a sound counter, and no special option. For acquire.lua, whose keys and arguments it reads. It
--- answers nothing to a caller that has to go another way.
+-- The fast path of an acquire that meets nobody: no lease, no queue, nobody suspended, no
+-- tombstone, a sound counter, and no special option. For acquire.lua, whose keys and arguments it
+-- reads. It answers nothing to a caller that has to go another way.
 
 -- How many keys there are of what may stand in the way; nothing if that was not looked at.
 local there

@@ -116,8 +116,8 @@ end
 -- Grants a free resource to the first waiter that can be reached, with a provisional lease. The
 -- message goes out when the script has ended, so the lease is there before it arrives.
 --
--- Returns "nobody": the queue is empty; "granted"; "caller": it is the caller's turn, who is left to
--- the script; "stuck": the counter is missing or broken, which waiters learn when they ask; or
+-- Returns "nobody": the queue is empty; "granted"; "caller": it is the caller's turn, who is left
+-- to the script; "stuck": the counter is missing or broken, which waiters learn when they ask; or
 -- "more": MOVES were out of reach, run it again.
 local function hand_on(caller, start)
   for _ = 1, MOVES do

@@ -140,11 +140,15 @@ impl World {
     }
 
     fn deliver_all(&mut self) {
-        while !self.requests.is_empty() {
-            self.exchange();
-        }
-        while let Some(reply) = self.replies.pop() {
-            self.hear(reply);
+        loop {
+            while !self.requests.is_empty() {
+                self.exchange();
+            }
+            // It may be followed by another request.
+            match self.replies.pop() {
+                Some(reply) => self.hear(reply),
+                None => break,
+            }
         }
     }
 
