@@ -21,10 +21,13 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let once = || async {
-            match send().await {
-                Err(error) if error.outcome() == Outcome::Unknown => Ok(Err(error)),
-                answer => answer.map(Ok),
+        let once = move || {
+            let sent = send();
+            async {
+                match sent.await {
+                    Err(error) if error.outcome() == Outcome::Unknown => Ok(Err(error)),
+                    answer => answer.map(Ok),
+                }
             }
         };
         self.answered(once).await?

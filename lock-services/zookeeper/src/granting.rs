@@ -179,8 +179,8 @@ impl Acquiring<'_> {
             token,
             deadline,
             directory,
-            entry.watch.take(),
         );
+        let hold = hold.keeping(entry.watch.take());
         let now = service.clock.now();
         let (is_held, others_wait) =
             service

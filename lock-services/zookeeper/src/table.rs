@@ -66,7 +66,6 @@ impl Hold {
         token: FencingToken,
         deadline: Moment,
         directory: i64,
-        watch: Option<Arc<Watch>>,
     ) -> Self {
         Self {
             holder,
@@ -80,7 +79,14 @@ impl Hold {
             releasing: false,
             number: 0,
             directory,
+            _watch: None,
+        }
+    }
+
+    pub(super) fn keeping(self, watch: Option<Arc<Watch>>) -> Self {
+        Self {
             _watch: watch,
+            ..self
         }
     }
 
