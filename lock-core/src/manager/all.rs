@@ -10,13 +10,13 @@ use crate::{BoxFuture, Error, InvalidName, ResourceName};
 /// for [`LeaseGuards`]. It gets either all of them or none.
 ///
 /// # Errors
-/// Awaiting it fails as [`Acquire`](super::Acquire) does, and with
+/// Awaiting it fails as [`Acquire`] does, and with
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent if no
 /// resource is named or one is named twice. Leases that were acquired before an error are given
 /// back.
 ///
 /// # Cancel safety
-/// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
+/// Dropping the future at any await leaves nothing behind, as with [`Acquire`].
 pub type AcquireAll<'a> = Acquire<'a, InTurn>;
 
 /// Several resources, as [`LockManager::acquire_all`] acquires them.

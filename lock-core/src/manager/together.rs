@@ -17,12 +17,13 @@ use crate::{
 /// [`LeaseGuards`]. It gets either all of them or none.
 ///
 /// # Errors
-/// Awaiting it fails as [`Acquire`](super::Acquire) does, and with [`ErrorKind::InvalidInput`]
-/// before anything is sent if no resource is named or one is named twice, or if the lock service
-/// keeps the resources in different places.
+/// Awaiting it fails as [`Acquire`] does, and with
+/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent if no
+/// resource is named or one is named twice, or if the lock service keeps the resources in different
+/// places.
 ///
 /// # Cancel safety
-/// Dropping the future at any await leaves nothing behind, as with [`Acquire`](super::Acquire).
+/// Dropping the future at any await leaves nothing behind, as with [`Acquire`].
 pub type AcquireTogether<'a> = Acquire<'a, Together>;
 
 /// Several resources, as [`LockManager::acquire_together`] acquires them.
