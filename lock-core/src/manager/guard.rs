@@ -19,8 +19,8 @@ use super::{
     watchdog::Watched,
 };
 use crate::{
-    AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Ttl,
+    AttemptRef, Error, FencingToken, Grant, Moment, Outcome, Released, RenewRequest, Renewed,
+    ResourceName, Sequencer, Ttl,
 };
 
 /// A held lease, which the watchdog renews while this guard lives.
@@ -192,11 +192,15 @@ impl LeaseGuard {
             self.on_drop.turn_into(finish);
         }
         let locks = Arc::clone(&self.on_drop.locks);
-        let was_sent = AtomicBool::new(false);
+        let lost = AtomicBool::new(false);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let release = || {
-            let again = was_sent.swap(true, Ordering::Relaxed);
-            self.held.release(&locks.backend, again)
+        let release = || async {
+            let again = lost.load(Ordering::Relaxed);
+            let answer = self.held.release(&locks.backend, again).await;
+            if let Err(error) = &answer {
+                lost.fetch_or(error.outcome() == Outcome::Unknown, Ordering::Relaxed);
+            }
+            answer
         };
         let released = locks.answered(release).await?;
         debug!(

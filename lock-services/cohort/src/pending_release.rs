@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use lock_core::{AttemptRef, BoxFuture, Error, LockService, Moment, Released, Sequencer};
+use lock_core::{AttemptRef, BoxFuture, Error, LockService, Moment, Outcome, Released, Sequencer};
 use tokio::sync::oneshot;
 
 /// A shared lease, or a request for one, that still has to be ended at the service. Ending it twice
@@ -29,7 +29,8 @@ pub(super) struct LastRelease {
     pub(super) current: Sequencer,
     /// Whether no late request of the shared lease can arrive.
     pub(super) all_answered: bool,
-    pub(super) was_sent: AtomicBool,
+    /// Whether a copy of this release may have been lost.
+    pub(super) lost: AtomicBool,
 }
 
 /// The answer to everybody who waits for the end.
@@ -84,8 +85,13 @@ impl LastRelease {
         if !self.all_answered {
             return service.release(&self.shared).await;
         }
-        let again = self.was_sent.swap(true, Ordering::Relaxed);
-        service.release_answered(&self.shared, again).await
+        let again = self.lost.load(Ordering::Relaxed);
+        let answer = service.release_answered(&self.shared, again).await;
+        if let Err(error) = &answer {
+            let unknown = error.outcome() == Outcome::Unknown;
+            self.lost.fetch_or(unknown, Ordering::Relaxed);
+        }
+        answer
     }
 }
 

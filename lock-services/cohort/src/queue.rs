@@ -318,7 +318,7 @@ impl Queue {
                     shared: lease.sequencer(current),
                     current: current.clone(),
                     all_answered: lease.all_answered,
-                    was_sent: AtomicBool::new(false),
+                    lost: AtomicBool::new(false),
                 })
             });
             self.end(lease, release, now);
