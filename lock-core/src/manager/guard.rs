@@ -179,7 +179,7 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying
+    /// [`Outcome::Unknown`] if no answer came; the watchdog goes on trying
     /// for a ttl, after which the lease has ended by itself. If the holder or the owner was given,
     /// others may keep the lease up: then it goes on for at least a minute.
     ///
@@ -225,7 +225,7 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on
+    /// [`Outcome::Unknown`] if no answer came; the watchdog goes on
     /// trying, as after a [`release`](LeaseGuard::release).
     ///
     /// # Cancel safety
