@@ -884,6 +884,617 @@ revoke all on function fenced.check_row_write, fenced.refuse_write, fenced.insta
   fenced.protect(regclass, text) from public;
 grant execute on function fenced.check_row_write to public;
 
+-- LEASES
+--
+-- This database as lock service: leases with fencing tokens, and a fair queue.
+--
+--   fenced.acquire       asks for a lease, and asks again while it says 'waiting'
+--   fenced.acquire_all   several leases at once, or none
+--   fenced.renew         renews leases
+--   fenced.release       ends a lease
+--   fenced.cancel        ends one attempt to acquire, whatever became of it
+--   fenced.look          what those who wait ask: whose turn it is
+--   fenced.inspect, fenced.list, fenced.force_release   for operators
+--
+-- Each call is a transaction of its own, at READ COMMITTED: so no lock is held over a round trip,
+-- and nothing here depends on the session, which a pooler may change with each transaction. The
+-- only clock is that of the database. What is normal, such as that somebody else holds the lease, is an
+-- outcome and not an exception.
+--
+-- A holder is a text that one acquisition alone knows (Palisade sends a digest), an attempt a text
+-- for each try of it. A request that is sent again with both finds itself: it gets the same lease,
+-- and never a second one.
+--
+-- Locks are taken in this order: the mutex of the resource, always first; then its row. A statement
+-- that updates a free row without the mutex would keep that row locked when it has lost the race,
+-- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
+--
+-- What has to survive a power cut is flushed (a lease that is taken back is held twice). A release
+-- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
+-- the queue up again.
+
+create table fenced.lease (
+  resource   text collate "C" primary key
+             check (resource ~ '^[]-~!#-[]+$' and length(resource) <= 256),
+  token      bigint not null,                 -- of this lease, or of the last one
+  last_token bigint not null check (last_token <= 999999999999999), -- reserved ones, too
+  holder     text not null default '',        -- '': free
+  expires_at timestamptz not null default '-infinity',
+  attempts   text[] not null default '{}',    -- who was told of this lease
+  metadata   text
+) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
+comment on table fenced.lease is
+  'One row per resource that was ever locked, with its present lease. Tokens never fall.';
+
+create unlogged table fenced.waiter (
+  resource   text collate "C" not null,
+  ticket     bigint generated always as identity,
+  holder     text not null,
+  attempt    text not null,
+  channel    text not null,                   -- NOTIFY tells this one that its turn has come
+  wait_until timestamptz not null,
+  seen_at    timestamptz not null,
+  primary key (resource, ticket)
+);
+create index waiter_by_channel on fenced.waiter (channel);
+comment on table fenced.waiter is
+  'Those who wait, in the order of their tickets. Empty after a crash: they ask again.';
+
+create table fenced.tombstone (
+  minute   integer not null,
+  resource text collate "C" not null,
+  holder   text not null,
+  attempt  text not null default '',          -- '': the whole acquisition
+  token    bigint not null default 0,         -- of the lease that was released; 0: it was lost
+  primary key (minute, resource, holder, attempt)
+);
+comment on table fenced.tombstone is
+  'Acquisitions that ended a minute or two ago: late copies of their requests get nothing.';
+
+-- The clock in units of 10 us: 15 digits until the year 2286.
+create function fenced.clock_token() returns bigint
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
+
+create function fenced.this_minute() returns integer
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
+
+-- Milliseconds until then, rounded down and never below 0.
+create function fenced.left_ms(until timestamptz) returns bigint
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$
+  select case
+    when until > clock_timestamp()
+      then greatest(0, floor(extract(epoch from until - clock_timestamp()) * 1000))::bigint
+    else 0 end
+$$;
+
+-- The mutex of a resource in the lock service, until the end of the transaction.
+create function fenced.lock_lease(resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using
+      errcode = 'invalid_transaction_state',
+      message = 'leases need transactions at READ COMMITTED',
+      hint = 'An older snapshot would not show what was decided while this call waited.';
+  end if;
+  perform pg_advisory_xact_lock(hashtextextended(lock_lease.resource, 815));
+end $$;
+
+-- A commit is flushed to disk, and to synchronous standbys, whatever the session says.
+create function fenced.flush_commit() returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end $$;
+
+-- Whether this acquisition, or this attempt of it, has ended.
+create function fenced.has_ended(resource text, holder text, attempt text) returns boolean
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+  select exists (
+    select from fenced.tombstone t
+    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
+      and t.resource = $1 and t.holder = $2 and t.attempt in ('', $3))
+$$;
+
+-- Whether the lease with this token was released by its holder, or the hold of this attempt.
+create function fenced.was_released(resource text, token bigint, holder text, attempt text)
+returns boolean
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+  select exists (
+    select from fenced.tombstone t
+    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
+      and t.resource = $1 and t.token = $2 and t.holder = $3 and t.attempt = $4)
+$$;
+
+create function fenced.bury(resource text, holder text, attempt text, token bigint) returns void
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+  insert into fenced.tombstone (minute, resource, holder, attempt, token)
+    values (fenced.this_minute(), $1, $2, $3, $4) on conflict do nothing
+$$;
+
+-- The row of a resource, locked against renewals, after a lease that ran out was ended. Under the
+-- mutex.
+create function fenced.lease_now(resource text) returns fenced.lease
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  lease fenced.lease;
+begin
+  select * into lease from fenced.lease l where l.resource = $1 for update;
+  if not found then
+    insert into fenced.lease (resource, token, last_token) values ($1, 0, 0) returning * into lease;
+  elsif lease.holder <> '' and lease.expires_at <= clock_timestamp() then
+    perform fenced.bury($1, lease.holder, '', 0);
+    update fenced.lease l
+      set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
+      where l.resource = $1 returning * into lease;
+  end if;
+  return lease;
+end $$;
+
+-- Whose turn it is: the first in the queue that is alive. Those before it, who are not, are
+-- dropped. Under the mutex.
+create function fenced.first_waiter(resource text) returns fenced.waiter
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  waiter fenced.waiter;
+begin
+  loop
+    select * into waiter from fenced.waiter w where w.resource = $1 order by w.ticket limit 1;
+    exit when not found or waiter.wait_until > clock_timestamp()
+      and waiter.seen_at > clock_timestamp() - interval '3 s';
+    delete from fenced.waiter w where w.resource = $1 and w.ticket = waiter.ticket;
+  end loop;
+  return waiter;
+end $$;
+
+-- Tells the first in the queue that the resource is free. Under the mutex, in a transaction whose
+-- commit is not flushed: NOTIFY holds a lock of the whole server until the commit is over.
+create function fenced.wake(resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  waiter fenced.waiter := fenced.first_waiter($1);
+begin
+  if waiter.channel <> '' then
+    perform pg_notify(waiter.channel, concat($1, ' ', waiter.holder));
+  end if;
+end $$;
+
+-- Gives a free resource, whose row is locked, to this attempt. Null: there are no tokens left.
+create function fenced.grant_lease(
+  free fenced.lease, holder text, attempt text, ttl_ms bigint, at_least bigint, reserve integer,
+  metadata text, out token bigint, out reserved integer
+)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  greatest_token constant bigint := 999999999999999;
+begin
+  if free.last_token >= greatest_token then
+    return;
+  end if;
+  token := greatest(free.last_token + 1, fenced.clock_token(), at_least);
+  reserved := least(reserve, greatest_token - token + 1);
+  update fenced.lease l
+    set token = grant_lease.token, last_token = grant_lease.token + grant_lease.reserved - 1,
+        holder = grant_lease.holder, expires_at = clock_timestamp() + ttl_ms * interval '1 ms',
+        attempts = array[grant_lease.attempt], metadata = grant_lease.metadata
+    where l.resource = free.resource;
+end $$;
+
+-- A floor may be ahead of the clock by a day: clocks differ, but not by more. One that is higher
+-- must be a mistake, and would use the tokens up.
+create function fenced.greatest_floor() returns bigint
+language sql volatile set search_path = pg_catalog, pg_temp
+as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
+
+-- Outcomes:
+--   granted      the lease is yours: token (and reserved - 1 more after it), left_ms
+--   held         by somebody else, for left_ms at most if it is not renewed
+--   waiting      you are in the queue: call again with the same arguments when you are told on
+--                your channel, when left_ms are over, and at least every second; who is silent for
+--                3 s is passed over
+--   released     this acquisition or attempt has ended, or its lease ran out: begin a new one
+--   full         as many wait as max_waiters allows
+--   late         not_after has passed: this is an old copy of the request, or your clock is wrong
+--   implausible  at_least is too high; token is the greatest that can be right
+--   exhausted    there are no tokens left
+--
+-- A wait of 0 ms looks once and leaves the queue; null waits without bound. With a channel you are
+-- told by NOTIFY, with the payload 'resource holder'. at_least is a token that the store asks for.
+-- The token is the greatest of: the last one plus one, the clock in 10 us, at_least.
+create function fenced.acquire(
+  resource text, holder text, attempt text, ttl_ms bigint,
+  wait_ms bigint default 0, channel text default '', at_least bigint default 0,
+  reserve integer default 1, metadata text default null, max_waiters integer default null,
+  not_after timestamptz default null,
+  out outcome text, out token bigint, out reserved integer, out left_ms bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  lease fenced.lease;
+  first fenced.waiter;
+begin
+  perform fenced.flush_commit();
+  perform fenced.lock_lease($1);
+  if not_after < clock_timestamp() then
+    outcome := 'late';
+    return;
+  end if;
+  if at_least > 0 and at_least > fenced.greatest_floor() then
+    outcome := 'implausible';
+    token := fenced.greatest_floor();
+    return;
+  end if;
+  lease := fenced.lease_now($1);
+  if fenced.has_ended($1, $2, $3) then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+    outcome := 'released';
+    return;
+  end if;
+  first := fenced.first_waiter($1);
+
+  if lease.holder = $2 then
+    -- Sent again, or another attempt of the same acquisition.
+    if $3 <> all (lease.attempts) then
+      update fenced.lease l set attempts = l.attempts || $3 where l.resource = $1;
+    end if;
+    token := lease.token;
+    reserved := lease.last_token - lease.token + 1;
+    left_ms := fenced.left_ms(lease.expires_at);
+  elsif lease.holder = '' and (first.holder is null or first.holder = $2) then
+    select g.token, g.reserved into token, reserved
+      from fenced.grant_lease(lease, $2, $3, $4, $7, $8, $9) g;
+    left_ms := ttl_ms;
+    if token is null then
+      outcome := 'exhausted';
+      return;
+    end if;
+  end if;
+  if token is not null then
+    if first.holder is not null then
+      delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+    end if;
+    outcome := 'granted';
+    return;
+  end if;
+
+  -- A resource that is free here is kept for the first in the queue.
+  left_ms := greatest(1, fenced.left_ms(lease.expires_at));
+  perform set_config('synchronous_commit', 'off', true);
+  if wait_ms = 0 then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+    outcome := 'held';
+    return;
+  end if;
+  outcome := fenced.enqueue($1, $2, $3, $5, $6, $10);
+end $$;
+
+-- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
+create function fenced.enqueue(
+  resource text, holder text, attempt text, wait_ms bigint, channel text, max_waiters integer
+) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  until timestamptz := coalesce(clock_timestamp() + wait_ms * interval '1 ms', 'infinity');
+begin
+  update fenced.waiter w set seen_at = clock_timestamp(), wait_until = until, channel = $5
+    where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+  if found then
+    return 'waiting';
+  end if;
+  -- One more attempt of an acquisition that waits takes no more room.
+  if max_waiters <= (
+    select count(distinct w.holder) from fenced.waiter w
+    where w.resource = $1 and w.holder <> $2 and w.wait_until > clock_timestamp()
+      and w.seen_at > clock_timestamp() - interval '3 s')
+  then
+    return 'full';
+  end if;
+  insert into fenced.waiter (resource, holder, attempt, channel, wait_until, seen_at)
+    values ($1, $2, $3, $5, until, clock_timestamp());
+  return 'waiting';
+end $$;
+
+-- Several leases at once, all or none, past those who wait. The outcomes are those of
+-- fenced.acquire without waiting; tokens are in the order of the resources, which must differ.
+create function fenced.acquire_all(
+  resources text[], holder text, attempt text, ttls_ms bigint[], at_least bigint[],
+  reserve integer[], metadata text[], not_after timestamptz default null,
+  out outcome text, out tokens bigint[], out reserved integer[], out left_ms bigint[]
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  name text;
+  lease fenced.lease;
+  granted record;
+  held_ms bigint;
+begin
+  perform fenced.flush_commit();
+  for name in select r from unnest(resources) r order by r collate "C" loop
+    perform fenced.lock_lease(name);
+  end loop;
+  if not_after < clock_timestamp() then
+    outcome := 'late';
+    return;
+  end if;
+  foreach name in array resources loop
+    lease := fenced.lease_now(name);
+    if fenced.has_ended(name, $2, $3) then
+      outcome := 'released';
+      return;
+    end if;
+    if lease.holder not in ('', $2) then
+      held_ms := greatest(held_ms, fenced.left_ms(lease.expires_at), 1);
+    end if;
+  end loop;
+  if held_ms is not null then
+    outcome := 'held';
+    left_ms := array[held_ms];
+    return;
+  end if;
+  if exists (select from unnest(at_least) a where a > fenced.greatest_floor()) then
+    outcome := 'implausible';
+    tokens := array[fenced.greatest_floor()];
+    return;
+  end if;
+  if exists (select from fenced.lease l
+             where l.resource = any ($1) and l.last_token >= 999999999999999) then
+    outcome := 'exhausted';
+    return;
+  end if;
+  for i in 1 .. cardinality(resources) loop
+    lease := fenced.lease_now(resources[i]);
+    if lease.holder = $2 then
+      update fenced.lease l set attempts = l.attempts || $3
+        where l.resource = resources[i] and $3 <> all (l.attempts);
+      tokens[i] := lease.token;
+      reserved[i] := lease.last_token - lease.token + 1;
+      left_ms[i] := fenced.left_ms(lease.expires_at);
+    else
+      granted := fenced.grant_lease(lease, $2, $3, ttls_ms[i], $5[i], $6[i], $7[i]);
+      tokens[i] := granted.token;
+      reserved[i] := granted.reserved;
+      left_ms[i] := ttls_ms[i];
+    end if;
+  end loop;
+  outcome := 'granted';
+end $$;
+
+-- Renews leases, each to its full ttl from now and never to less than it has. One row for each,
+-- with its place in the arrays:
+--   renewed
+--   not_holder  no lease of this holder with this token lives; nothing changed
+--   busy        somebody is deciding about the resource: ask again
+-- What is locked is skipped, so that one commit that hangs holds up no other lease.
+create function fenced.renew(
+  resources text[], tokens bigint[], holders text[], ttls_ms bigint[]
+) returns table (place bigint, outcome text)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  with asked as (
+    select * from unnest($1, $2, $3, $4) with ordinality
+      as a (resource, token, holder, ttl_ms, place)
+  ), free as materialized (
+    select a.place, a.resource, a.ttl_ms from asked a join fenced.lease l using (resource)
+    where l.token = a.token and l.holder = a.holder and l.expires_at > clock_timestamp()
+    order by l.resource for update of l skip locked
+  ), renewed as (
+    update fenced.lease l
+      set expires_at = greatest(l.expires_at, clock_timestamp() + f.ttl_ms * interval '1 ms')
+      from free f where l.resource = f.resource
+      returning f.place
+  )
+  select a.place, case
+      when r.place is not null then 'renewed'
+      when l.resource is not null then 'busy'
+      else 'not_holder' end
+    from asked a
+    left join renewed r using (place)
+    left join fenced.lease l on l.resource = a.resource and l.token = a.token
+      and l.holder = a.holder and l.expires_at > clock_timestamp()
+$$;
+
+-- Outcomes: released (also if it is sent again), not_holder.
+--
+-- The tombstone may be left out if no copy of a request of this acquisition can still arrive.
+create function fenced.release(
+  resource text, token bigint, holder text, tombstone boolean default true, out outcome text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform fenced.lock_lease($1);
+  update fenced.lease l set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
+    where l.resource = $1 and l.token = $2 and l.holder = $3 and l.expires_at > clock_timestamp();
+  if found then
+    if tombstone then
+      perform fenced.bury($1, $3, '', $2);
+    end if;
+    perform fenced.wake($1);
+    outcome := 'released';
+  elsif fenced.was_released($1, $2, $3, '') then
+    outcome := 'released';
+  else
+    outcome := 'not_holder';
+  end if;
+end $$;
+
+-- Gives back what one attempt has of a lease; the lease ends with its last attempt. The holder may
+-- acquire again. Outcomes: released (also if it is sent again), not_holder.
+create function fenced.release_hold(
+  resource text, token bigint, holder text, attempt text, out outcome text
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  lease fenced.lease;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform fenced.lock_lease($1);
+  lease := fenced.lease_now($1);
+  if lease.token = $2 and lease.holder = $3 and $4 = any (lease.attempts) then
+    perform fenced.bury($1, $3, $4, $2);
+    perform fenced.without_attempt(lease, $4);
+    outcome := 'released';
+  elsif fenced.was_released($1, $2, $3, $4) then
+    outcome := 'released';
+  else
+    outcome := 'not_holder';
+  end if;
+end $$;
+
+-- Ends an attempt: it holds nothing, waits for nothing, and never will. Other attempts of the same
+-- acquisition are not touched.
+create function fenced.cancel(resource text, holder text, attempt text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  lease fenced.lease;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform fenced.lock_lease($1);
+  lease := fenced.lease_now($1);
+  perform fenced.bury($1, $2, $3, 0);
+  delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+  if lease.holder = $2 and $3 = any (lease.attempts) then
+    perform fenced.without_attempt(lease, $3);
+  elsif lease.holder = '' then
+    perform fenced.wake($1); -- it may have been its turn
+  end if;
+end $$;
+
+-- Takes an attempt out of a lease, which ends with the last one.
+create function fenced.without_attempt(lease fenced.lease, attempt text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  rest text[] := array_remove(lease.attempts, attempt);
+begin
+  if rest <> '{}' then
+    update fenced.lease l set attempts = rest where l.resource = lease.resource;
+  else
+    update fenced.lease l
+      set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
+      where l.resource = lease.resource;
+    perform fenced.wake(lease.resource);
+  end if;
+end $$;
+
+-- Ends the lease with this token, whoever holds it. To its holder this looks as if it had run out.
+-- Outcomes: ended, with a token that belongs to nobody and lies between that lease and the next
+-- (the same one if it is sent again); not_held; exhausted.
+create function fenced.force_release(
+  resource text, token bigint, out outcome text, out revocation bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  lease fenced.lease;
+begin
+  perform fenced.flush_commit();
+  perform fenced.lock_lease($1);
+  select t.token into revocation from fenced.tombstone t
+    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
+      and t.resource = $1 and t.holder = 'force' and t.attempt = $2::text;
+  if found then
+    outcome := 'ended';
+    return;
+  end if;
+  lease := fenced.lease_now($1);
+  if lease.holder = '' or lease.token <> $2 then
+    outcome := 'not_held';
+    return;
+  end if;
+  if lease.last_token = 999999999999999 then
+    outcome := 'exhausted';
+    return;
+  end if;
+  update fenced.lease l
+    set last_token = l.last_token + 1, holder = '', expires_at = '-infinity', attempts = '{}',
+        metadata = null
+    where l.resource = $1 returning l.last_token into revocation;
+  perform fenced.bury($1, lease.holder, '', 0);
+  perform fenced.bury($1, 'force', $2::text, revocation);
+  perform fenced.wake($1);
+  outcome := 'ended';
+end $$;
+
+-- Those who wait on this channel: whether each of them should ask again now, whether nobody is
+-- before it, and when the present lease ends. It counts as a sign of life; touch => false only
+-- looks. Who is not listed has to ask again, too.
+create function fenced.look(channel text, touch boolean default true)
+returns table (
+  resource text, holder text, attempt text, turn boolean, first boolean, left_ms bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  if touch then
+    perform set_config('synchronous_commit', 'off', true);
+    with mine as (
+      select w.resource, w.ticket from fenced.waiter w where w.channel = $1
+      for update skip locked
+    )
+    update fenced.waiter w set seen_at = clock_timestamp() from mine
+      where w.resource = mine.resource and w.ticket = mine.ticket;
+  end if;
+  return query
+    select w.resource, w.holder, w.attempt,
+           l.holder = w.holder or f.first and (l.holder = '' or l.expires_at <= clock_timestamp()),
+           f.first, fenced.left_ms(l.expires_at)
+      from fenced.waiter w
+      join fenced.lease l using (resource)
+      cross join lateral (
+        select not exists (
+          select from fenced.waiter o
+          where o.resource = w.resource and o.ticket < w.ticket and o.holder <> w.holder
+            and o.wait_until > clock_timestamp()
+            and o.seen_at > clock_timestamp() - interval '3 s')) f (first)
+      where w.channel = $1;
+end $$;
+
+-- Everything that is held or waited for, or one resource of it. A holder is shown by the beginning
+-- of what it is here.
+create function fenced.leases(only_resource text default null)
+returns table (resource text, token bigint, holder text, left_ms bigint, metadata text,
+               waiters bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  with living as (
+    select l.* from fenced.lease l
+    where l.holder <> '' and l.expires_at > clock_timestamp()
+      and (only_resource is null or l.resource = only_resource)
+  ), waiting as (
+    select w.resource, count(distinct w.holder) as waiters from fenced.waiter w
+    where w.wait_until > clock_timestamp() and w.seen_at > clock_timestamp() - interval '3 s'
+      and (only_resource is null or w.resource = only_resource)
+    group by w.resource
+  )
+  select coalesce(l.resource, w.resource), l.token, left(l.holder, 16),
+         fenced.left_ms(l.expires_at), l.metadata, coalesce(w.waiters, 0)
+    from living l full join waiting w on w.resource = l.resource
+$$;
+
+-- Forgets tombstones that have served. Each client of Palisade calls this every minute; call it
+-- from time to time where there is none.
+create function fenced.forget_tombstones() returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  forgotten bigint;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  delete from fenced.tombstone t where t.minute < fenced.this_minute() - 1;
+  get diagnostics forgotten = row_count;
+  return forgotten;
+end $$;
+
+-- What this interface is called, for clients that were written for another one.
+create function fenced.lock_service_version() returns integer
+language sql immutable as $$ select 1 $$;
+
+revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
+  fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury, fenced.lease_now,
+  fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor, fenced.enqueue,
+  fenced.without_attempt, fenced.force_release from public;
+
 -- THE MIGRATIONS TABLE
 --
 -- Which migrations have been applied: the migrations table can be read by whoever has USAGE on this

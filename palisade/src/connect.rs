@@ -12,6 +12,7 @@ use crate::settings::Settings;
 /// | URL | feature | lock service |
 /// |---|---|---|
 /// | `memory:` | | in this process, shared by this manager and its clones only |
+/// | `postgres://SERVER/DATABASE` | `postgres` | a PostgreSQL database, 12 or newer |
 /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
 /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |
 /// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
@@ -234,6 +235,8 @@ impl Connect {
             }
             #[cfg(feature = "etcd")]
             "etcd" | "etcds" => connected!(crate::etcd::EtcdBackend, crate::etcd::EtcdOptions),
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => self.postgres(url, &settings).await,
             #[cfg(feature = "zookeeper")]
             "zookeeper" => connected!(
                 crate::zookeeper::ZooKeeperBackend,
@@ -241,6 +244,28 @@ impl Connect {
             ),
             scheme => Err(unsupported(scheme, url)),
         }
+    }
+
+    /// A database is a name space of its own, and its clock is where tokens start.
+    #[cfg(feature = "postgres")]
+    async fn postgres(&self, url: &str, settings: &Settings) -> Result<LockService, Error> {
+        use crate::postgres::{PostgresBackend, PostgresOptions};
+
+        if self.prefix.is_some() || settings.prefix.is_some() {
+            let why = "postgres: has no prefix; use another database";
+            return Err(connect_error(ErrorKind::InvalidInput, why));
+        }
+        if self.initial_token != InitialToken::Clock {
+            let why = "postgres: tokens start at the clock of the database";
+            return Err(connect_error(ErrorKind::Unsupported, why));
+        }
+        let options = PostgresOptions::default();
+        let options = match self.response_timeout.or(settings.response_timeout) {
+            Some(timeout) => options.response_timeout(timeout),
+            None => options,
+        };
+        let clock = Arc::clone(&self.clock);
+        Ok(PostgresBackend::connect(url, options, clock).await?.into())
     }
 }
 
@@ -267,6 +292,7 @@ impl fmt::Debug for Connect {
 
 fn unsupported(scheme: &str, url: &str) -> Error {
     let feature = match scheme.split('+').next() {
+        Some("postgres" | "postgresql") => "postgres",
         Some("redis") => "redis",
         Some("rediss") => "redis-tls",
         Some("redlock") => "redlock",
@@ -276,7 +302,7 @@ fn unsupported(scheme: &str, url: &str) -> Error {
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
-                 redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
+                 postgres:, redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
                  redlock+rediss: and zookeeper:",
                 meant(url).unwrap_or_default(),
             );
@@ -296,6 +322,7 @@ fn meant(url: &str) -> Option<String> {
     let scheme = match port.parse().ok()? {
         2379_u16 => "etcd",
         2181 => "zookeeper",
+        5432 => "postgres",
         _ => "redis",
     };
     host.bytes()

@@ -13,6 +13,8 @@ pub use lock_core::*;
 pub use palisade_cohort::Cohort;
 #[cfg(feature = "etcd")]
 pub use palisade_etcd as etcd;
+#[cfg(feature = "postgres")]
+pub use palisade_postgres as postgres;
 #[cfg(feature = "redis")]
 pub use palisade_redis as redis;
 #[cfg(feature = "redlock")]

@@ -1,0 +1,190 @@
+use std::time::Duration;
+
+use lock_core::{
+    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Moment, Wait,
+    support::Patience,
+};
+use sqlx::{Row, postgres::PgRow};
+
+use super::{
+    PostgresBackend,
+    client::Client,
+    error::translate,
+    sql::{self, WaitMillis},
+};
+
+/// What the database says to a request to acquire.
+enum Answer {
+    Granted(Grant),
+    Held(Duration),
+    Waiting,
+}
+
+impl PostgresBackend {
+    /// Asks until the lease is granted or the wait is over, each time that it may be our turn.
+    pub(super) async fn acquire_in_turn(
+        &self,
+        request: &AcquireRequest,
+    ) -> Result<Attempt<Grant>, Error> {
+        let silent = self.client.silence.outlasts(request.wait, Patience::SHORT);
+        tokio::select! {
+            biased;
+            answer = self.stand(request) => answer,
+            error = silent => Err(error),
+        }
+    }
+
+    async fn stand(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        // Before the request: a notice that comes before its answer is not missed.
+        let mut place = match request.wait {
+            Wait::Never => None,
+            Wait::Until(_) | Wait::Forever => Some(self.waiters.place(&request.attempt)),
+        };
+        let mut waited = false;
+        loop {
+            let channel = self.waiters.channel();
+            match self.client.ask(request, channel).await? {
+                Answer::Granted(grant) if waited => {
+                    return Ok(Attempt::Granted(grant.after_waiting()));
+                }
+                Answer::Granted(grant) => return Ok(Attempt::Granted(grant)),
+                Answer::Held(retry_after) => return Ok(Attempt::held(retry_after)),
+                Answer::Waiting => waited = true,
+            }
+            if let Some(place) = &mut place {
+                place.queued();
+                tokio::select! {
+                    () = place.turn() => {}
+                    () = self.client.clock.sleep_until(request.wait.limit()) => {}
+                }
+            }
+        }
+    }
+}
+
+impl Client {
+    async fn ask(&self, request: &AcquireRequest, channel: &str) -> Result<Answer, Error> {
+        let mut learnt = false;
+        loop {
+            let asked = self.clock.now();
+            let wait = wait_millis(request.wait, asked);
+            let row = self
+                .one(sql::acquire(request, wait, channel, &self.not_after()))
+                .await?;
+            let outcome: &str = row.try_get("outcome").map_err(translate)?;
+            let left = Duration::from_millis(number(&row, "left_ms")?);
+            return match outcome {
+                "granted" => {
+                    let token = token(number(&row, "token")?)?;
+                    let reserved = u32::try_from(number(&row, "reserved")?).unwrap_or(1);
+                    let grant = Grant::new(token, Lease::counted_from(asked, left));
+                    Ok(Answer::Granted(
+                        grant.reserving(reserved).all_answered(true),
+                    ))
+                }
+                "held" => Ok(Answer::Held(left)),
+                "waiting" => Ok(Answer::Waiting),
+                // The database's clock was set, or this process slept.
+                "late" if !learnt => {
+                    self.learn().await?;
+                    learnt = true;
+                    continue;
+                }
+                outcome => Err(refusal(outcome, number(&row, "token")?)),
+            };
+        }
+    }
+
+    pub(super) async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let mut learnt = false;
+        loop {
+            let asked = self.clock.now();
+            let Some(text) = sql::acquire_all(requests, &self.not_after()) else {
+                return Ok(Attempt::Granted(Vec::new()));
+            };
+            let row = self.one(text).await?;
+            let outcome: &str = row.try_get("outcome").map_err(translate)?;
+            let (tokens, left) = (numbers(&row, "tokens")?, numbers(&row, "left_ms")?);
+            let first = |numbers: &[i64]| numbers.first().map_or(0, |first| first.unsigned_abs());
+            return match outcome {
+                "granted" => {
+                    let reserved: Vec<i32> = row.try_get("reserved").map_err(translate)?;
+                    let answers = tokens.into_iter().zip(left).zip(reserved);
+                    let grants = answers.map(|((token, left), reserved)| {
+                        let left = Duration::from_millis(left.unsigned_abs());
+                        let lease = Lease::counted_from(asked, left);
+                        let grant = Grant::new(self::token(token.unsigned_abs())?, lease);
+                        Ok(grant.reserving(reserved.unsigned_abs()).all_answered(true))
+                    });
+                    grants.collect::<Result<_, _>>().map(Attempt::Granted)
+                }
+                "held" => Ok(Attempt::held(Duration::from_millis(first(&left)))),
+                "late" if !learnt => {
+                    self.learn().await?;
+                    learnt = true;
+                    continue;
+                }
+                outcome => Err(refusal(outcome, first(&tokens))),
+            };
+        }
+    }
+}
+
+fn refusal(outcome: &str, number: u64) -> Error {
+    let (kind, why) = match outcome {
+        "released" => return Error::not_applied(ErrorKind::Released),
+        "full" => return Error::not_applied(ErrorKind::QueueFull),
+        "exhausted" => return Error::not_applied(ErrorKind::TokensExhausted),
+        "implausible" => (
+            ErrorKind::FloorImplausible,
+            format!("at most {number} is plausible now"),
+        ),
+        "late" => (
+            ErrorKind::Unavailable,
+            "the request came too late: the clock of the database jumps".to_owned(),
+        ),
+        other => (ErrorKind::Refused, format!("the database says {other:?}")),
+    };
+    Error::not_applied(kind).because(why)
+}
+
+/// At the end of its wait, a request looks once more and leaves the queue.
+fn wait_millis(wait: Wait, now: Moment) -> WaitMillis {
+    match wait {
+        Wait::Forever => WaitMillis::Forever,
+        wait if wait.is_over(now) => WaitMillis::Look,
+        wait => {
+            let left = wait.end(now).since(now).as_millis();
+            WaitMillis::For(u64::try_from(left).unwrap_or(u64::MAX >> 1).max(1))
+        }
+    }
+}
+
+pub(super) fn token(number: u64) -> Result<FencingToken, Error> {
+    FencingToken::new(number).map_err(|error| {
+        Error::unknown(ErrorKind::CounterBroken)
+            .because("the token of the lease is no token")
+            .caused_by(error)
+    })
+}
+
+/// A number that is not negative; 0 if it is null.
+pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, Error> {
+    // The text counts: reserved is an integer, the others are bigint.
+    let number: Option<i64> = match row.try_get(column) {
+        Ok(number) => number,
+        Err(_) => row
+            .try_get::<Option<i32>, _>(column)
+            .map_err(translate)?
+            .map(i64::from),
+    };
+    Ok(number.unwrap_or(0).unsigned_abs())
+}
+
+fn numbers(row: &PgRow, column: &str) -> Result<Vec<i64>, Error> {
+    let numbers: Option<Vec<i64>> = row.try_get(column).map_err(translate)?;
+    Ok(numbers.unwrap_or_default())
+}

@@ -1,0 +1,209 @@
+use std::sync::Arc;
+
+use lock_core::{
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
+    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
+    support::connecting::{connect, invalid},
+};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+use tokio::task::AbortHandle;
+use url::Url;
+
+use super::{
+    KIND, PostgresOptions, client::Client, error::not_connected, listener::Ear, tombstones,
+    waiters::Waiters,
+};
+
+/// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
+/// its connections.
+#[derive(Debug)]
+pub struct PostgresBackend {
+    pub(super) client: Arc<Client>,
+    pub(super) waiters: Arc<Waiters>,
+    forgetting: AbortHandle,
+}
+
+impl PostgresBackend {
+    /// Connects, and checks that the database has the schema.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
+    /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if the database does not answer
+    /// in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the login, a right or the
+    /// schema is missing.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: connections are closed.
+    pub async fn connect(
+        url: &str,
+        options: PostgresOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        connect(KIND, async {
+            options.check()?;
+            let (address, ear) = addresses(url, options.listen.as_deref())?;
+            let pool = PgPoolOptions::new()
+                .max_connections(options.connections)
+                .acquire_timeout(options.response_timeout)
+                // A connection that was lost shows when it is used, and then the request is sent
+                // again: each one may be.
+                .test_before_acquire(false)
+                .connect_lazy_with(address);
+            Self::start(pool, ear, &options, clock).await
+        })
+        .await
+    }
+
+    /// The same on connections that exist already, such as those of the fenced store.
+    /// [`PostgresOptions::connections`] has no meaning here.
+    ///
+    /// # Errors
+    /// See [`connect`](PostgresBackend::connect).
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn on(
+        pool: PgPool,
+        options: PostgresOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        connect(KIND, async {
+            options.check()?;
+            let ear = match &options.listen {
+                Some(url) => given(url)?,
+                None => presumed(pool.connect_options().as_ref().clone()),
+            };
+            Self::start(pool, ear, &options, clock).await
+        })
+        .await
+    }
+
+    async fn start(
+        pool: PgPool,
+        ear: Ear,
+        options: &PostgresOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Error> {
+        let client = Arc::new(Client::connect(pool, options.response_timeout, clock).await?);
+        Ok(Self {
+            waiters: Waiters::new(Arc::clone(&client), ear),
+            forgetting: tombstones::forget_every_minute(&client),
+            client,
+        })
+    }
+}
+
+impl Drop for PostgresBackend {
+    fn drop(&mut self) {
+        self.forgetting.abort();
+        self.waiters.stop();
+    }
+}
+
+impl LockBackend for PostgresBackend {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new(Fencing::Durable, Fairness::Fifo, Waking::Pushed).extended(Extension::ALL)
+    }
+
+    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+        self.acquire_in_turn(request).await
+    }
+
+    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        self.client.renew(leases).await
+    }
+
+    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+        self.client.release(lease, true).await
+    }
+
+    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+        let released = self.client.release(lease, false).await?;
+        Ok(if again { Released::Released } else { released })
+    }
+
+    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.client.cancel(attempt).await
+    }
+
+    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        self.client.inspect(resource).await
+    }
+
+    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
+        self.client.release_hold(lease, attempt).await
+    }
+
+    async fn force_release(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+    ) -> Result<Forced, Error> {
+        self.client.force_release(resource, token).await
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>, Error> {
+        self.client.list().await
+    }
+
+    async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        self.client.acquire_together(requests).await
+    }
+}
+
+/// The address of the pool, and where to listen.
+fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear), Error> {
+    let mut url = Url::parse(url).map_err(|error| {
+        invalid("not a URL, such as postgres://user:password@host/database").caused_by(error)
+    })?;
+    let (ours, others): (Vec<_>, Vec<_>) = url
+        .query_pairs()
+        .into_owned()
+        .partition(|(name, _)| name == "listen");
+    url.set_query(None);
+    if !others.is_empty() {
+        url.query_pairs_mut().extend_pairs(others);
+    }
+    let address = parse(url.as_str())?;
+    let ear = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
+        Some(url) => given(url)?,
+        None => presumed(address.clone()),
+    };
+    Ok((address, ear))
+}
+
+fn given(url: &str) -> Result<Ear, Error> {
+    let address = parse(url)?;
+    Ok(Ear {
+        address,
+        given: true,
+    })
+}
+
+const fn presumed(address: PgConnectOptions) -> Ear {
+    Ear {
+        address,
+        given: false,
+    }
+}
+
+fn parse(url: &str) -> Result<PgConnectOptions, Error> {
+    url.parse().map_err(not_connected)
+}

@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use lock_core::{
+    AttemptId, AttemptRef, Error, ErrorKind, Lease, Released, RenewRequest, Renewed, Sequencer,
+};
+use sqlx::Row;
+
+use super::{client::Client, error::translate, sql};
+
+/// So many leases are renewed by one statement.
+const BATCH: usize = 1000;
+
+/// So often a lease is asked for again that somebody else is deciding about, and after this pause.
+const BUSY_TRIES: usize = 5;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+impl Client {
+    pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let mut answers = Vec::with_capacity(leases.len());
+        for batch in leases.chunks(BATCH) {
+            answers.extend(self.renew_batch(batch).await);
+        }
+        answers
+    }
+
+    async fn renew_batch(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
+        let busy = || Err(Error::not_applied(ErrorKind::Unavailable).because("it is locked"));
+        let mut answers: Vec<_> = leases.iter().map(|_| busy()).collect();
+        let mut rest: Vec<_> = (0..leases.len()).collect();
+        for _ in 0..BUSY_TRIES {
+            match self.renew_once(leases, &rest).await {
+                Ok(renewed) => {
+                    for (place, answer) in renewed {
+                        answers[place] = Ok(answer);
+                    }
+                }
+                Err(error) => {
+                    let (kind, outcome, text) = (error.kind(), error.outcome(), error.to_string());
+                    for place in rest {
+                        let error = match outcome {
+                            lock_core::Outcome::NotApplied => Error::not_applied(kind),
+                            _ => Error::unknown(kind),
+                        };
+                        answers[place] = Err(error.because(text.clone()));
+                    }
+                    return answers;
+                }
+            }
+            rest.retain(|place| answers[*place].is_err());
+            if rest.is_empty() {
+                break;
+            }
+            self.clock.sleep_until(self.clock.now() + BUSY_PAUSE).await;
+        }
+        answers
+    }
+
+    /// Those that were decided, by their places.
+    async fn renew_once(
+        &self,
+        leases: &[RenewRequest],
+        places: &[usize],
+    ) -> Result<Vec<(usize, Renewed)>, Error> {
+        let asked = self.clock.now();
+        let some: Vec<_> = places.iter().map(|place| &leases[*place]).collect();
+        let mut decided = Vec::with_capacity(some.len());
+        for row in self.rows(sql::renew(&some)).await? {
+            let number: i64 = row.try_get("place").map_err(translate)?;
+            let outcome: &str = row.try_get("outcome").map_err(translate)?;
+            let place = usize::try_from(number - 1).ok();
+            let Some(place) = place.and_then(|place| places.get(place)).copied() else {
+                continue;
+            };
+            let ttl = leases[place].ttl.get();
+            match outcome {
+                "renewed" => {
+                    let lease = Lease::counted_from(asked, ttl);
+                    decided.push((place, Renewed::Renewed(lease)));
+                }
+                "not_holder" => decided.push((place, Renewed::NotHolder)),
+                _busy => {}
+            }
+        }
+        Ok(decided)
+    }
+
+    pub(super) async fn release(
+        &self,
+        lease: &Sequencer,
+        tombstone: bool,
+    ) -> Result<Released, Error> {
+        self.released(sql::release(lease, tombstone)).await
+    }
+
+    pub(super) async fn release_hold(
+        &self,
+        lease: &Sequencer,
+        attempt: AttemptId,
+    ) -> Result<Released, Error> {
+        self.released(sql::release_hold(lease, attempt)).await
+    }
+
+    async fn released(&self, sql: String) -> Result<Released, Error> {
+        let row = self.one(sql).await?;
+        let outcome: &str = row.try_get("outcome").map_err(translate)?;
+        Ok(match outcome {
+            "released" => Released::Released,
+            _ => Released::NotHolder,
+        })
+    }
+
+    pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
+        self.one(sql::cancel(attempt)).await.map(drop)
+    }
+}

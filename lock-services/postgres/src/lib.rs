@@ -1,0 +1,57 @@
+//! PostgreSQL 12 or newer as lock service: the database that has the data can have the locks, too.
+//!
+//! # Use it
+//! The URL is that of the database, `postgres://user:password@host/database`. The tables and
+//! functions are those of the fenced store: `FencedStore::migrate` makes them, or `palisade
+//! migrations` prints them. A role needs USAGE on the schema `fenced` and no right on any table; to
+//! end leases by force it needs EXECUTE on `fenced.force_release`, too.
+//!
+//! Any language can call the functions: they are commented in the migration, and `\df fenced.*`
+//! shows them.
+//!
+//! # Tokens
+//! A token is the greatest of: the last one of the resource plus one, the database's clock in units
+//! of 10 µs, and what [`at_least`](lock_core::Acquire::at_least) asks for. So it rises although a
+//! row was deleted, a backup restored, or a standby promoted that had not heard of the last grant, as
+//! long as clocks differ by less than that took.
+//!
+//! # Waiting
+//! First come, first served, across all clients. A waiter is told by `NOTIFY` when its turn has
+//! come, on one connection for the whole process; until that is there, the first in the queue looks
+//! every 5 to 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s is
+//! passed over. The queue is in an unlogged table: after a crash of the server those who wait put it
+//! up again, in any order.
+//!
+//! # Poolers
+//! Each request is one message in the simple protocol and a transaction of its own, so the pool may
+//! be a PgBouncer in transaction mode. `LISTEN` does nothing there: give the database's own address
+//! with [`PostgresOptions::listen`], or `?listen=` in the URL. Without it, waiters look.
+//!
+//! # Power cuts and standbys
+//! A grant is flushed to disk before anybody is told of it, whatever `synchronous_commit` says; a
+//! release is not: a lease whose release is lost ends by its ttl. A standby that is promoted without
+//! the last grants may grant the same resource again: then there are two holders until the ttl of the
+//! first is over, and the store refuses one of them.
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backend;
+mod client;
+mod error;
+mod holding;
+mod listener;
+mod operating;
+mod options;
+mod sql;
+mod tombstones;
+mod waiters;
+
+use std::time::Duration;
+
+pub use self::{backend::PostgresBackend, options::PostgresOptions};
+
+/// The kind that errors name and the default issuer.
+pub const KIND: &str = "postgres";
+
+/// How long an ended acquisition is remembered at least, so that a late request of it is refused.
+pub const ENDED_TTL: Duration = Duration::from_secs(60);

@@ -1,0 +1,106 @@
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use lock_core::Error;
+use sqlx::{
+    PgPool, Row,
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
+};
+use tracing::{debug, warn};
+
+use super::{client::Client, error::translate, sql, waiters::Waiters};
+
+/// After a connection was lost or could not be made.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// After notices were found not to arrive: the pooler will hardly be gone in a second.
+const DEAF_PAUSE: Duration = Duration::from_secs(60);
+
+/// Where to listen.
+pub(super) struct Ear {
+    pub(super) address: PgConnectOptions,
+    /// Somebody says that this is the database itself.
+    pub(super) given: bool,
+}
+
+/// Why listening ended.
+enum End {
+    Lost(Error),
+    /// There is a pooler between, or `LISTEN` succeeds and then nothing is heard.
+    Deaf,
+}
+
+/// Listens on a connection of its own, for as long as the task is not ended.
+pub(super) async fn listen(waiters: Arc<Waiters>) {
+    let mut warned = false;
+    loop {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(waiters.client.response_timeout)
+            .connect_lazy_with(waiters.ear.address.clone());
+        let end = hear(&waiters, &pool).await;
+        waiters.hears(false);
+        let pause = match end {
+            Err(End::Deaf) => {
+                if !std::mem::replace(&mut warned, true) {
+                    warn!(
+                        "no notices come through what is between here and the database: waiters \
+                         look instead. Give the database's own address as ?listen=URL"
+                    );
+                }
+                DEAF_PAUSE
+            }
+            Err(End::Lost(error)) => {
+                debug!(%error, "the connection that listens was lost");
+                PAUSE
+            }
+            Ok(()) => PAUSE,
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Hears notices until the connection is lost.
+async fn hear(waiters: &Arc<Waiters>, pool: &PgPool) -> Result<(), End> {
+    let (client, ear) = (&waiters.client, &waiters.ear);
+    // A pooler that gives connections away between transactions would give them away with the
+    // LISTEN: its other clients would get notices that they cannot read.
+    if !ear.given && !is_direct(client, &ear.address).await.map_err(End::Lost)? {
+        return Err(End::Deaf);
+    }
+    let lost = |error| End::Lost(translate(error));
+    let mut listener = PgListener::connect_with(pool).await.map_err(lost)?;
+    listener.ignore_pool_close_event(true);
+    listener.listen(waiters.channel()).await.map_err(lost)?;
+    let sent = client.rows(sql::notify(waiters.channel())).await;
+    let heard = tokio::time::timeout(client.response_timeout, listener.recv()).await;
+    match (sent, heard) {
+        (_, Ok(heard)) => waiters.notified(heard.map_err(lost)?.payload()),
+        (Ok(_), Err(_)) => return Err(End::Deaf),
+        (Err(error), Err(_)) => return Err(End::Lost(error)),
+    }
+    waiters.hears(true);
+    while let Some(notice) = listener.try_recv().await.map_err(lost)? {
+        waiters.notified(notice.payload());
+    }
+    Ok(())
+}
+
+/// Whether the server that answers at this address says that the address is its own.
+async fn is_direct(client: &Client, address: &PgConnectOptions) -> Result<bool, Error> {
+    let row = client.one(sql::WHERE.to_owned()).await?;
+    let number = |column| row.try_get::<Option<i32>, _>(column).map_err(translate);
+    let dialled = i32::from(address.get_port());
+    let is_path = address.get_socket().is_some() || address.get_host().starts_with('/');
+    let Some(port) = number("port")? else {
+        return Ok(is_path && number("set_port")? == Some(dialled));
+    };
+    let own: Option<String> = row.try_get("address").map_err(translate)?;
+    let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
+    let host = (address.get_host(), address.get_port());
+    let found = tokio::net::lookup_host(host).await;
+    let found = found.map_err(|error| translate(error.into()))?;
+    let mut found = found.map(|address| address.ip().to_canonical());
+    Ok(!is_path && port == dialled && found.any(|address| Some(address) == own))
+}

@@ -1,0 +1,74 @@
+use std::time::Duration;
+
+use lock_core::Wait;
+use lock_core::{
+    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
+    support::Patience,
+};
+use sqlx::{Row, postgres::PgRow};
+
+use super::{
+    acquire::{number, token},
+    client::Client,
+    error::translate,
+    sql,
+};
+
+impl Client {
+    pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
+        let rows = self.rows(sql::leases(Some(resource))).await?;
+        rows.first()
+            .map_or_else(|| Ok(Inspection::new(None).waiters(0)), inspection)
+    }
+
+    pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
+        let rows = self.rows(sql::leases(None)).await?;
+        rows.iter().map(listed).collect()
+    }
+
+    pub(super) async fn force_release(
+        &self,
+        resource: &ResourceName,
+        forced: FencingToken,
+    ) -> Result<Forced, Error> {
+        // Sent again it ends nothing more, and gets the same revocation token.
+        let patience = Patience::of(Wait::Never, self.clock.now());
+        let ask = || self.one(sql::force_release(resource, forced));
+        let row = patience.ask(&*self.clock, ask).await?;
+        let outcome: &str = row.try_get("outcome").map_err(translate)?;
+        match outcome {
+            "ended" => Ok(Forced::Ended {
+                revocation: token(number(&row, "revocation")?)?,
+            }),
+            "exhausted" => Err(Error::not_applied(ErrorKind::TokensExhausted)),
+            _ => Ok(Forced::NotHeld),
+        }
+    }
+}
+
+fn listed(row: &PgRow) -> Result<Listed, Error> {
+    let name: String = row.try_get("resource").map_err(translate)?;
+    let resource = ResourceName::new(name).map_err(unreadable)?;
+    Ok(Listed::new(resource, inspection(row)?))
+}
+
+fn inspection(row: &PgRow) -> Result<Inspection, Error> {
+    let holder: Option<String> = row.try_get("holder").map_err(translate)?;
+    let holder = match holder {
+        Some(digest) => {
+            let left = Duration::from_millis(number(row, "left_ms")?);
+            let note: Option<String> = row.try_get("metadata").map_err(translate)?;
+            let note = note.map(Metadata::new).transpose().map_err(unreadable)?;
+            let view = HolderView::of_digest(&digest, token(number(row, "token")?)?, left);
+            Some(view.metadata(note))
+        }
+        None => None,
+    };
+    Ok(Inspection::new(holder).waiters(number(row, "waiters")?))
+}
+
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::not_applied(ErrorKind::Refused)
+        .because("a row of `fenced.lease` cannot be read")
+        .caused_by(error)
+}

@@ -1,0 +1,249 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use foldhash::HashMap;
+use lock_core::{AttemptRef, Error, Moment, support::lock};
+use sqlx::Row;
+use tokio::{sync::Notify, task::AbortHandle};
+use tracing::debug;
+
+use super::{
+    acquire::number,
+    client::Client,
+    error::translate,
+    listener::{self, Ear},
+    sql,
+};
+
+/// A waiter that has not looked for 3 s is passed over.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+
+/// How often the first in the queue looks where no notice tells it.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Those of this process who wait. One task looks for all of them while there are some.
+pub(super) struct Waiters {
+    pub(super) client: Arc<Client>,
+    pub(super) ear: Ear,
+    /// What the database notifies of turns: one for each client.
+    channel: String,
+    /// Whether notices arrive.
+    pub(super) hears: AtomicBool,
+    state: Mutex<State>,
+    /// Somebody has come, or notices have stopped: look now.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    places: HashMap<Key, Place>,
+    looking: Option<AbortHandle>,
+    listening: Option<AbortHandle>,
+    stopped: bool,
+}
+
+/// Resource, holder and attempt, as the database has them.
+type Key = (String, String, String);
+
+struct Place {
+    turn: Arc<Notify>,
+    /// The database has said that it waits.
+    queued: bool,
+}
+
+/// The place of one attempt, until this is dropped.
+pub(super) struct Waiting {
+    waiters: Arc<Waiters>,
+    key: Key,
+    turn: Arc<Notify>,
+}
+
+impl Waiters {
+    pub(super) fn new(client: Arc<Client>, ear: Ear) -> Arc<Self> {
+        Arc::new(Self {
+            client,
+            ear,
+            channel: format!("fenced_{:016x}", rand::random::<u64>()),
+            hears: AtomicBool::new(false),
+            state: Mutex::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    pub(super) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    /// Makes a place for an attempt, so that no notice of its turn is missed.
+    pub(super) fn place(self: &Arc<Self>, attempt: &AttemptRef) -> Waiting {
+        let key = (
+            attempt.resource.as_str().to_owned(),
+            attempt.holder.digest(),
+            attempt.id.to_string(),
+        );
+        let turn = Arc::new(Notify::new());
+        let place = Place {
+            turn: Arc::clone(&turn),
+            queued: false,
+        };
+        lock(&self.state).places.insert(key.clone(), place);
+        Waiting {
+            waiters: Arc::clone(self),
+            key,
+            turn,
+        }
+    }
+
+    /// Ends the tasks; whoever still waits looks for itself when its wait is over.
+    pub(super) fn stop(&self) {
+        let mut state = lock(&self.state);
+        state.stopped = true;
+        let tasks = [state.looking.take(), state.listening.take()];
+        tasks.into_iter().flatten().for_each(|task| task.abort());
+    }
+
+    /// A notice says `resource holder`.
+    pub(super) fn notified(&self, notice: &str) {
+        let state = lock(&self.state);
+        let Some((resource, holder)) = notice.split_once(' ') else {
+            return;
+        };
+        for ((of, by, _), place) in &state.places {
+            if of == resource && by == holder {
+                place.turn.notify_one();
+            }
+        }
+    }
+
+    /// Notices arrive, or do not any more: then some may have been lost.
+    pub(super) fn hears(&self, hears: bool) {
+        self.hears.store(hears, Ordering::Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Sees to it that somebody looks for those who wait.
+    fn start(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        if state.stopped {
+            return;
+        }
+        let ended = |task: &Option<AbortHandle>| task.as_ref().is_none_or(AbortHandle::is_finished);
+        if ended(&state.listening) {
+            let listening = listener::listen(Arc::clone(self));
+            state.listening = Some(self.client.tasks.spawn(listening).abort_handle());
+        }
+        if state.looking.is_none() {
+            let looking = Arc::clone(self).look_while_some_wait();
+            state.looking = Some(self.client.tasks.spawn(looking).abort_handle());
+        }
+    }
+
+    async fn look_while_some_wait(self: Arc<Self>) {
+        let clock = &self.client.clock;
+        let (mut pause, mut alive_at) = (FIRST_PAUSE, Moment::default());
+        loop {
+            {
+                let mut state = lock(&self.state);
+                if state.places.is_empty() {
+                    state.looking = None;
+                    return;
+                }
+            }
+            let now = clock.now();
+            let touch = now >= alive_at;
+            let first = match self.look(touch).await {
+                Ok(first) => first,
+                Err(error) => {
+                    debug!(%error, "those who wait are looked for again");
+                    Some(LONGEST_PAUSE)
+                }
+            };
+            if touch {
+                alive_at = now + SIGN_OF_LIFE;
+            }
+            let hears = self.hears.load(Ordering::Relaxed);
+            let first = match first {
+                Some(first) if !hears => std::cmp::min(first, pause),
+                first => first.unwrap_or(SIGN_OF_LIFE),
+            };
+            let until = std::cmp::min(clock.now() + first, alive_at);
+            tokio::select! {
+                () = clock.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
+                () = self.changed.notified() => pause = FIRST_PAUSE,
+            }
+        }
+    }
+
+    /// Looks once for all who are queued, and wakes those who should ask again. When the first of the
+    /// others has to be looked for, if one of them is the first in its queue.
+    async fn look(&self, touch: bool) -> Result<Option<Duration>, Error> {
+        let queued: Vec<Key> = {
+            let state = lock(&self.state);
+            let queued = state.places.iter().filter(|(_, place)| place.queued);
+            queued.map(|(key, _)| key.clone()).collect()
+        };
+        if queued.is_empty() {
+            return Ok(None);
+        }
+        let mut found = HashMap::default();
+        for row in self.client.rows(sql::look(&self.channel, touch)).await? {
+            let text = |column| row.try_get::<String, _>(column).map_err(translate);
+            let flag = |column| row.try_get::<bool, _>(column).map_err(translate);
+            let key = (text("resource")?, text("holder")?, text("attempt")?);
+            let left = Duration::from_millis(number(&row, "left_ms")?);
+            found.insert(key, (flag("turn")?, flag("first")?, left));
+        }
+        let mut next = None;
+        let state = lock(&self.state);
+        for key in queued {
+            let Some(place) = state.places.get(&key) else {
+                continue;
+            };
+            match found.get(&key) {
+                // Whoever is not in the queue any more takes a place anew.
+                None | Some((true, ..)) => place.turn.notify_one(),
+                Some((false, true, left)) => {
+                    let left = *left + Duration::from_millis(1);
+                    next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
+                }
+                Some((false, false, _)) => {}
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Waiting {
+    /// The database has said that this attempt waits.
+    pub(super) fn queued(&self) {
+        if let Some(place) = lock(&self.waiters.state).places.get_mut(&self.key) {
+            place.queued = true;
+        }
+        self.waiters.changed.notify_one();
+        self.waiters.start();
+    }
+
+    /// Completes when it may be the turn of this attempt.
+    pub(super) async fn turn(&mut self) {
+        self.turn.notified().await;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        lock(&self.waiters.state).places.remove(&self.key);
+    }
+}
+
+impl fmt::Debug for Waiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiters").finish_non_exhaustive()
+    }
+}

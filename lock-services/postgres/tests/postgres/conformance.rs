@@ -1,0 +1,48 @@
+//! The contract of a lock service, directly and through PgBouncer.
+
+use e2e::servers::{PgBouncer, PoolMode, PostgresDatabase};
+use lock_core::{Extension, LockBackend as _};
+use lock_testing::conformance::RealTime;
+use palisade_postgres::PostgresOptions;
+use tokio::sync::OnceCell;
+
+use crate::world::{connect, database};
+
+async fn shared() -> &'static PostgresDatabase {
+    static SHARED: OnceCell<PostgresDatabase> = OnceCell::const_new();
+    SHARED.get_or_init(database).await
+}
+
+async fn direct() -> RealTime {
+    RealTime::new(connect(shared().await.url(), PostgresOptions::default()).await)
+}
+
+/// Behind a PgBouncer that gives connections away after each transaction.
+async fn pooled() -> String {
+    static POOLER: OnceCell<PgBouncer> = OnceCell::const_new();
+    let database = shared().await;
+    let start = || PgBouncer::start(database, PoolMode::Transaction);
+    POOLER.get_or_init(start).await.url(database)
+}
+
+/// Those who wait hear nothing, and look.
+async fn behind_pgbouncer() -> RealTime {
+    RealTime::new(connect(&pooled().await, PostgresOptions::default()).await)
+}
+
+/// Notices come on a connection to the database itself.
+async fn listening_beside_pgbouncer() -> RealTime {
+    let options = PostgresOptions::default().listen(shared().await.url());
+    RealTime::new(connect(&pooled().await, options).await)
+}
+
+/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+#[tokio::test]
+async fn postgres_claims_all_extensions() {
+    let backend = connect(shared().await.url(), PostgresOptions::default()).await;
+    assert_eq!(backend.capabilities().extensions, Extension::ALL);
+}
+
+lock_testing::conformance_tests!(postgres, direct().await);
+lock_testing::conformance_tests!(pgbouncer, behind_pgbouncer().await);
+lock_testing::conformance_tests!(pgbouncer_and_listener, listening_beside_pgbouncer().await);
