@@ -11,7 +11,7 @@ use sqlx_core::transaction::TransactionManager;
 use tokio::{runtime::Handle, time::timeout};
 use tracing::{Instrument, warn};
 
-use crate::{entry::Entry, uninterrupted::uninterrupted};
+use crate::{tx_name::TxName, uninterrupted::uninterrupted};
 
 /// How a transaction ends that nobody wants any more.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
@@ -25,7 +25,7 @@ pub trait RollBack: Database {
     /// end. A database that ends it by itself, or has none, does nothing.
     fn end_session(
         _: &Pool<Self>,
-        _: Entry,
+        _: TxName,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
         std::future::ready(Ok(()))
     }
@@ -52,7 +52,7 @@ pub struct OpenTx<DB: RollBack> {
 struct Held<DB: RollBack> {
     connection: PoolConnection<DB>,
     pool: Pool<DB>,
-    entry: Entry,
+    tx_name: TxName,
     patience: Option<Duration>,
     is_lost: bool,
 }
@@ -63,14 +63,14 @@ impl<DB: RollBack> OpenTx<DB> {
     pub(crate) fn new(
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,
-        entry: Entry,
+        tx_name: TxName,
         patience: Option<Duration>,
     ) -> Self {
         Self {
             held: Some(Held {
                 connection,
                 pool: pool.clone(),
-                entry,
+                tx_name,
                 patience,
                 is_lost: false,
             }),
@@ -79,15 +79,15 @@ impl<DB: RollBack> OpenTx<DB> {
     }
 
     /// The name of the transaction.
-    pub(crate) fn entry(&self) -> Entry {
-        self.held().entry
+    pub(crate) fn tx_name(&self) -> TxName {
+        self.held().tx_name
     }
 
     /// Has a note of the transaction removed by its commit.
     #[cfg(feature = "sqlite")]
     pub(crate) fn noted(&mut self) {
         let held = self.held_mut();
-        held.entry = held.entry.noted();
+        held.tx_name = held.tx_name.noted();
     }
 
     /// After an error that is not the database's own, nobody knows what the server has still to say
@@ -151,7 +151,7 @@ impl<DB: RollBack> Held<DB> {
     /// The pool would wait for an answer. A server goes on with a statement although its client is
     /// gone, so the session is ended first.
     async fn close(self, error: &sqlx::Error) {
-        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.entry)).await;
+        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.tx_name)).await;
         let closed = in_time(PATIENCE, self.connection.close()).await;
         warn!(
             error = error as &dyn std::error::Error,

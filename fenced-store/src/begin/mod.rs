@@ -10,12 +10,14 @@ use lock_core::BoxFuture;
 
 pub(crate) use self::with::RETRIES;
 pub use self::{execute::Executed, presented::Presented};
-use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, entering::Entering};
+use crate::{
+    Dialect, FenceError, FencedStore, FencedTx, Receipt, begin_request::BeginRequest, counted,
+};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
 /// It begins only if the mark of every named resource shows the grant that is presented for it. It
-/// never claims. The resources are entered in the order of their names, whatever the order of the
+/// never claims. The resources are checked in the order of their names, whatever the order of the
 /// calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
@@ -51,7 +53,7 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, enteri
 ///
 /// let tx = from.begin().and(&to).await?; // write to both accounts through it
 /// let receipt = tx.commit().await?;
-/// assert_eq!(receipt.entered().count(), 2);
+/// assert_eq!(receipt.resources().count(), 2);
 /// # Ok(()) }
 /// ```
 #[must_use = "a transaction does not begin until it is awaited"]
@@ -77,7 +79,7 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
-    /// Enters this resource, too: one transaction that is fenced by several grants, all or none.
+    /// Adds this resource: one transaction that is fenced by several grants, all or none.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
@@ -86,20 +88,20 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         self
     }
 
-    async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
-        let entering = self.entering()?;
+    async fn run(self) -> Result<FencedTx<DB>, FenceError> {
+        let request = self.request()?;
         let (pool, options) = (self.store.pool(), self.store.tx_options());
-        let tx = self.answered(DB::begin(pool, options, &entering).await)?;
+        let tx = self.answered(DB::begin(pool, options, &request).await)?;
         let sequencers = self.presented.iter().map(Presented::sequencer);
         Ok(FencedTx::new(tx, sequencers.cloned().collect()))
     }
 
     /// The request to the store, unless there is no point in asking.
-    fn entering(&self) -> Result<Entering, FenceError> {
+    fn request(&self) -> Result<BeginRequest, FenceError> {
         for presented in &self.presented {
             presented.check()?;
         }
-        Entering::of(self.presented.iter().map(Presented::entrant).collect())
+        BeginRequest::of(self.presented.iter().map(Presented::fence).collect())
     }
 
     /// Interprets the store's answer.
@@ -128,7 +130,7 @@ impl<'a, DB: Dialect> IntoFuture for Begin<'a, DB> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.enter())
+        Box::pin(self.run())
     }
 }
 

@@ -3,51 +3,51 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 
-use crate::{FenceError, entry::Entry};
+use crate::{FenceError, tx_name::TxName};
 
 /// The checks that a transaction has to pass when it begins.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub struct Entering {
-    entrants: Vec<Entrant>,
-    entry: Entry,
+pub struct BeginRequest {
+    fences: Vec<Fence>,
+    tx_name: TxName,
 }
 
-/// One resource of the transaction.
+/// A grant that fences the transaction: the mark of its resource has to show it.
 #[derive(Debug)]
-pub(crate) struct Entrant {
+pub(crate) struct Fence {
     pub(crate) sequencer: Sequencer,
     #[cfg(feature = "postgres")]
     pub(crate) bound: Option<Duration>,
 }
 
-impl Entering {
-    /// All transactions enter in the order of the names. Otherwise a transaction in `a` that waits
+impl BeginRequest {
+    /// All transactions check their resources in the order of the names. Otherwise a transaction in `a` that waits
     /// for `b`, behind a claim, and one in `b` that waits for `a`, behind another claim, would make
     /// four that wait for ever.
-    pub(crate) fn of(mut entrants: Vec<Entrant>) -> Result<Self, FenceError> {
-        entrants.sort_by(|one, other| one.resource().cmp(other.resource()));
-        let mut neighbours = entrants.iter().zip(entrants.iter().skip(1));
+    pub(crate) fn of(mut fences: Vec<Fence>) -> Result<Self, FenceError> {
+        fences.sort_by(|one, other| one.resource().cmp(other.resource()));
+        let mut neighbours = fences.iter().zip(fences.iter().skip(1));
         if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
             let resource = twice.resource().clone();
             return Err(FenceError::RepeatedResource { resource });
         }
-        let entry = Entry::random();
-        Ok(Self { entrants, entry })
+        let tx_name = TxName::random();
+        Ok(Self { fences, tx_name })
     }
 
-    /// The entrants in the order of their names, each resource once.
-    pub(crate) fn entrants(&self) -> &[Entrant] {
-        &self.entrants
+    /// The fences in the order of their resources' names, each resource once.
+    pub(crate) fn fences(&self) -> &[Fence] {
+        &self.fences
     }
 
-    /// Tells the commit that this is still the transaction that entered.
-    pub(crate) const fn entry(&self) -> Entry {
-        self.entry
+    /// Tells the commit that this is still the transaction that was begun.
+    pub(crate) const fn tx_name(&self) -> TxName {
+        self.tx_name
     }
 }
 
-impl Entrant {
+impl Fence {
     fn resource(&self) -> &ResourceName {
         self.sequencer.resource()
     }
