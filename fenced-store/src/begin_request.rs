@@ -1,5 +1,6 @@
 #[cfg(feature = "postgres")]
 use std::time::Duration;
+use std::{iter, mem};
 
 use lock_core::{ResourceName, Sequencer};
 
@@ -9,7 +10,8 @@ use crate::{FenceError, tx_name::TxName};
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct BeginRequest {
-    fences: Vec<Fence>,
+    first: Fence,
+    others: Vec<Fence>,
     tx_name: TxName,
 }
 
@@ -25,20 +27,42 @@ impl BeginRequest {
     /// All transactions check their resources in the order of the names. Otherwise a transaction in `a` that waits
     /// for `b`, behind a claim, and one in `b` that waits for `a`, behind another claim, would make
     /// four that wait for ever.
-    pub(crate) fn of(mut fences: Vec<Fence>) -> Result<Self, FenceError> {
-        fences.sort_by(|one, other| one.resource().cmp(other.resource()));
-        let mut neighbours = fences.iter().zip(fences.iter().skip(1));
-        if let Some((twice, _)) = neighbours.find(|(one, next)| one.resource() == next.resource()) {
-            let resource = twice.resource().clone();
-            return Err(FenceError::RepeatedResource { resource });
+    pub(crate) fn of(mut first: Fence, mut others: Vec<Fence>) -> Result<Self, FenceError> {
+        for other in &mut others {
+            if other.resource() < first.resource() {
+                mem::swap(other, &mut first);
+            }
         }
-        let tx_name = TxName::random();
-        Ok(Self { fences, tx_name })
+        others.sort_by(|one, other| one.resource().cmp(other.resource()));
+        let request = Self {
+            first,
+            others,
+            tx_name: TxName::random(),
+        };
+        for (one, next) in request.fences().zip(&request.others) {
+            if one.resource() == next.resource() {
+                let resource = next.resource().clone();
+                return Err(FenceError::RepeatedResource { resource });
+            }
+        }
+        Ok(request)
     }
 
-    /// The fences in the order of their resources' names, each resource once.
-    pub(crate) fn fences(&self) -> &[Fence] {
-        &self.fences
+    /// In the order of their resources' names, each resource once.
+    pub(crate) fn fences(&self) -> impl Iterator<Item = &Fence> {
+        iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The first of them.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    pub(crate) const fn first(&self) -> &Fence {
+        &self.first
+    }
+
+    /// Those after the first.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn others(&self) -> &[Fence] {
+        &self.others
     }
 
     /// Tells the commit that this is still the transaction that was begun.
@@ -48,7 +72,7 @@ impl BeginRequest {
 }
 
 impl Fence {
-    fn resource(&self) -> &ResourceName {
+    pub(crate) fn resource(&self) -> &ResourceName {
         self.sequencer.resource()
     }
 

@@ -4,7 +4,7 @@ mod execute;
 mod presented;
 mod with;
 
-use std::{fmt, future::IntoFuture};
+use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
@@ -59,8 +59,8 @@ use crate::{
 #[must_use = "a transaction does not begin until it is awaited"]
 pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
-    /// At least one.
-    presented: Vec<Presented<'a>>,
+    first: Presented<'a>,
+    others: Vec<Presented<'a>>,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -73,7 +73,8 @@ impl<DB: Dialect> FencedStore<DB> {
     pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
         Begin {
             store: self,
-            presented: vec![grant.into()],
+            first: grant.into(),
+            others: Vec::new(),
         }
     }
 }
@@ -84,7 +85,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
-        self.presented.push(another.into());
+        self.others.push(another.into());
         self
     }
 
@@ -92,16 +93,22 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         let request = self.request()?;
         let (pool, options) = (self.store.pool(), self.store.tx_options());
         let tx = self.answered(DB::begin(pool, options, &request).await)?;
-        let sequencers = self.presented.iter().map(Presented::sequencer);
+        let sequencers = self.presented().map(Presented::sequencer);
         Ok(FencedTx::new(tx, sequencers.cloned().collect()))
     }
 
     /// The request to the store, unless there is no point in asking.
     fn request(&self) -> Result<BeginRequest, FenceError> {
-        for presented in &self.presented {
+        for presented in self.presented() {
             presented.check()?;
         }
-        BeginRequest::of(self.presented.iter().map(Presented::fence).collect())
+        let others = self.others.iter().map(Presented::fence).collect();
+        BeginRequest::of(self.first.fence(), others)
+    }
+
+    /// In the order in which they were named.
+    fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {
+        iter::once(&self.first).chain(&self.others)
     }
 
     /// Interprets the store's answer.
@@ -113,7 +120,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
-        match self.presented.iter().find(is_its) {
+        match self.presented().find(is_its) {
             Some(presented) => presented.refused(error),
             None => error,
         }
@@ -121,7 +128,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     /// The receipt of a commit. Must only be handed out after a commit that happened.
     fn receipt(&self) -> Receipt {
-        Receipt::of_commit(self.presented.iter().map(Presented::sequencer))
+        Receipt::of_commit(self.presented().map(Presented::sequencer))
     }
 }
 
@@ -138,7 +145,8 @@ impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begin")
             .field("database", &DB::NAME)
-            .field("presented", &self.presented)
+            .field("first", &self.first)
+            .field("others", &self.others)
             .finish_non_exhaustive()
     }
 }

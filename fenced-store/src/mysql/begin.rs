@@ -14,8 +14,7 @@ use crate::{
 
 /// The names of all resources, each between spaces, which no name contains.
 pub(super) fn resources(request: &BeginRequest) -> String {
-    let fences = request.fences().iter();
-    let names = fences.map(|fence| fence.sequencer().resource().as_str());
+    let names = request.fences().map(|fence| fence.resource().as_str());
     names.fold(" ".to_owned(), |all, name| all + name + " ")
 }
 

@@ -132,7 +132,7 @@ impl Operations for MySql {
         );
         let begin = AssertSqlSafe(begin).into_sql_str();
         let mut tx = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await?;
-        for sequencer in request.fences().iter().map(Fence::sequencer) {
+        for sequencer in request.fences().map(Fence::sequencer) {
             begin::fence(&mut tx, options, sequencer, tx_name).await?;
         }
         Ok(tx)

@@ -85,17 +85,15 @@ pub(super) fn begin(request: &BeginRequest, options: &PgTxOptions) -> SqlStr {
         Some(PgIsolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
         Some(PgIsolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
-    let (fences, tx_name) = (request.fences(), request.tx_name());
-    let mut grants = fences.iter().map(|fence| arguments(fence, options));
-    let first = grants.next().unwrap_or_default();
-    let calls = grants.map(|grant| format!("fenced.begin_fenced({grant})"));
-    let rest: Vec<_> = calls.collect();
-    let rest = match rest.as_slice() {
+    let call = |fence| format!("fenced.begin_fenced({})", arguments(fence, options));
+    let others: Vec<_> = request.others().iter().map(call).collect();
+    let others = match others.as_slice() {
         [] => String::new(),
         calls => format!("SELECT {}; ", calls.join(", ")),
     };
+    let (first, tx_name) = (arguments(request.first(), options), request.tx_name());
     sql(format!(
-        "{isolation}CALL fenced.begin_fenced_fast({first}, '{tx_name}'); {rest}BEGIN"
+        "{isolation}CALL fenced.begin_fenced_fast({first}, '{tx_name}'); {others}BEGIN"
     ))
 }
 
@@ -172,11 +170,11 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        let request = BeginRequest::of(vec![Fence {
+        let fence = Fence {
             sequencer: sequencer.clone(),
             bound: None,
-        }])
-        .unwrap();
+        };
+        let request = BeginRequest::of(fence, Vec::new()).unwrap();
         for sql in [claim(&sequencer, &options), begin(&request, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }

@@ -113,14 +113,10 @@ impl Operations for Sqlite {
         (): &(),
         request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
-        let mut fences = request.fences().iter().map(Fence::sequencer);
-        let first = fences.next().expect("a transaction has a first grant");
-        let (mut tx, first_mark) =
-            past_leaked(pool, || tx::only_writer(pool, request, first.resource()))
-                .await
-                .map_err(Self::of_our_call)?;
-        let mut is_noted = tx::check(first_mark, first)?;
-        for sequencer in fences {
+        let begun = past_leaked(pool, || tx::only_writer(pool, request)).await;
+        let (mut tx, first_mark) = begun.map_err(Self::of_our_call)?;
+        let mut is_noted = tx::check(first_mark, request.first().sequencer())?;
+        for sequencer in request.others().iter().map(Fence::sequencer) {
             let mark = tx::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
             is_noted |= tx::check(mark.map_err(Self::of_our_call)?, sequencer)?;
         }

@@ -41,18 +41,17 @@ const LEAVE_AND_COMMIT: &str = concat!(
 /// Deletes the notes of transactions that are over.
 pub(super) const LEAVE: &str = include_str!("sql/leave.sql");
 
-/// Becomes the only writer of the file, and reads a mark.
+/// Becomes the only writer of the file, and reads the mark of the first resource.
 pub(super) async fn only_writer(
     pool: &SqlitePool,
     request: &BeginRequest,
-    resource: &ResourceName,
 ) -> Result<(OpenTx<Sqlite>, Option<SqliteRow>), sqlx::Error> {
     let connection = pool.acquire().await?;
     if connection.is_in_transaction() {
         return Err(sqlx::Error::InvalidSavePointStatement);
     }
     let mut tx = OpenTx::new(pool, connection, request.tx_name(), None);
-    match row(&mut tx, BEGIN, resource).await {
+    match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
             // A transaction that somebody left open is not ours.
@@ -90,7 +89,7 @@ pub(super) async fn note(
     request: &BeginRequest,
 ) -> Result<(), FenceError> {
     connection.execute(LEAVE).await?;
-    for sequencer in request.fences().iter().map(Fence::sequencer) {
+    for sequencer in request.fences().map(Fence::sequencer) {
         sqlx::query("INSERT INTO main.fenced_open_transaction (resource, token) VALUES ($1, $2)")
             .bind(sequencer.resource().as_str())
             .bind(i64::from(sequencer.token()))
