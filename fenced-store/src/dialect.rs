@@ -18,7 +18,7 @@ pub(crate) mod sealed {
     use crate::{
         FenceError, Protection, Rights,
         admin::order::Administer,
-        entering::Entering,
+        begin_request::BeginRequest,
         migrations::wording::Migrations,
         open_tx::{OpenTx, RollBack},
         queries::Queries,
@@ -35,7 +35,7 @@ pub(crate) mod sealed {
         fn of_commit(source: sqlx::Error) -> FenceError;
 
         /// Whether a call was refused because its connection is already inside a transaction.
-        fn is_stray(error: &sqlx::Error) -> bool;
+        fn is_leaked(error: &sqlx::Error) -> bool;
 
         /// Whether the role lacks a right.
         fn is_denied(_: &sqlx::Error) -> bool {
@@ -56,7 +56,7 @@ pub(crate) mod sealed {
         /// Options for beginning transactions, beyond the store rule.
         type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
 
-        /// How long to wait for others that have entered a resource, if the options set a limit.
+        /// How long to wait for other transactions of a resource, if the options set a limit.
         fn lock_timeout(_: &Self::TxOptions) -> Option<Duration> {
             None
         }
@@ -116,18 +116,18 @@ pub(crate) mod sealed {
         fn begin(
             pool: &Pool<Self>,
             options: &Self::TxOptions,
-            entering: &Entering,
+            request: &BeginRequest,
         ) -> impl Future<Output = Result<OpenTx<Self>, FenceError>> + Send;
 
         /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
         fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Enters, executes a statement of the user and commits, in one message; returns how many
+        /// Checks, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
         fn at_once(
             _: &Pool<Self>,
             _: &Self::TxOptions,
-            _: &Entering,
+            _: &BeginRequest,
             _: &Statement<Self>,
         ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
             future::ready(None)
@@ -139,7 +139,7 @@ pub(crate) mod sealed {
         fn seal_if_over(_: &mut Self::Connection) {}
 
         /// Fails if the connection is inside a transaction that cannot be ended here.
-        fn refuse_stray(
+        fn refuse_leaked(
             connection: &mut Self::Connection,
         ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
     }

@@ -153,8 +153,8 @@ pub enum FenceError {
         /// What the database said; it names the table.
         source: sqlx::Error,
     },
-    /// A statement wrote to a protected table, or to a row of it, for which the transaction has not
-    /// entered the resource: a bug in the program. It changed nothing. See
+    /// A statement wrote to a protected table, or to a row of it, whose resource does not fence the
+    /// transaction: a bug in the program. It changed nothing. See
     /// [`FencedStore::protect`](crate::FencedStore::protect).
     #[error("a write to a protected table came under another fence: begin with its own resource")]
     WrongResource {

@@ -11,15 +11,15 @@
 
 pub mod admin;
 mod begin;
+mod begin_request;
 mod classify;
 mod counted;
 mod dialect;
-mod entering;
-mod entry;
 mod error;
 mod high_water;
 #[cfg(feature = "http")]
 mod http;
+mod leaked;
 mod literal;
 mod marks;
 mod migrations;
@@ -42,10 +42,10 @@ mod savepoint;
 mod sqlite;
 mod statement;
 mod store;
-mod strays;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod triggers;
 mod tx;
+mod tx_name;
 mod uninterrupted;
 
 #[cfg(feature = "mysql")]

@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
+use scopeguard::{ScopeGuard, guard};
 use sqlx::{Connection, Database, Pool, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
 use tokio::{runtime::Handle, time::timeout};
 use tracing::{Instrument, warn};
 
-use crate::{entry::Entry, uninterrupted::uninterrupted};
+use crate::{tx_name::TxName, uninterrupted::uninterrupted};
 
 /// How a transaction ends that nobody wants any more.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
@@ -25,7 +26,7 @@ pub trait RollBack: Database {
     /// end. A database that ends it by itself, or has none, does nothing.
     fn end_session(
         _: &Pool<Self>,
-        _: Entry,
+        _: TxName,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
         std::future::ready(Ok(()))
     }
@@ -42,9 +43,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct OpenTx<DB: RollBack> {
-    /// `None` once the transaction is over.
-    held: Option<Held<DB>>,
-    runtime: Handle,
+    held: ScopeGuard<Held<DB>, fn(Held<DB>)>,
 }
 
 /// What a task needs to end a transaction.
@@ -52,9 +51,10 @@ pub struct OpenTx<DB: RollBack> {
 struct Held<DB: RollBack> {
     connection: PoolConnection<DB>,
     pool: Pool<DB>,
-    entry: Entry,
+    tx_name: TxName,
     patience: Option<Duration>,
     is_lost: bool,
+    runtime: Handle,
 }
 
 impl<DB: RollBack> OpenTx<DB> {
@@ -63,31 +63,30 @@ impl<DB: RollBack> OpenTx<DB> {
     pub(crate) fn new(
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,
-        entry: Entry,
+        tx_name: TxName,
         patience: Option<Duration>,
     ) -> Self {
-        Self {
-            held: Some(Held {
-                connection,
-                pool: pool.clone(),
-                entry,
-                patience,
-                is_lost: false,
-            }),
+        let held = Held {
+            connection,
+            pool: pool.clone(),
+            tx_name,
+            patience,
+            is_lost: false,
             runtime: Handle::current(),
-        }
+        };
+        let held = guard(held, Held::abandon as fn(_));
+        Self { held }
     }
 
     /// The name of the transaction.
-    pub(crate) fn entry(&self) -> Entry {
-        self.held().entry
+    pub(crate) fn tx_name(&self) -> TxName {
+        self.held.tx_name
     }
 
     /// Has a note of the transaction removed by its commit.
     #[cfg(feature = "sqlite")]
     pub(crate) fn noted(&mut self) {
-        let held = self.held_mut();
-        held.entry = held.entry.noted();
+        self.held.tx_name = self.held.tx_name.noted();
     }
 
     /// After an error that is not the database's own, nobody knows what the server has still to say
@@ -98,39 +97,33 @@ impl<DB: RollBack> OpenTx<DB> {
         result: Result<(), sqlx::Error>,
     ) -> Result<(), sqlx::Error> {
         if let Err(error) = &result {
-            self.held_mut().is_lost |= error.as_database_error().is_none();
+            self.held.is_lost |= error.as_database_error().is_none();
         }
         result
     }
 
     /// Gives the connection back after a statement that has ended the transaction.
-    pub(crate) fn end(mut self) {
-        if let Some(held) = self.held.take() {
-            give_back(held.connection);
-        }
+    pub(crate) fn end(self) {
+        give_back(ScopeGuard::into_inner(self.held).connection);
     }
 
     /// Rolls back. If the future is dropped, a task goes on with it.
-    pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {
-        match self.held.take() {
-            Some(held) => uninterrupted(held.roll_back()).await,
-            None => Ok(()),
-        }
-    }
-
-    fn held(&self) -> &Held<DB> {
-        self.held.as_ref().expect(UNTIL_DROPPED)
-    }
-
-    fn held_mut(&mut self) -> &mut Held<DB> {
-        self.held.as_mut().expect(UNTIL_DROPPED)
+    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
+        uninterrupted(ScopeGuard::into_inner(self.held).roll_back()).await
     }
 }
 
-/// Why there is always a connection.
-const UNTIL_DROPPED: &str = "a transaction has its connection until it is over";
-
 impl<DB: RollBack> Held<DB> {
+    /// What the drop of a transaction does. A task is spawned here although a drop should not do
+    /// that: see decision 23. Where a drop happens need not be inside the runtime, which has to be
+    /// there for the connection.
+    fn abandon(self) {
+        let runtime = self.runtime.clone();
+        let _inside = runtime.enter();
+        let rolled_back = async { drop(self.roll_back().await) };
+        drop(runtime.spawn(rolled_back.in_current_span()));
+    }
+
     /// Gives the connection back once the database has answered, whatever it said.
     async fn roll_back(mut self) -> Result<(), sqlx::Error> {
         let undone = match self.patience {
@@ -151,7 +144,7 @@ impl<DB: RollBack> Held<DB> {
     /// The pool would wait for an answer. A server goes on with a statement although its client is
     /// gone, so the session is ended first.
     async fn close(self, error: &sqlx::Error) {
-        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.entry)).await;
+        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.tx_name)).await;
         let closed = in_time(PATIENCE, self.connection.close()).await;
         warn!(
             error = error as &dyn std::error::Error,
@@ -185,24 +178,12 @@ impl<DB: RollBack> Deref for OpenTx<DB> {
     type Target = DB::Connection;
 
     fn deref(&self) -> &DB::Connection {
-        &self.held().connection
+        &self.held.connection
     }
 }
 
 impl<DB: RollBack> DerefMut for OpenTx<DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
-        &mut self.held_mut().connection
-    }
-}
-
-/// A task is spawned here although a drop should not do that: see decision 23. Where a drop happens
-/// need not be inside the runtime, which has to be there for the connection.
-impl<DB: RollBack> Drop for OpenTx<DB> {
-    fn drop(&mut self) {
-        if let Some(held) = self.held.take() {
-            let _inside = self.runtime.enter();
-            let rolled_back = async { drop(held.roll_back().await) };
-            drop(self.runtime.spawn(rolled_back.in_current_span()));
-        }
+        &mut self.held.connection
     }
 }

@@ -6,33 +6,33 @@ use lock_core::{FencingToken, ResourceName, Sequencer};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// At least one.
-    entered: Vec<(ResourceName, FencingToken)>,
+    resources: Vec<(ResourceName, FencingToken)>,
 }
 
 impl Receipt {
     /// Must only be called after a commit was answered, with the grants that it was fenced by.
     pub(crate) fn of_commit<'a>(grants: impl IntoIterator<Item = &'a Sequencer>) -> Self {
-        let entered = |one: &Sequencer| (one.resource().clone(), one.token());
-        let entered = grants.into_iter().map(entered).collect();
-        Self { entered }
+        let accepted = |one: &Sequencer| (one.resource().clone(), one.token());
+        let resources = grants.into_iter().map(accepted).collect();
+        Self { resources }
     }
 
     /// The accepted token; if there are several, that of the first resource that was named.
     #[must_use]
     pub fn token(&self) -> FencingToken {
-        self.entered[0].1
+        self.resources[0].1
     }
 
-    /// The entered resource; if there are several, the first that was named.
+    /// The resource that fenced the transaction; if there are several, the first that was named.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
-        &self.entered[0].0
+        &self.resources[0].0
     }
 
-    /// All resources that the transaction had entered, each with its accepted token, in the order
+    /// All resources that fenced the transaction, each with its accepted token, in the order
     /// in which they were named.
-    pub fn entered(&self) -> impl Iterator<Item = (&ResourceName, FencingToken)> {
-        self.entered
+    pub fn resources(&self) -> impl Iterator<Item = (&ResourceName, FencingToken)> {
+        self.resources
             .iter()
             .map(|(resource, token)| (resource, *token))
     }

@@ -30,7 +30,7 @@ pub(crate) enum Claim {
 }
 
 /// Whether a write of this grant is accepted: the mark must show this very grant.
-pub(crate) fn enter(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
+pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(mark, sequencer)? {
         Claim::Replay => Ok(()),
         Claim::Raise => Err(FenceError::not_claimed(
@@ -124,7 +124,7 @@ mod tests {
                     Err(error) => prop_assert!(error.is_fenced() && before.is_some()),
                 }
                 for other in &grants {
-                    let admitted = enter(mark.as_ref(), other).is_ok();
+                    let admitted = check(mark.as_ref(), other).is_ok();
                     prop_assert_eq!(admitted, mark == Some(mark_of(other)));
                 }
             }

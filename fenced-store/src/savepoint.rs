@@ -3,7 +3,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-use crate::{Dialect, FenceError, dialect::sealed::Operations, entry::Entry};
+use crate::{Dialect, FenceError, dialect::sealed::Operations, tx_name::TxName};
 
 /// A savepoint of a [`FencedTx`](crate::FencedTx): later writes can be undone without ending the
 /// transaction.
@@ -17,7 +17,7 @@ use crate::{Dialect, FenceError, dialect::sealed::Operations, entry::Entry};
 #[must_use = "a transaction with an undecided savepoint cannot be committed"]
 pub struct FencedSavepoint<'tx, DB: Dialect> {
     connection: &'tx mut DB::Connection,
-    name: Entry,
+    name: TxName,
     undecided: &'tx mut usize,
     undecided_before: usize,
 }
@@ -29,7 +29,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         connection: &'tx mut DB::Connection,
         undecided: &'tx mut usize,
     ) -> Result<Self, FenceError> {
-        let name = Entry::random();
+        let name = TxName::random();
         DB::rows(connection, &format!("SAVEPOINT {name}"), &[]).await?;
         let undecided_before = *undecided;
         *undecided += 1;

@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, marks,
-    migrations, readiness, strays::to_look, uninterrupted::uninterrupted,
+    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, leaked::to_read,
+    marks, migrations, readiness, uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -189,7 +189,7 @@ impl<DB: Dialect> FencedStore<DB> {
         &self,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        marks::high_water::<DB>(&mut *to_look(&self.pool).await?, resource).await
+        marks::high_water::<DB>(&mut *to_read(&self.pool).await?, resource).await
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) trait Wording: Operations {
     /// Joins the prefix of the names of resources and the id of a row.
     fn joined(prefix: &str, id: &str) -> String;
 
-    /// The body of a trigger that lets an event pass if these resources were entered.
+    /// The body of a trigger that lets an event pass if these resources fence the transaction.
     fn body(table: &Table<'_>, resources: &[String]) -> String;
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A transaction that the store has let in: until it ends, no newer holder can claim a resource
-/// that it has entered.
+/// that fences it.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
 /// are [`tx.begin()`](FencedTx::begin). Its reads are current: everything that an older holder

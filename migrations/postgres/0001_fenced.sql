@@ -27,8 +27,8 @@
 -- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
 -- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
 --
--- Functions find nothing but the catalog and what is qualified: whoever may create objects in a
--- schema of the caller's search_path could otherwise put their own function between, and act as
+-- Functions find nothing but the catalog and what is qualified: otherwise a role that may create
+-- objects in a schema of the caller's search_path could put its own function between, and act as
 -- the owner. A search_path of their own sees to that, but costs a microsecond per call: what every
 -- transaction goes through has none, and is qualified throughout.
 
@@ -61,44 +61,48 @@ language sql immutable strict parallel safe
 as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
 
 -- Raises the refusal that fits the mark as it is now.
-create function fenced.refuse(resource text, token bigint, holder text, issuer text) returns void
+create function fenced.raise_refusal(
+  resource text, token bigint, holder text, issuer text
+) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   mark fenced.high_water_mark;
 begin
-  select * into mark from fenced.high_water_mark m where m.resource = refuse.resource;
-  if mark.issuer <> refuse.issuer then
-    perform fenced.refuse_issuer(refuse.resource, refuse.issuer, mark.issuer);
-  elsif mark.token > refuse.token then
+  select * into mark from fenced.high_water_mark m where m.resource = raise_refusal.resource;
+  if mark.issuer <> raise_refusal.issuer then
+    perform fenced.raise_wrong_issuer(raise_refusal.resource, raise_refusal.issuer, mark.issuer);
+  elsif mark.token > raise_refusal.token then
     raise exception using
       errcode = 'FN001',
       message = format('stale fencing token %s for "%s": the high-water mark is %s',
-                       refuse.token, refuse.resource, mark.token),
-      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token,
-                                 'high_water', mark.token),
+                       raise_refusal.token, raise_refusal.resource, mark.token),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token, 'high_water', mark.token),
       hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
-  elsif mark.token = refuse.token and mark.holder <> refuse.holder then
+  elsif mark.token = raise_refusal.token and mark.holder <> raise_refusal.holder then
     raise exception using
       errcode = 'FN002',
       message = format('fencing token %s for "%s" was claimed by another holder',
-                       refuse.token, refuse.resource),
-      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+                       raise_refusal.token, raise_refusal.resource),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token),
       hint = 'The lock service issued the token twice. Acquire the lock afresh.';
-  elsif mark.token = refuse.token then
+  elsif mark.token = raise_refusal.token then
     raise exception using
       errcode = 'serialization_failure',
-      message = format('the mark of "%s" moved during the check', refuse.resource);
+      message = format('the mark of "%s" moved during the check', raise_refusal.resource);
   else
     raise exception using
       errcode = 'FN003',
       message = format('fencing token %s for "%s" has not been claimed',
-                       refuse.token, refuse.resource),
-      detail = json_build_object('resource', refuse.resource, 'presented', refuse.token),
+                       raise_refusal.token, raise_refusal.resource),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token),
       hint = 'Call fenced.claim once after acquiring the lock.';
   end if;
 end $$;
 
-create function fenced.refuse_issuer(resource text, presented text, current text) returns void
+create function fenced.raise_wrong_issuer(resource text, presented text, current text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   raise exception using
@@ -129,11 +133,11 @@ begin
     select i.name into current from fenced.lock_service i for share;
   end if;
   if current <> check_issuer.issuer then
-    perform fenced.refuse_issuer(check_issuer.resource, check_issuer.issuer, current);
+    perform fenced.raise_wrong_issuer(check_issuer.resource, check_issuer.issuer, current);
   end if;
 end $$;
 
--- Takes the lock of a resource, behind those who have entered. The detail of its timeout says
+-- Takes the lock of a resource, behind its open transactions. The detail of its timeout says
 -- that they were waited for. No other timeout of a claim has one: behind a seal, for example, the
 -- claim has waited for the issuer alone.
 create function fenced.wait_for_open_transactions(resource text) returns void
@@ -143,7 +147,7 @@ begin
 exception when lock_not_available then
   raise exception using
     errcode = 'lock_not_available',
-    message = format('transactions that have entered "%s" did not end within the lock timeout',
+    message = format('open transactions of "%s" did not end within the lock timeout',
                      wait_for_open_transactions.resource),
     detail = json_build_object('resource', wait_for_open_transactions.resource);
 end $$;
@@ -159,7 +163,7 @@ declare
   mark fenced.high_water_mark;
 begin
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   -- A mark that a power cut takes back lets a stale holder in again.
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
@@ -171,7 +175,7 @@ begin
   select * into mark from fenced.high_water_mark m where m.resource = claim.resource;
   if mark.issuer <> claim.issuer or mark.token > claim.token
      or (mark.token = claim.token and mark.holder <> claim.holder) then
-    perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+    perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
   end if;
 
   if not pg_try_advisory_xact_lock(fenced.resource_lock_key(claim.resource)) then
@@ -187,12 +191,13 @@ begin
       where m.resource = claim.resource and m.token = claim.token
         and m.holder = claim.holder and m.issuer = claim.issuer;
     if not found then
-      perform fenced.refuse(claim.resource, claim.token, claim.holder, claim.issuer);
+      perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
     end if;
   end if;
 end $$;
 
-create function fenced.tighter_than_session(setting text, milliseconds integer) returns text
+-- This timeout, or that of the session if it is less. The session has one.
+create function fenced.min_session_timeout(setting text, milliseconds integer) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   session_value text := current_setting(setting);
@@ -204,16 +209,16 @@ begin
   return milliseconds::text;
 end $$;
 
--- A timeout of the session, or this one if it is tighter. 0 is without bound, null is not given.
+-- The lesser one of this timeout and that of the session. 0 is without bound, null is not given.
 --
 -- Most sessions have none. This becomes a part of what calls it, which a function with a search
 -- path of its own could not; those that call it have one.
-create function fenced.tighter(setting text, milliseconds integer) returns text
+create function fenced.min_timeout(setting text, milliseconds integer) returns text
 language sql stable as $$
   select case
     when milliseconds is null then pg_catalog.current_setting(setting)
     when pg_catalog.current_setting(setting) operator(pg_catalog.=) '0' then milliseconds::text
-    else fenced.tighter_than_session(setting, milliseconds)
+    else fenced.min_session_timeout(setting, milliseconds)
   end
 $$;
 
@@ -228,10 +233,10 @@ $$;
 -- Not inside a savepoint: rolling back to it would give up the locks.
 --
 -- The timeouts are local to the transaction, and never looser than the session's. Without them a
--- paused client could hold up a claim without bound. lock_timeout_ms counts for entering only;
+-- paused client could hold up a claim without bound. lock_timeout_ms counts for this call only;
 -- statement_timeout_ms also bounds how long a client may leave a result unread.
 --
--- What was entered is noted for triggers in the setting fenced.open_transaction, which ends with
+-- The grants are noted for triggers in the setting fenced.open_transaction, which ends with
 -- the transaction: ' account:42=34 account:43=40 '. Names have no space.
 --
 -- It has no search_path of its own, which costs time. Instead all names are qualified in here,
@@ -254,7 +259,7 @@ begin
       where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
         and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
     if not found then
-      perform fenced.refuse($1, $2, $3, $4);
+      perform fenced.raise_refusal($1, $2, $3, $4);
     end if;
   else
     perform fenced.begin_fenced_by_lock($1, $2, $3, $4, $5);
@@ -276,7 +281,7 @@ begin
       pg_catalog.set_config('statement_timeout', $7::pg_catalog.text, true),
       pg_catalog.set_config('tcp_user_timeout', $7::pg_catalog.text, true));
   else
-    perform fenced.tighten($6, $7);
+    perform fenced.limit_timeouts($6, $7);
   end if;
 end $$;
 
@@ -290,7 +295,7 @@ declare
   lock_timeout_before text := current_setting('lock_timeout');
 begin
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   perform pg_advisory_xact_lock_shared(fenced.resource_lock_key(begin_fenced_by_lock.resource));
   perform from fenced.high_water_mark m
@@ -298,46 +303,49 @@ begin
       and m.holder = begin_fenced_by_lock.holder and m.issuer = begin_fenced_by_lock.issuer
     for share;
   if not found then
-    perform fenced.refuse(begin_fenced_by_lock.resource, begin_fenced_by_lock.token,
+    perform fenced.raise_refusal(begin_fenced_by_lock.resource, begin_fenced_by_lock.token,
                           begin_fenced_by_lock.holder, begin_fenced_by_lock.issuer);
   end if;
   perform set_config('lock_timeout', lock_timeout_before, true);
 end $$;
 
 -- The timeouts of a transaction whose session has some of its own.
-create function fenced.tighten(idle_timeout_ms integer, statement_timeout_ms integer) returns void
+create function fenced.limit_timeouts(
+  idle_timeout_ms integer, statement_timeout_ms integer
+) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform
     set_config('idle_in_transaction_session_timeout',
-               fenced.tighter('idle_in_transaction_session_timeout', idle_timeout_ms), true),
+               fenced.min_timeout('idle_in_transaction_session_timeout', idle_timeout_ms), true),
     set_config('statement_timeout',
-               fenced.tighter('statement_timeout', statement_timeout_ms), true),
+               fenced.min_timeout('statement_timeout', statement_timeout_ms), true),
     set_config('tcp_user_timeout',
-               fenced.tighter('tcp_user_timeout', statement_timeout_ms), true);
+               fenced.min_timeout('tcp_user_timeout', statement_timeout_ms), true);
 end $$;
 
--- Enters in the message that begins the transaction: CALL fenced.begin_fenced_fast(..); BEGIN. It
--- refuses (25001) where a transaction was open before that message came.
+-- fenced.begin_fenced in the message that begins the transaction:
+-- CALL fenced.begin_fenced_fast(..); BEGIN. It refuses (25001) where a transaction was open before
+-- that message came.
 --
--- The transaction gets a cursor with the name of the entry: CLOSE fails in any other one.
+-- The transaction gets a cursor with the name tx_name: CLOSE fails in any other one.
 --
 -- To call a procedure costs less than to select a function; and one that contains
 -- fenced.begin_fenced less than one that calls it.
 do $do$
 declare
-  enter text := (select f.prosrc from pg_proc f where f.oid = 'fenced.begin_fenced'::regproc);
+  body text := (select f.prosrc from pg_proc f where f.oid = 'fenced.begin_fenced'::regproc);
 begin
   execute format($create$
     create procedure fenced.begin_fenced_fast(
       resource text, token bigint, holder text, issuer text,
       lock_timeout_ms integer, idle_timeout_ms integer, statement_timeout_ms integer,
-      entry text
+      tx_name text
     )
     language plpgsql security definer as %L
   $create$, format($begin$
 declare
-  transaction_of_entry pg_catalog.refcursor := $8;
+  transaction_cursor pg_catalog.refcursor := $8;
 begin
   if pg_catalog.transaction_timestamp()
      operator(pg_catalog.<>) pg_catalog.statement_timestamp() then
@@ -345,9 +353,9 @@ begin
       errcode := 'active_sql_transaction',
       message := pg_catalog.concat('in a transaction since ', pg_catalog.transaction_timestamp());
   end if;
-  open transaction_of_entry for select;
+  open transaction_cursor for select;
   %s;
-end $begin$, enter));
+end $begin$, body));
 end $do$;
 
 -- Waits until no transaction of this grant is under way, and fails as fenced.begin_fenced does:
@@ -360,7 +368,7 @@ create function fenced.settle(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   perform pg_advisory_xact_lock(fenced.resource_lock_key(settle.resource));
   perform from fenced.high_water_mark m
@@ -368,7 +376,7 @@ begin
       and m.holder = settle.holder and m.issuer = settle.issuer
     for share; -- fails on a standby, whose resource lock nobody uses
   if not found then
-    perform fenced.refuse(settle.resource, settle.token, settle.holder, settle.issuer);
+    perform fenced.raise_refusal(settle.resource, settle.token, settle.holder, settle.issuer);
   end if;
 end $$;
 
@@ -379,7 +387,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select m.token, m.issuer from fenced.high_water_mark m where m.resource = high_water.resource
 $$;
 
--- The transactions that have entered a resource. A prepared one has no pid.
+-- The open transactions of a resource. A prepared one has no pid.
 create function fenced.open_transactions(resource text)
 returns table (pid integer, virtual_transaction text)
 language sql volatile set search_path = pg_catalog, pg_temp as $$
@@ -399,7 +407,7 @@ $$;
 create function fenced.terminate_older(resource text, token bigint, issuer text) returns integer[]
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  -- Before the mark is read: so these have entered under that mark, or under one before it.
+  -- Before the mark is read: so these began under that mark, or under one before it.
   candidates text[] := array(
     select s.virtual_transaction from fenced.open_transactions(terminate_older.resource) s);
   terminated integer[] := '{}';
@@ -431,7 +439,7 @@ begin
   if obstacle is not null and terminated = '{}' then
     raise exception using
       errcode = 'lock_not_available',
-      message = format('%s has entered "%s" and cannot be ended', obstacle,
+      message = format('%s has an open transaction of "%s" and cannot be ended', obstacle,
                        terminate_older.resource),
       hint = 'Let this role end sessions of that one (pg_signal_backend), end it by hand, or wait.';
   end if;
@@ -476,12 +484,12 @@ create table fenced.admin_log (
 );
 comment on table fenced.admin_log is 'What administrators did to issuer and marks, and why.';
 
--- A holder that nobody is.
+-- A random holder: nobody can be it.
 create function fenced.random_holder() returns text
 language sql volatile set search_path = pg_catalog, pg_temp
-as $$ select 'nobody:' || md5(concat(random(), clock_timestamp())) $$;
+as $$ select 'random:' || md5(concat(random(), clock_timestamp())) $$;
 
-create function fenced.refuse_expectation(
+create function fenced.raise_unexpected(
   resource text, expected json, current json
 ) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -512,7 +520,7 @@ declare
   current text;
 begin
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock(fenced.lock_service_key());
@@ -521,41 +529,44 @@ begin
   if current = seal_issuer.to_issuer then
     return;
   elsif current <> seal_issuer.from_issuer then
-    perform fenced.refuse_expectation(null, to_json(seal_issuer.from_issuer), to_json(current));
+    perform fenced.raise_unexpected(null, to_json(seal_issuer.from_issuer), to_json(current));
   end if;
   update fenced.lock_service set name = seal_issuer.to_issuer;
   insert into fenced.admin_log (action, from_issuer, to_issuer, reason)
     values ('seal', seal_issuer.from_issuer, seal_issuer.to_issuer, seal_issuer.reason);
 end $$;
 
--- Marks that are left of an issuer, by name, from after a name on.
-create function fenced.marks_of(issuer text, after text, count integer) returns setof text
+-- Resources whose marks are of this issuer, ordered by name, from after a name on.
+create function fenced.resources_of_issuer(issuer text, after text, count integer)
+returns setof text
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select m.resource from fenced.high_water_mark m
-  where m.issuer = marks_of.issuer and m.resource > marks_of.after
-  order by m.resource limit marks_of.count
+  where m.issuer = resources_of_issuer.issuer and m.resource > resources_of_issuer.after
+  order by m.resource limit resources_of_issuer.count
 $$;
 
 -- The other lock services of which there are marks, and how many: what seals that were not finished
 -- have left.
-create function fenced.marks_left(issuer text) returns table (of_issuer text, marks bigint)
+create function fenced.marks_of_others(issuer text)
+returns table (of_issuer text, marks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-  select m.issuer, count(*) from fenced.high_water_mark m where m.issuer <> marks_left.issuer
+  select m.issuer, count(*) from fenced.high_water_mark m where m.issuer <> marks_of_others.issuer
   group by m.issuer order by m.issuer
 $$;
 
 -- Where things stand before a handover: the greatest mark of all, of which resource, and how many
 -- marks there are of an issuer. No row if there is no mark.
-create function fenced.survey(issuer text) returns table (resource text, token bigint, marks bigint)
+create function fenced.handover_status(issuer text)
+returns table (resource text, token bigint, marks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select m.resource, m.token,
-    (select count(*) from fenced.high_water_mark o where o.issuer = survey.issuer)
+    (select count(*) from fenced.high_water_mark o where o.issuer = handover_status.issuer)
   from fenced.high_water_mark m order by m.token desc limit 1
 $$;
 
--- Second step, for each of them in a transaction of its own: shuts out whoever the mark shows, once
--- their transactions have ended. Only tokens above the greater of the two are claimed afterwards.
--- Again it changes nothing. Call at READ COMMITTED.
+-- Second step, for each of them in a transaction of its own: shuts out the holder that the mark
+-- shows, once its transactions have ended. Only tokens above the greater of the two are claimed
+-- afterwards. Again it changes nothing. Call at READ COMMITTED.
 create function fenced.seal_mark(
   resource text, from_issuer text, to_issuer text, above bigint, reason text,
   lock_timeout_ms integer default null
@@ -566,13 +577,13 @@ declare
   mark fenced.high_water_mark;
 begin
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock_shared(fenced.lock_service_key());
   select i.name into current from fenced.lock_service i for share;
   if current is distinct from seal_mark.to_issuer then
-    perform fenced.refuse_expectation(null, to_json(seal_mark.to_issuer), to_json(current));
+    perform fenced.raise_unexpected(null, to_json(seal_mark.to_issuer), to_json(current));
   end if;
   perform pg_advisory_xact_lock(fenced.resource_lock_key(seal_mark.resource));
   select * into mark from fenced.high_water_mark m
@@ -590,9 +601,9 @@ begin
             mark.issuer, seal_mark.to_issuer, seal_mark.reason);
 end $$;
 
--- Sets a mark that stands at "expected", and shuts out whoever it shows. LOWERING LETS STALE
--- HOLDERS BACK IN: whoever was issued a token above the new mark, ever, may claim it. Call at READ
--- COMMITTED.
+-- Sets a mark that stands at "expected", and shuts out the holder that it shows. LOWERING LETS
+-- STALE HOLDERS BACK IN: a holder that was ever issued a token above the new mark may claim it.
+-- Call at READ COMMITTED.
 create function fenced.reset_high_water(
   resource text, expected bigint, new_mark bigint, reason text, lowering boolean default false,
   lock_timeout_ms integer default null
@@ -609,14 +620,14 @@ begin
       hint = 'Say lowering => true to lower a mark.';
   end if;
   if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.tighter('lock_timeout', lock_timeout_ms), true);
+    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
   end if;
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock(fenced.resource_lock_key(reset_high_water.resource));
   select * into mark from fenced.high_water_mark m
     where m.resource = reset_high_water.resource for update;
   if mark.token is distinct from expected then
-    perform fenced.refuse_expectation(
+    perform fenced.raise_unexpected(
       reset_high_water.resource, to_json(expected), to_json(mark.token));
   end if;
   update fenced.high_water_mark m
@@ -628,9 +639,9 @@ begin
             reset_high_water.reason);
 end $$;
 
-revoke all on function fenced.random_holder, fenced.refuse_expectation, fenced.current_issuer,
-  fenced.seal_issuer, fenced.marks_of, fenced.marks_left, fenced.survey, fenced.seal_mark,
-  fenced.reset_high_water from public;
+revoke all on function fenced.random_holder, fenced.raise_unexpected, fenced.current_issuer,
+  fenced.seal_issuer, fenced.resources_of_issuer, fenced.marks_of_others, fenced.handover_status,
+  fenced.seal_mark, fenced.reset_high_water from public;
 
 -- PROTECTED TABLES
 --
@@ -641,91 +652,95 @@ revoke all on function fenced.random_holder, fenced.refuse_expectation, fenced.c
 --   fenced.protect(table, resource)           the whole table is one resource
 --   fenced.unprotect(table)                   removes what the others made
 --
--- Triggers refuse INSERT, UPDATE, DELETE and TRUNCATE in a transaction that has not entered the
--- resource by fenced.begin_fenced:
+-- Triggers refuse INSERT, UPDATE, DELETE and TRUNCATE in a transaction without the fence of the
+-- resource, which fenced.begin_fenced gives it:
 --
---   FN010 nothing was entered                detail {"table", "required"}
---   FN011 another resource was entered       detail {"table", "required"}
+--   FN010 the transaction has no fence       detail {"table", "required"}
+--   FN011 it has the fence of another one    detail {"table", "required"}
 --   FN001, FN003 as fenced.begin_fenced raises them, for a context that was forged
 --
 -- They run after the statement and see what is really to be written, whatever other triggers have
--- changed, and on conflict do what. They enter by themselves, so not even a forged context writes
--- after a claim.
+-- changed, and on conflict do what. They check the mark themselves, so not even a forged context
+-- writes after a claim.
 --
--- NOT stopped: session_replication_role = replica (superusers, logical replication), whoever may
--- disable or drop the triggers (the table's owner), whoever sets fenced.open_transaction to the
--- token of the current holder, TRUNCATE of a partition that was attached after the call (call
--- again), and a statement that matches no row.
+-- NOT stopped: session_replication_role = replica (superusers, logical replication), a role that
+-- may disable or drop the triggers (the table's owner), a session that sets fenced.open_transaction
+-- to the token of the current holder, TRUNCATE of a partition that was attached after the call
+-- (call again), and a statement that matches no row.
 
--- Refuses unless this transaction has entered the resource. Names have no space, so ' name=token '
--- can be found in ' name=token name2=token2 ' in one way only. Null is a resource that nobody has.
+-- Refuses unless this transaction has the fence of the resource. Names have no space, so
+-- ' name=token ' can be found in ' name=token name2=token2 ' in one way only. Null is a resource
+-- that nobody has.
 --
--- Whoever has entered has the resource lock, and gets it again for nothing; a forged context gets
+-- A fenced transaction has the resource lock, and gets it again for nothing; a forged context gets
 -- it here. As in fenced.begin_fenced it is enough at READ COMMITTED, and all names are qualified.
 create function fenced.check_row_write(resource text, relation regclass) returns void
 language plpgsql security definer as $$
 declare
-  entered pg_catalog.text := pg_catalog.current_setting('fenced.open_transaction', true);
+  fences pg_catalog.text := pg_catalog.current_setting('fenced.open_transaction', true);
 begin
   if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.=) 'read committed'
      and pg_catalog.pg_try_advisory_xact_lock_shared(
        pg_catalog.hashtextextended(check_row_write.resource, 4711)) then
     perform from fenced.high_water_mark m
       where m.resource operator(pg_catalog.=) check_row_write.resource
-        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+        and pg_catalog.strpos(fences, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
             operator(pg_catalog.>) 0;
   else
     perform from fenced.high_water_mark m
       where m.resource operator(pg_catalog.=) check_row_write.resource
-        and pg_catalog.strpos(entered, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+        and pg_catalog.strpos(fences, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
             operator(pg_catalog.>) 0
       for share;
   end if;
   if not found then
-    perform fenced.refuse_write(check_row_write.resource, check_row_write.relation,
-                                coalesce(entered, ''));
+    perform fenced.raise_unfenced_write(check_row_write.resource, check_row_write.relation,
+                                coalesce(fences, ''));
   end if;
 end $$;
 
--- Raises the refusal that fits what was entered.
-create function fenced.refuse_write(resource text, relation regclass, entered text) returns void
+-- Raises the refusal that fits the fences of the transaction.
+create function fenced.raise_unfenced_write(
+  resource text, relation regclass, fences text
+) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   presented bigint;
   high_water bigint;
 begin
-  select substr(e, length(refuse_write.resource) + 2) into presented
-    from unnest(string_to_array(refuse_write.entered, ' ')) e
-    where left(e, length(refuse_write.resource) + 1) = refuse_write.resource || '='
-      and substr(e, length(refuse_write.resource) + 2) ~ '^[0-9]{1,15}$';
+  select substr(e, length(raise_unfenced_write.resource) + 2) into presented
+    from unnest(string_to_array(raise_unfenced_write.fences, ' ')) e
+    where left(e, length(raise_unfenced_write.resource) + 1) = raise_unfenced_write.resource || '='
+      and substr(e, length(raise_unfenced_write.resource) + 2) ~ '^[0-9]{1,15}$';
   if not found then
     raise exception using
-      errcode = case btrim(refuse_write.entered) when '' then 'FN010' else 'FN011' end,
+      errcode = case btrim(raise_unfenced_write.fences) when '' then 'FN010' else 'FN011' end,
       message = format('%s to %s, which needs the fence of %s',
-                       case btrim(refuse_write.entered)
+                       case btrim(raise_unfenced_write.fences)
                          when '' then 'unfenced write' else 'write under another fence' end,
                        relation,
-                       case when refuse_write.resource is null then 'the whole table'
-                         else format('"%s"', refuse_write.resource) end),
-      detail = json_build_object('table', relation::text, 'required', refuse_write.resource),
+                       case when raise_unfenced_write.resource is null then 'the whole table'
+                         else format('"%s"', raise_unfenced_write.resource) end),
+      detail = json_build_object('table', relation::text,
+                                 'required', raise_unfenced_write.resource),
       hint = 'Call fenced.begin_fenced for the resource first in the transaction.';
   end if;
   select m.token into high_water from fenced.high_water_mark m
-    where m.resource = refuse_write.resource;
+    where m.resource = raise_unfenced_write.resource;
   if high_water > presented then
     raise exception using
       errcode = 'FN001',
       message = format('stale fencing token %s for "%s": the high-water mark is %s',
-                       presented, refuse_write.resource, high_water),
-      detail = json_build_object('resource', refuse_write.resource, 'presented', presented,
+                       presented, raise_unfenced_write.resource, high_water),
+      detail = json_build_object('resource', raise_unfenced_write.resource, 'presented', presented,
                                  'high_water', high_water),
       hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
   end if;
   raise exception using
     errcode = 'FN003',
     message = format('fencing token %s for "%s" has not been claimed',
-                     presented, refuse_write.resource),
-    detail = json_build_object('resource', refuse_write.resource, 'presented', presented),
+                     presented, raise_unfenced_write.resource),
+    detail = json_build_object('resource', raise_unfenced_write.resource, 'presented', presented),
     hint = 'Call fenced.begin_fenced for the resource first in the transaction.';
 end $$;
 
@@ -773,7 +788,8 @@ end $$;
 
 -- Protects a table that is one resource, whatever row is written.
 --
--- Whoever forgets the prefix has named a column, and would replace the protection of each row.
+-- A caller that forgets the prefix has named a column, and would replace the protection of each
+-- row.
 create function fenced.protect(relation regclass, resource text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -808,7 +824,7 @@ end $$;
 -- One at a time for each table: two that both found it unprotected would both create the triggers.
 --
 -- In the trigger's function nothing is found but the catalog and what is qualified, and it runs as
--- whoever protected the table: whoever writes needs no right in this schema.
+-- the role that protected the table: a role that writes needs no right in this schema.
 create function fenced.install_guard(relation regclass, each_row boolean, body text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -876,10 +892,10 @@ begin
   end loop;
 end $$;
 
--- Who protects tables owns them, and has to be given the right to create functions in this schema
--- and to call these. Who writes needs none. The triggers run as whoever made them, so that one may
--- call what they call.
-revoke all on function fenced.check_row_write, fenced.refuse_write, fenced.install_guard,
+-- A role that protects tables owns them, and needs the right to create functions in this schema and
+-- to call these. A role that writes needs none. The triggers run as the role that made them, so
+-- that one may call what they call.
+revoke all on function fenced.check_row_write, fenced.raise_unfenced_write, fenced.install_guard,
   fenced.is_guarded, fenced.unprotect, fenced.protect(regclass, name, text),
   fenced.protect(regclass, text) from public;
 grant execute on function fenced.check_row_write to public;
@@ -1497,7 +1513,7 @@ revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, f
 
 -- THE MIGRATIONS TABLE
 --
--- Which migrations have been applied: the migrations table can be read by whoever has USAGE on this
--- schema, so that a role that may create nothing finds out whether the schema is the one that it
+-- Which migrations have been applied: the migrations table can be read by every role with USAGE on
+-- this schema. A role that may create nothing can find out whether the schema is the one that it
 -- needs.
 grant select on fenced._migrations to public;

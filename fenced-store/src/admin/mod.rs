@@ -30,7 +30,7 @@ pub use self::{
     reset::Reset,
 };
 use self::{order::Order, orders::carry_out};
-use crate::{Dialect, FencedStore, marks, strays::to_look};
+use crate::{Dialect, FencedStore, leaked::to_read, marks};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn issuer(&self) -> Result<Option<Issuer>, AdminError> {
-        Ok(marks::issuer::<DB>(&mut *to_look(self.store.pool()).await?).await?)
+        Ok(marks::issuer::<DB>(&mut *to_read(self.store.pool()).await?).await?)
     }
 
     /// Whether any lock service can ever exceed a mark that is set there.
@@ -72,8 +72,8 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// Sets a mark by hand, and shuts out the holder that it shows: the next write needs a new
     /// claim.
     ///
-    /// The mark is only changed if it is where [`Reset`] expects it. Waits until the transactions
-    /// that have entered are over.
+    /// The mark is only changed if it is where [`Reset`] expects it. Waits until the open
+    /// transactions of the resource are over.
     ///
     /// # Errors
     /// [`AdminError::NotAsExpected`] with nothing changed. [`AdminError::Implausible`] likewise, if

@@ -14,10 +14,10 @@ use crate::statement::Value::{self, Text};
 pub enum Order {
     /// Change the issuer after the claims that are in progress, or find it changed.
     ChangeIssuer(Seal),
-    /// Seal the mark of a resource below a floor, after the transactions that have entered it, or
+    /// Seal the mark of a resource below a floor, after its open transactions, or
     /// find it sealed.
     SealMark(Seal, FencingToken, ResourceName),
-    /// Set a mark that is where the order expects it, after the transactions that have entered it.
+    /// Set a mark that is where the order expects it, after the open transactions of its resource.
     Reset(Reset),
 }
 

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     Dialect, FenceError, FencedStore,
     begin::RETRIES,
+    leaked::{begin_unfenced, to_read},
     marks::{token, word},
-    strays::{begin_unfenced, to_look},
     uninterrupted::uninterrupted,
 };
 
@@ -65,7 +65,7 @@ async fn look<DB: Dialect>(
     store: &FencedStore<DB>,
     sql: String,
 ) -> Result<Vec<DB::Row>, FenceError> {
-    DB::look(&mut *to_look(store.pool()).await?, &sql, &[]).await
+    DB::look(&mut *to_read(store.pool()).await?, &sql, &[]).await
 }
 
 /// Changes of the issuer by this process take turns: one that goes on in the background, because

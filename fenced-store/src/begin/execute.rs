@@ -12,11 +12,11 @@ pub struct Executed {
 }
 
 impl<DB: Dialect> Begin<'_, DB> {
-    /// Executes one statement instead of beginning a transaction for several: enters, writes and
+    /// Executes one statement instead of beginning a transaction for several: checks, writes and
     /// commits.
     ///
     /// In Postgres that is *one* round trip: the statement is sent as part of a larger one that
-    /// enters first. SQL cannot express that in SQLite, MySQL and MariaDB, which take three steps.
+    /// checks the mark first. SQL cannot express that in SQLite, MySQL and MariaDB, which take three steps.
     /// In Postgres the statement
     /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
     ///   anything else, and for a table with conditional rules, begin a transaction;
@@ -62,8 +62,8 @@ impl<DB: Dialect> Begin<'_, DB> {
             persistent,
         };
         let (pool, options) = (self.store.pool(), self.store.tx_options());
-        let entering = self.entering()?;
-        match DB::at_once(pool, options, &entering, &statement).await {
+        let request = self.request()?;
+        match DB::at_once(pool, options, &request, &statement).await {
             Some(executed) => Ok(Executed {
                 rows_affected: self.answered(executed)?,
                 receipt: self.receipt(),

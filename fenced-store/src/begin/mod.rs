@@ -4,18 +4,20 @@ mod execute;
 mod presented;
 mod with;
 
-use std::{fmt, future::IntoFuture};
+use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
 pub(crate) use self::with::RETRIES;
 pub use self::{execute::Executed, presented::Presented};
-use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, entering::Entering};
+use crate::{
+    Dialect, FenceError, FencedStore, FencedTx, Receipt, begin_request::BeginRequest, counted,
+};
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
 /// It begins only if the mark of every named resource shows the grant that is presented for it. It
-/// never claims. The resources are entered in the order of their names, whatever the order of the
+/// never claims. The resources are checked in the order of their names, whatever the order of the
 /// calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
@@ -51,14 +53,14 @@ use crate::{Dialect, FenceError, FencedStore, FencedTx, Receipt, counted, enteri
 ///
 /// let tx = from.begin().and(&to).await?; // write to both accounts through it
 /// let receipt = tx.commit().await?;
-/// assert_eq!(receipt.entered().count(), 2);
+/// assert_eq!(receipt.resources().count(), 2);
 /// # Ok(()) }
 /// ```
 #[must_use = "a transaction does not begin until it is awaited"]
 pub struct Begin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
-    /// At least one.
-    presented: Vec<Presented<'a>>,
+    first: Presented<'a>,
+    others: Vec<Presented<'a>>,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -71,35 +73,42 @@ impl<DB: Dialect> FencedStore<DB> {
     pub fn begin<'a>(&'a self, grant: impl Into<Presented<'a>>) -> Begin<'a, DB> {
         Begin {
             store: self,
-            presented: vec![grant.into()],
+            first: grant.into(),
+            others: Vec::new(),
         }
     }
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
-    /// Enters this resource, too: one transaction that is fenced by several grants, all or none.
+    /// Adds this resource: one transaction that is fenced by several grants, all or none.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
     pub fn and(mut self, another: impl Into<Presented<'a>>) -> Self {
-        self.presented.push(another.into());
+        self.others.push(another.into());
         self
     }
 
-    async fn enter(self) -> Result<FencedTx<DB>, FenceError> {
-        let entering = self.entering()?;
+    async fn run(self) -> Result<FencedTx<DB>, FenceError> {
+        let request = self.request()?;
         let (pool, options) = (self.store.pool(), self.store.tx_options());
-        let tx = self.answered(DB::begin(pool, options, &entering).await)?;
-        let sequencers = self.presented.iter().map(Presented::sequencer);
+        let tx = self.answered(DB::begin(pool, options, &request).await)?;
+        let sequencers = self.presented().map(Presented::sequencer);
         Ok(FencedTx::new(tx, sequencers.cloned().collect()))
     }
 
     /// The request to the store, unless there is no point in asking.
-    fn entering(&self) -> Result<Entering, FenceError> {
-        for presented in &self.presented {
+    fn request(&self) -> Result<BeginRequest, FenceError> {
+        for presented in self.presented() {
             presented.check()?;
         }
-        Entering::of(self.presented.iter().map(Presented::entrant).collect())
+        let others = self.others.iter().map(Presented::fence).collect();
+        BeginRequest::of(self.first.fence(), others)
+    }
+
+    /// In the order in which they were named.
+    fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {
+        iter::once(&self.first).chain(&self.others)
     }
 
     /// Interprets the store's answer.
@@ -111,7 +120,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
-        match self.presented.iter().find(is_its) {
+        match self.presented().find(is_its) {
             Some(presented) => presented.refused(error),
             None => error,
         }
@@ -119,7 +128,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     /// The receipt of a commit. Must only be handed out after a commit that happened.
     fn receipt(&self) -> Receipt {
-        Receipt::of_commit(self.presented.iter().map(Presented::sequencer))
+        Receipt::of_commit(self.presented().map(Presented::sequencer))
     }
 }
 
@@ -128,7 +137,7 @@ impl<'a, DB: Dialect> IntoFuture for Begin<'a, DB> {
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.enter())
+        Box::pin(self.run())
     }
 }
 
@@ -136,7 +145,8 @@ impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begin")
             .field("database", &DB::NAME)
-            .field("presented", &self.presented)
+            .field("first", &self.first)
+            .field("others", &self.others)
             .finish_non_exhaustive()
     }
 }

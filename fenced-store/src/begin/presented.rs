@@ -1,6 +1,6 @@
 use lock_core::Sequencer;
 
-use crate::{FenceError, entering::Entrant, protected::Held};
+use crate::{FenceError, begin_request::Fence, protected::Held};
 
 /// A grant that is presented to the store: a [`Sequencer`]; a
 /// [`ProtectedGuard`](crate::ProtectedGuard), which knows more about it; or, with feature `http`,
@@ -27,8 +27,8 @@ impl<'a> Presented<'a> {
     }
 
     /// What the store checks of it.
-    pub(super) fn entrant(&self) -> Entrant {
-        Entrant {
+    pub(super) fn fence(&self) -> Fence {
+        Fence {
             sequencer: self.sequencer.clone(),
             #[cfg(feature = "postgres")]
             bound: self.held.and_then(Held::bound),

@@ -90,7 +90,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// Waits until nothing of these grants is in progress. A grant that is shut out by now counts
     /// as settled: the claim that shut it out has waited for the same.
     async fn settle(&self) -> Result<(), FenceError> {
-        for presented in &self.presented {
+        for presented in self.presented() {
             let mut pauses = RETRIES.pauses();
             while let Err(error) = self.store.settle(presented.sequencer()).await {
                 if error.is_fenced() {
@@ -108,7 +108,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     fn again(&self) -> Self {
         Self {
             store: self.store,
-            presented: self.presented.clone(),
+            first: self.first,
+            others: self.others.clone(),
         }
     }
 }

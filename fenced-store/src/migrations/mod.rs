@@ -11,7 +11,7 @@ use sqlx::{
 
 pub(crate) use self::script::script;
 use self::wording::Migrations;
-use crate::{FenceError, NotReady, dialect::sealed::Installation, strays::to_look};
+use crate::{FenceError, NotReady, dialect::sealed::Installation, leaked::to_read};
 
 /// Applies the missing migrations and checks those that were applied before.
 ///
@@ -45,7 +45,7 @@ const fn failed(source: MigrateError) -> FenceError {
 /// Fails unless exactly these migrations have been applied. It needs no right but to read the
 /// migrations table.
 pub(crate) async fn check<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
-    let mut connection = to_look(pool).await?;
+    let mut connection = to_read(pool).await?;
     check_on::<DB>(&mut connection).await
 }
 

@@ -8,10 +8,10 @@ use super::options::MySqlTxOptions;
 use crate::{
     FenceError,
     dialect::sealed::{Errors, Operations},
+    leaked::to_read,
     literal::literal,
     marks,
     rule::{self, Claim},
-    strays::to_look,
 };
 
 /// How often older holders are waited for: others may begin while they are being ended.
@@ -19,10 +19,10 @@ pub(super) const ATTEMPTS: u32 = 3;
 
 /// Why an attempt has not raised the mark.
 pub(super) enum Failed {
-    /// It has waited for the mark, which those who have entered share.
+    /// It has waited for the mark, which open transactions share.
     AtTheMark(FenceError),
     /// Anything else. If it has waited for the issuer, which a seal holds, it has not waited for
-    /// those who have entered.
+    /// open transactions.
     Otherwise(FenceError),
 }
 
@@ -46,7 +46,7 @@ pub(super) async fn attempt(
     options: &MySqlTxOptions,
     sequencer: &Sequencer,
 ) -> Result<(), Failed> {
-    let mut connection = to_look(pool).await?;
+    let mut connection = to_read(pool).await?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
     send(&mut connection, raise(options, sequencer)).await?;

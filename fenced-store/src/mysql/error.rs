@@ -58,7 +58,7 @@ impl Errors for MySql {
     }
 
     /// sqlx counts the transactions that it knows to be open.
-    fn is_stray(error: &sqlx::Error) -> bool {
+    fn is_leaked(error: &sqlx::Error) -> bool {
         matches!(error, sqlx::Error::InvalidSavePointStatement)
     }
 }
@@ -100,7 +100,7 @@ struct Stale {
 }
 
 /// Whether the savepoint of `begin` no longer exists.
-pub(super) fn is_entry_missing(source: &sqlx::Error) -> bool {
+pub(super) fn is_name_missing(source: &sqlx::Error) -> bool {
     number(source) == Some(NO_SAVEPOINT)
 }
 

@@ -6,8 +6,8 @@
 //! overtaken.
 
 mod answers;
+mod begin;
 mod claim;
-mod enter;
 mod error;
 mod migrate;
 mod older;
@@ -25,20 +25,20 @@ use sqlx::{
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::is_entry_missing;
+use self::error::is_name_missing;
 pub use self::options::MySqlTxOptions;
 use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
     admin::by_statements::{ByStatements, Wording},
+    begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Installation, Operations},
-    entering::{Entering, Entrant},
-    entry::Entry,
+    leaked::begin_counted,
     literal::literal,
     marks,
     migrations::wording::Migrations,
     open_tx::{OpenTx, PATIENCE, RollBack, in_time},
     rule,
-    strays::begin_counted,
+    tx_name::TxName,
 };
 
 /// A fenced store in MariaDB or MySQL.
@@ -59,11 +59,11 @@ impl FencedStore<MySql> {
     }
 }
 
-/// Deletes the note of the resources that the session has entered.
+/// Deletes the note of the resources that fence the transaction.
 const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = CONNECTION_ID()";
 
 /// Clears what the triggers of protected tables look at first.
-const FORGET: &str = "SET @fenced_entry = NULL, @fenced_resources = NULL";
+const FORGET: &str = "SET @fenced_tx_name = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
     type TxOptions = MySqlTxOptions;
@@ -114,7 +114,7 @@ impl Operations for MySql {
         let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
         Self::look(&mut connection, &wait, &[]).await?;
         let mark = marks::mark::<Self>(&mut connection, &mark).await?;
-        rule::enter(mark.as_ref(), sequencer)
+        rule::check(mark.as_ref(), sequencer)
     }
 
     /// If a deadlock or a statement ends the transaction, the savepoint is gone; this is how the
@@ -122,18 +122,18 @@ impl Operations for MySql {
     async fn begin(
         pool: &MySqlPool,
         options: &MySqlTxOptions,
-        entering: &Entering,
+        request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
-        let entry = entering.entry();
+        let tx_name = request.tx_name();
         let begin = format!(
-            "START TRANSACTION; SAVEPOINT {entry}; \
-             SET @fenced_entry = '{entry}', @fenced_resources = {}",
-            literal(&enter::resources(entering)),
+            "START TRANSACTION; SAVEPOINT {tx_name}; \
+             SET @fenced_tx_name = '{tx_name}', @fenced_resources = {}",
+            literal(&begin::resources(request)),
         );
         let begin = AssertSqlSafe(begin).into_sql_str();
-        let mut tx = begin_counted(pool, begin, entry, Some(PATIENCE)).await?;
-        for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
-            enter::enter(&mut tx, options, sequencer, entry).await?;
+        let mut tx = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await?;
+        for sequencer in request.fences().map(Fence::sequencer) {
+            begin::fence(&mut tx, options, sequencer, tx_name).await?;
         }
         Ok(tx)
     }
@@ -144,14 +144,14 @@ impl Operations for MySql {
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
         let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
         tx.unless_lost(caught_up)?;
-        let entry = tx.entry();
-        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {entry}; {FORGET}; COMMIT");
+        let tx_name = tx.tx_name();
+        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {tx_name}; {FORGET}; COMMIT");
         let committed = answers::to(&mut tx, commit, 4).await;
         let Err(error) = tx.unless_lost(committed) else {
             tx.end();
             return Ok(());
         };
-        if is_entry_missing(&error) {
+        if is_name_missing(&error) {
             // A statement that ended the transaction may have committed its note.
             let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
             let left = in_time(PATIENCE, answers::to(&mut tx, leave, 4)).await;
@@ -165,7 +165,7 @@ impl Operations for MySql {
 
     /// sqlx counts the transactions that it knows to be open. The server ends any other one when
     /// the next one begins, and here: without autocommit a mere look has begun one.
-    async fn refuse_stray(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
+    async fn refuse_leaked(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
         }
@@ -185,8 +185,8 @@ impl RollBack for MySql {
         answers::to(connection, format!("ROLLBACK; {FORGET}"), 2).await
     }
 
-    async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
-        older::end_session(pool, entry).await
+    async fn end_session(pool: &MySqlPool, tx_name: TxName) -> Result<(), sqlx::Error> {
+        older::end_session(pool, tx_name).await
     }
 }
 

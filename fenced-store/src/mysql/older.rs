@@ -14,8 +14,8 @@ use super::{
     error::{NO_SUCH_SESSION, SESSION_OF_ANOTHER_USER, number},
 };
 use crate::{
-    FenceError, counted, dialect::sealed::Errors, entry::Entry, literal::literal, queries::Queries,
-    rule::Claim,
+    FenceError, counted, dialect::sealed::Errors, literal::literal, queries::Queries, rule::Claim,
+    tx_name::TxName,
 };
 
 /// Ends the sessions that are in a transaction of an older grant of this resource, and returns how
@@ -25,7 +25,7 @@ pub(super) async fn terminate_older(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
 ) -> Result<usize, FenceError> {
-    // Before the mark is read: so these have entered under that mark, or an earlier one.
+    // Before the mark is read: so these began under that mark, or an earlier one.
     let older = under_way(connection, sequencer.resource()).await?;
     if may_claim(connection, sequencer).await? == Claim::Replay {
         return Ok(0);
@@ -45,10 +45,10 @@ pub(super) async fn terminate_older(
 struct Session {
     connection_id: u64,
     /// The name of the transaction.
-    entry: String,
+    tx_name: String,
 }
 
-/// The sessions that have entered a resource and not ended their transaction: their note in
+/// The sessions with an open transaction of a resource: their note in
 /// `fenced_open_transaction` exists and is not committed. A note should never be committed; a
 /// statement that commits behind our back leaves one there.
 ///
@@ -61,7 +61,7 @@ async fn under_way(
     let look = |is_committed: bool, isolation: &str| {
         format!(
             "COMMIT; SET TRANSACTION ISOLATION LEVEL {isolation}; \
-             SELECT connection_id, entry, {is_committed} AS is_committed \
+             SELECT connection_id, tx_name, {is_committed} AS is_committed \
              FROM fenced_open_transaction WHERE resource = {}; ",
             literal(resource.as_str())
         )
@@ -75,7 +75,7 @@ async fn under_way(
     for row in rows {
         let session = Session {
             connection_id: row.try_get("connection_id")?,
-            entry: row.try_get("entry")?,
+            tx_name: row.try_get("tx_name")?,
         };
         if row.try_get::<i64, _>("is_committed")? == 0 {
             under_way.insert(session);
@@ -99,10 +99,10 @@ async fn end(
 ) -> Result<bool, FenceError> {
     let Session {
         connection_id,
-        entry,
+        tx_name,
     } = session;
-    let entry: String = entry.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let of_it = format!("connection_id = {connection_id} AND entry = x'{entry}'");
+    let tx_name: String = tx_name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let of_it = format!("connection_id = {connection_id} AND tx_name = x'{tx_name}'");
     let Err(error) = kill(connection, &of_it).await else {
         warn!(
             resource = %claiming.resource(),
@@ -143,10 +143,10 @@ static ENDING: Mutex<()> = Mutex::const_new(());
 
 /// Ends the session of a transaction, and waits until the transaction is rolled back: the server
 /// goes on with a statement whose client is gone.
-pub(super) async fn end_session(pool: &MySqlPool, entry: Entry) -> Result<(), sqlx::Error> {
+pub(super) async fn end_session(pool: &MySqlPool, tx_name: TxName) -> Result<(), sqlx::Error> {
     let _turn = ENDING.lock().await;
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
-    match kill(&mut connection, &format!("entry = '{entry}'")).await {
+    match kill(&mut connection, &format!("tx_name = '{tx_name}'")).await {
         // The lock on its note ends with it.
         Ok(()) => {
             let gone = "SELECT 1 FROM fenced_open_transaction WHERE connection_id = @fenced_older \

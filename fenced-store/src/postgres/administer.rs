@@ -27,15 +27,21 @@ pub struct ByFunctions;
 impl Administer<Postgres> for ByFunctions {
     fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String {
         let (issuer, after) = (literal(issuer.as_str()), literal(after));
-        format!("SELECT fenced.marks_of({issuer}, {after}, {count})")
+        format!("SELECT fenced.resources_of_issuer({issuer}, {after}, {count})")
     }
 
     fn survey(of: &Issuer) -> String {
-        format!("SELECT * FROM fenced.survey({})", literal(of.as_str()))
+        format!(
+            "SELECT * FROM fenced.handover_status({})",
+            literal(of.as_str())
+        )
     }
 
     fn marks_left(of: &Issuer) -> String {
-        format!("SELECT * FROM fenced.marks_left({})", literal(of.as_str()))
+        format!(
+            "SELECT * FROM fenced.marks_of_others({})",
+            literal(of.as_str())
+        )
     }
 
     async fn carry_out(

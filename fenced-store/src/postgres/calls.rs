@@ -8,9 +8,9 @@ use sqlx::{AssertSqlSafe, SqlSafeStr, SqlStr};
 
 use super::options::{PgIsolation, PgTxOptions};
 use crate::{
-    entering::{Entering, Entrant},
-    entry::Entry,
+    begin_request::{BeginRequest, Fence},
     literal::literal,
+    tx_name::TxName,
 };
 
 /// Fails if the session is inside a transaction, that is, one which began before the message came.
@@ -19,12 +19,12 @@ use crate::{
 ///
 /// The failure is that of a cast, which only needs the catalog. The cast value is in the error
 /// text.
-pub(super) const REFUSE_STRAY: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
+pub(super) const REFUSE_LEAKED: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
     OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
     THEN CAST(pg_catalog.concat('in a transaction since ', \
     pg_catalog.transaction_timestamp()) AS boolean) END";
 
-/// A part of the text of the error of `REFUSE_STRAY`.
+/// A part of the text of the error of `REFUSE_LEAKED`.
 pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
 
 /// A claim, in a transaction of its own: nobody would commit it inside one that was left open.
@@ -33,7 +33,7 @@ pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
 /// it is after the wait.
 pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}, fenced.claim({}, {})",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}, fenced.claim({}, {})",
         grant(sequencer),
         milliseconds(options.lock_timeout),
     ))
@@ -42,7 +42,7 @@ pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
 /// Gets in line behind the transactions of a grant, in a transaction of its own.
 pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}, fenced.settle({}, {})",
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}, fenced.settle({}, {})",
         grant(sequencer),
         milliseconds(options.lock_timeout),
     ))
@@ -52,7 +52,7 @@ pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
 pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-         {REFUSE_STRAY}, fenced.terminate_older({}, {}, {}) AS terminated",
+         {REFUSE_LEAKED}, fenced.terminate_older({}, {}, {}) AS terminated",
         literal(sequencer.resource().as_str()),
         sequencer.token(),
         literal(sequencer.issuer().as_str()),
@@ -64,50 +64,48 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 /// could not follow.
 pub(super) fn begin_unfenced() -> SqlStr {
     sql(format!(
-        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_STRAY}; BEGIN"
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}; BEGIN"
     ))
 }
 
-/// Enters and begins.
+/// Checks the marks and begins.
 ///
 /// `BEGIN` comes last and turns the transaction in which the message runs into one that stays open.
-/// If entering raises an error, `BEGIN` is never reached and the session is idle again. In the
+/// If a check raises an error, `BEGIN` is never reached and the session is idle again. In the
 /// other order, the connection would go back to the pool inside an aborted transaction and stay
 /// there. A transaction that somebody left open is refused: its commit would store the leftovers,
 /// too.
 ///
-/// Several resources are entered in the order of their names: a list of outputs is computed from
+/// Several resources are checked in the order of their names: a list of outputs is computed from
 /// left to right. `CALL` comes first, because it refuses a transaction that somebody left open.
-pub(super) fn begin(entering: &Entering, options: &PgTxOptions) -> SqlStr {
+pub(super) fn begin(request: &BeginRequest, options: &PgTxOptions) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
         Some(PgIsolation::ReadCommitted) => "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
         Some(PgIsolation::RepeatableRead) => "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; ",
         Some(PgIsolation::Serializable) => "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE; ",
     };
-    let (entrants, entry) = (entering.entrants(), entering.entry());
-    let mut grants = entrants.iter().map(|entrant| enter(entrant, options));
-    let first = grants.next().unwrap_or_default();
-    let enter = grants.map(|grant| format!("fenced.begin_fenced({grant})"));
-    let rest: Vec<_> = enter.collect();
-    let rest = match rest.as_slice() {
+    let call = |fence| format!("fenced.begin_fenced({})", arguments(fence, options));
+    let others: Vec<_> = request.others().iter().map(call).collect();
+    let others = match others.as_slice() {
         [] => String::new(),
         calls => format!("SELECT {}; ", calls.join(", ")),
     };
+    let (first, tx_name) = (arguments(request.first(), options), request.tx_name());
     sql(format!(
-        "{isolation}CALL fenced.begin_fenced_fast({first}, '{entry}'); {rest}BEGIN"
+        "{isolation}CALL fenced.begin_fenced_fast({first}, '{tx_name}'); {others}BEGIN"
     ))
 }
 
-/// The arguments for letting an entrant in. Its timeouts do not go beyond its lease.
-fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
-    let tighter = |timeout: Option<Duration>| timeout.into_iter().chain(entrant.bound()).min();
+/// The arguments of `fenced.begin_fenced`. The timeouts do not go beyond the lease.
+fn arguments(fence: &Fence, options: &PgTxOptions) -> String {
+    let in_lease = |timeout: Option<Duration>| timeout.into_iter().chain(fence.bound()).min();
     format!(
         "{}, {}, {}, {}",
-        grant(entrant.sequencer()),
+        grant(fence.sequencer()),
         milliseconds(options.lock_timeout),
-        milliseconds(tighter(options.idle_timeout)),
-        milliseconds(tighter(options.statement_timeout)),
+        milliseconds(in_lease(options.idle_timeout)),
+        milliseconds(in_lease(options.statement_timeout)),
     )
 }
 
@@ -115,13 +113,13 @@ fn enter(entrant: &Entrant, options: &PgTxOptions) -> String {
 ///
 /// PostgreSQL answers `COMMIT` of an aborted transaction with the tag `ROLLBACK` and no error, and
 /// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction. It also fails in any
-/// transaction other than the one that entered, because a cursor is gone with its transaction. In
+/// transaction other than the one that was begun so, because a cursor is gone with its transaction. In
 /// both cases `COMMIT` is not reached. `CLOSE` needs no plan, and no right, which would be out of
 /// reach after `SET LOCAL ROLE`.
 ///
 /// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts them.
-pub(super) fn commit(entry: Entry) -> SqlStr {
-    sql(format!("CLOSE {entry}; COMMIT AND CHAIN"))
+pub(super) fn commit(tx_name: TxName) -> SqlStr {
+    sql(format!("CLOSE {tx_name}; COMMIT AND CHAIN"))
 }
 
 fn sql(statement: String) -> SqlStr {
@@ -172,12 +170,12 @@ mod tests {
         let holder = Holder::random();
         let sequencer = sequencer("account:42", holder);
         let options = PgTxOptions::default();
-        let entering = Entering::of(vec![Entrant {
+        let fence = Fence {
             sequencer: sequencer.clone(),
             bound: None,
-        }])
-        .unwrap();
-        for sql in [claim(&sequencer, &options), begin(&entering, &options)] {
+        };
+        let request = BeginRequest::of(fence, Vec::new()).unwrap();
+        for sql in [claim(&sequencer, &options), begin(&request, &options)] {
             assert!(!sql.as_str().contains(&holder.expose()), "{sql:?}");
         }
     }

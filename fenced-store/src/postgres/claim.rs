@@ -5,7 +5,7 @@ use sqlx::{PgPool, Postgres, Row, SqlStr};
 use tracing::warn;
 
 use super::calls;
-use crate::{FenceError, counted, dialect::sealed::Errors, strays::past_strays};
+use crate::{FenceError, counted, dialect::sealed::Errors, leaked::past_leaked};
 
 /// How often a claim gets in line, the first time included. After the first time, any holder that
 /// was paused in its way is gone. While the claim was not in line, more transactions of an older
@@ -13,7 +13,7 @@ use crate::{FenceError, counted, dialect::sealed::Errors, strays::past_strays};
 pub(super) const ATTEMPTS: u32 = 3;
 
 pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
-    past_strays(pool, || sqlx::raw_sql(statement.clone()).execute(pool))
+    past_leaked(pool, || sqlx::raw_sql(statement.clone()).execute(pool))
         .await
         .map(drop)
 }
@@ -24,7 +24,7 @@ pub(super) async fn terminate_older(
     sequencer: &Sequencer,
 ) -> Result<(), FenceError> {
     let terminate = calls::terminate_older(sequencer);
-    let row = past_strays(pool, || sqlx::raw_sql(terminate.clone()).fetch_one(pool))
+    let row = past_leaked(pool, || sqlx::raw_sql(terminate.clone()).fetch_one(pool))
         .await
         .map_err(Postgres::of_our_call)?;
     for session in row.try_get::<Vec<i32>, _>("terminated")? {

@@ -6,7 +6,7 @@ use sqlx::{
 };
 
 use super::calls::IN_A_TRANSACTION;
-use crate::{FenceError, dialect::sealed::Errors, entry::Entry};
+use crate::{FenceError, dialect::sealed::Errors, tx_name::TxName};
 
 /// Classifies an error of Postgres; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
@@ -34,7 +34,7 @@ impl Errors for Postgres {
         match database_error(&source).map(PgDatabaseError::code) {
             // No such schema, function or table.
             Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
-            _ if Self::is_stray(&source) => FenceError::Busy { source },
+            _ if Self::is_leaked(&source) => FenceError::Busy { source },
             _ => source.into(),
         }
     }
@@ -44,14 +44,14 @@ impl Errors for Postgres {
     /// commit.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match database_error(&source) {
-            Some(error) if is_entry_missing(error) || is_aborted(error) => FenceError::Aborted,
+            Some(error) if is_name_missing(error) || is_aborted(error) => FenceError::Aborted,
             Some(error) if is_before_commit(error.code()) => source.into(),
             _ => FenceError::CommitUnknown { source },
         }
     }
 
     /// Whether a call was refused because its session is already inside a transaction.
-    fn is_stray(error: &sqlx::Error) -> bool {
+    fn is_leaked(error: &sqlx::Error) -> bool {
         // sqlx counts an open transaction. Otherwise the server reports it: our own checks; SET
         // TRANSACTION, which comes too late; any statement in an aborted transaction.
         matches!(error, sqlx::Error::InvalidSavePointStatement)
@@ -89,11 +89,14 @@ pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether a claim has waited for those who have entered this resource, and they did not end in
+/// Whether a claim has waited for open transactions of this resource, and they did not end in
 /// time. A claim that has waited for anything else has not waited for them: for the issuer, for
 /// example, during a seal.
-pub(super) fn has_waited_for_entrants(error: &sqlx::Error, resource: &ResourceName) -> bool {
-    detail_of(error, "55P03").is_some_and(|entered: Entered| entered.resource == *resource)
+pub(super) fn has_waited_for_open_transactions(
+    error: &sqlx::Error,
+    resource: &ResourceName,
+) -> bool {
+    detail_of(error, "55P03").is_some_and(|waited: Waited| waited.resource == *resource)
 }
 
 /// An error of the user's statement inside ours: a missing object may be the user's.
@@ -102,7 +105,7 @@ pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
         Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
             FenceError::NotMigrated { source }
         }
-        _ if Postgres::is_stray(&source) => FenceError::Busy { source },
+        _ if Postgres::is_leaked(&source) => FenceError::Busy { source },
         _ => source.into(),
     }
 }
@@ -127,9 +130,9 @@ fn is_of_postgres(severity: PgSeverity, code: &str) -> bool {
     }
 }
 
-/// `COMMIT AND CHAIN` outside a transaction (25P01), or the cursor of the entry does not exist.
-fn is_entry_missing(error: &PgDatabaseError) -> bool {
-    error.code() == "25P01" || (error.code() == "34000" && error.message().contains(Entry::PREFIX))
+/// `COMMIT AND CHAIN` outside a transaction (25P01), or the cursor of the transaction does not exist.
+fn is_name_missing(error: &PgDatabaseError) -> bool {
+    error.code() == "25P01" || (error.code() == "34000" && error.message().contains(TxName::PREFIX))
 }
 
 /// A statement has failed before. Only for a commit is this `Aborted`, whose text speaks of writes
@@ -207,7 +210,7 @@ struct Issuers {
 }
 
 #[derive(Deserialize)]
-struct Entered {
+struct Waited {
     resource: ResourceName,
 }
 

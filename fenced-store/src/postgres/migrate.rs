@@ -6,9 +6,9 @@ use sqlx::{
 use crate::{
     FenceError,
     dialect::sealed::Errors,
+    leaked::begin_unfenced,
     migrations::{self, wording::Migrations},
     queries::Queries,
-    strays::begin_unfenced,
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");

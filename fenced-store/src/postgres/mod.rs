@@ -28,14 +28,14 @@ pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
     FenceError, FencedStore, Protected, Protection, Rights,
+    begin_request::BeginRequest,
     dialect::sealed::{Errors, Installation, Operations},
-    entering::Entering,
+    leaked::begin_counted,
     literal::literal,
     migrations::{self, wording::Migrations},
     open_tx::{OpenTx, PATIENCE, RollBack},
     protection::Resources,
     statement::Statement,
-    strays::begin_counted,
 };
 
 /// A fenced store in PostgreSQL.
@@ -83,7 +83,10 @@ impl Operations for Postgres {
             match claim::execute(pool, &request).await {
                 Err(error)
                     if options.terminate_older
-                        && error::has_waited_for_entrants(&error, sequencer.resource()) =>
+                        && error::has_waited_for_open_transactions(
+                            &error,
+                            sequencer.resource(),
+                        ) =>
                 {
                     claim::terminate_older(pool, sequencer).await?;
                 }
@@ -110,19 +113,19 @@ impl Operations for Postgres {
     async fn begin(
         pool: &PgPool,
         options: &PgTxOptions,
-        entering: &Entering,
+        request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
-        let (begin, entry) = (calls::begin(entering, options), entering.entry());
+        let (begin, tx_name) = (calls::begin(request, options), request.tx_name());
         // The server answers by then, unless it is gone.
         let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
-        let begun = begin_counted(pool, begin, entry, patience).await;
+        let begun = begin_counted(pool, begin, tx_name, patience).await;
         begun.map_err(Self::of_our_call)
     }
 
     /// `AND CHAIN` begins an empty transaction, which is rolled back when the connection is given
     /// back: sqlx counts one as open, and the rollback happens off the caller's path.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
-        let commit = sqlx::raw_sql(calls::commit(tx.entry()));
+        let commit = sqlx::raw_sql(calls::commit(tx.tx_name()));
         tx.execute(commit).await.map_err(Self::of_commit)?;
         tx.end();
         Ok(())
@@ -132,13 +135,13 @@ impl Operations for Postgres {
     async fn at_once(
         pool: &PgPool,
         options: &PgTxOptions,
-        entering: &Entering,
+        request: &BeginRequest,
         statement: &Statement<Self>,
     ) -> Option<Result<u64, FenceError>> {
         if options.isolation.is_some() {
             return None;
         }
-        Some(single::execute(pool, options.lock_timeout, entering, statement).await)
+        Some(single::execute(pool, options.lock_timeout, request, statement).await)
     }
 
     /// Ends the session, or, if the role may not do that, blocks it with a transaction.
@@ -158,9 +161,9 @@ impl Operations for Postgres {
         }
     }
 
-    async fn refuse_stray(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    async fn refuse_leaked(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         connection
-            .execute(sqlx::raw_sql(calls::REFUSE_STRAY))
+            .execute(sqlx::raw_sql(calls::REFUSE_LEAKED))
             .await?;
         Ok(())
     }

@@ -67,7 +67,7 @@ impl PgTxOptions {
     /// result, runs into none of the timeouts here. Its writes are rolled back, and it is told by
     /// [`FenceError::Terminated`](crate::FenceError::Terminated).
     ///
-    /// Only transactions of the claimed resource that entered under an older grant are ended; if
+    /// Only transactions of the claimed resource that an older grant fences are ended; if
     /// the claim itself is stale by then, none. Ending sessions of another role needs rights, see
     /// docs/operations.md; a prepared transaction cannot be ended this way. In both cases the claim
     /// is [`FenceError::Busy`](crate::FenceError::Busy), and its source says so.

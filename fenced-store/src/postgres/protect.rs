@@ -4,8 +4,8 @@ use sqlx::{PgPool, Postgres};
 
 use super::error::of_protect;
 use crate::{
-    FenceError, dialect::sealed::Errors, queries::Queries, statement::Value::Text,
-    strays::begin_unfenced,
+    FenceError, dialect::sealed::Errors, leaked::begin_unfenced, queries::Queries,
+    statement::Value::Text,
 };
 
 pub(super) async fn call(

@@ -1,4 +1,4 @@
-//! A single statement of the user, entered, executed and committed in one round trip.
+//! A single statement of the user: fenced, executed and committed in one round trip.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ use super::{
     error::{is_statement_gone, nothing_is_stored, of_fused},
 };
 use crate::{
-    FenceError, dialect::sealed::Errors, entering::Entering, statement::Statement,
-    strays::past_strays,
+    FenceError, begin_request::BeginRequest, dialect::sealed::Errors, leaked::past_leaked,
+    statement::Statement,
 };
 
 /// Returns how many rows the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(
     pool: &PgPool,
     lock_timeout: Option<Duration>,
-    entering: &Entering,
+    request: &BeginRequest,
     statement: &Statement<Postgres>,
 ) -> Result<u64, FenceError> {
     let mut arguments = statement.arguments.clone();
     let sql = fused(
         statement.sql.as_str(),
         arguments.len(),
-        entering,
+        request,
         lock_timeout,
     );
-    bind(&mut arguments, entering).map_err(sqlx::Error::Encode)?;
+    bind(&mut arguments, request).map_err(sqlx::Error::Encode)?;
     let send = || send(pool, sql.clone(), arguments.clone(), statement.persistent);
-    past_strays(pool, send)
+    past_leaked(pool, send)
         .await
         .map_err(of_fused)?
         .map_err(Postgres::of_commit)
@@ -102,23 +102,23 @@ const ROWS_AFFECTED: &str = "rows_affected";
 fn fused(
     statement: &str,
     arguments: usize,
-    entering: &Entering,
+    request: &BeginRequest,
     lock_timeout: Option<Duration>,
 ) -> SqlStr {
     let lock_timeout = milliseconds(lock_timeout);
     let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
     let mut next = || placeholders.next().unwrap_or_default();
     let autocommit = next();
-    let mut enter = String::new();
-    for _ in entering.entrants() {
+    let mut checks = String::new();
+    for _ in request.fences() {
         let (resource, token, holder, issuer) = (next(), next(), next(), next());
-        enter += &format!(
+        checks += &format!(
             "fenced.begin_fenced({resource}, {token}, {holder}, {issuer}, {lock_timeout}), "
         );
     }
     AssertSqlSafe(format!(
         "WITH fenced_write AS ({statement}\nRETURNING 1) \
-         SELECT {enter}\
+         SELECT {checks}\
          (SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
          WHERE {autocommit}::fenced.autocommit",
     ))
@@ -126,10 +126,10 @@ fn fused(
 }
 
 /// Binds the arguments in the order of the placeholders.
-fn bind(arguments: &mut PgArguments, entering: &Entering) -> Result<(), BoxDynError> {
+fn bind(arguments: &mut PgArguments, request: &BeginRequest) -> Result<(), BoxDynError> {
     arguments.add(Autocommit)?;
-    for entrant in entering.entrants() {
-        let sequencer = entrant.sequencer();
+    for fence in request.fences() {
+        let sequencer = fence.sequencer();
         arguments.add(sequencer.resource().as_str())?;
         arguments.add(i64::from(sequencer.token()))?;
         arguments.add(sequencer.holder().digest())?;

@@ -104,8 +104,11 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
                 None => leases.clone(),
             };
             let held = next.acquired().await?;
-            let claimed = self.claim(&held).await;
-            let lost = held.iter().find_map(|lease| lease.remaining().err());
+            let claimed = self.claim(held.as_ref()).await;
+            let lost = held
+                .as_ref()
+                .iter()
+                .find_map(|lease| lease.remaining().err());
             let Err(refused) = claimed else {
                 let Some(lost) = lost else {
                     return Ok(L::protected(held, &protected.store));
@@ -201,7 +204,7 @@ impl<'a, DB: Dialect, L: Leases + 'a> IntoFuture for AcquireProtected<'a, DB, L>
 
 /// So that the same holder can acquire again, and gets another token. If this fails, the watchdog
 /// goes on trying, so the error is not reported.
-async fn give_back(leases: Vec<LeaseGuard>) {
+async fn give_back(leases: impl IntoIterator<Item = LeaseGuard>) {
     for result in join_all(leases.into_iter().map(LeaseGuard::give_up)).await {
         if let Err(error) = result {
             debug!(%error, "a lease whose claim failed is not given back yet");

@@ -10,7 +10,7 @@ use crate::{Begin, Dialect, FencedStore};
 /// token of each.
 ///
 /// It derefs to the slice of them. Each is a lease of its own with a token of its own. Losing one
-/// does not end the others, but a transaction that enters all of them is then refused.
+/// does not end the others, but a transaction that all of them fence is then refused.
 ///
 /// # Dropping
 /// As [`LeaseGuard`], for each guard.

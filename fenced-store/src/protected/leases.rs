@@ -8,6 +8,9 @@ use crate::{Dialect, FencedStore};
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
 #[expect(unnameable_types, reason = "what seals `AcquireProtected`")]
 pub trait Leases: Clone + Send + Sync {
+    /// What is acquired.
+    type Held: AsRef<[LeaseGuard]> + IntoIterator<Item = LeaseGuard, IntoIter: Send> + Send;
+
     /// What protects them.
     type Guard<DB: Dialect>;
 
@@ -15,24 +18,25 @@ pub trait Leases: Clone + Send + Sync {
     fn within(self, wait: Duration) -> Self;
 
     /// Acquires all of them or none.
-    fn acquired(self) -> impl Future<Output = Result<Vec<LeaseGuard>, Error>> + Send;
+    fn acquired(self) -> impl Future<Output = Result<Self::Held, Error>> + Send;
 
     /// The same acquisition, with a token that is at least this; `None` if that is not possible.
     fn above(&self, floor: FencingToken) -> Option<Self>;
 
     /// The caller has claimed the token of each lease.
-    fn protected<DB: Dialect>(leases: Vec<LeaseGuard>, store: &FencedStore<DB>) -> Self::Guard<DB>;
+    fn protected<DB: Dialect>(held: Self::Held, store: &FencedStore<DB>) -> Self::Guard<DB>;
 }
 
 impl Leases for Acquire<'_> {
+    type Held = [LeaseGuard; 1];
     type Guard<DB: Dialect> = ProtectedGuard<DB>;
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
     }
 
-    async fn acquired(self) -> Result<Vec<LeaseGuard>, Error> {
-        Ok(vec![self.await?])
+    async fn acquired(self) -> Result<[LeaseGuard; 1], Error> {
+        Ok([self.await?])
     }
 
     fn above(&self, floor: FencingToken) -> Option<Self> {
@@ -40,16 +44,15 @@ impl Leases for Acquire<'_> {
     }
 
     fn protected<DB: Dialect>(
-        leases: Vec<LeaseGuard>,
+        [lease]: [LeaseGuard; 1],
         store: &FencedStore<DB>,
     ) -> ProtectedGuard<DB> {
-        let mut guards = leases.into_iter();
-        let only = guards.next().expect("one lease was acquired");
-        ProtectedGuard::new(only, store.clone())
+        ProtectedGuard::new(lease, store.clone())
     }
 }
 
 impl Leases for AcquireAll<'_> {
+    type Held = Vec<LeaseGuard>;
     type Guard<DB: Dialect> = ProtectedGuards<DB>;
 
     fn within(self, wait: Duration) -> Self {

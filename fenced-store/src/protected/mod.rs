@@ -128,7 +128,7 @@ impl<DB: Dialect> Protected<DB> {
     ///
     /// let tx = guards.begin().await?; // write to both accounts through it
     /// let receipt = tx.commit().await?;
-    /// assert_eq!(receipt.entered().count(), 2);
+    /// assert_eq!(receipt.resources().count(), 2);
     /// guards.release_all().await?;
     /// # Ok(()) }
     /// ```

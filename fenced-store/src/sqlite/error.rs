@@ -30,7 +30,7 @@ impl Errors for Sqlite {
         if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
             return FenceError::NotMigrated { source };
         }
-        if Self::is_stray(&source) {
+        if Self::is_leaked(&source) {
             return FenceError::Busy { source };
         }
         source.into()
@@ -45,7 +45,7 @@ impl Errors for Sqlite {
     }
 
     /// A transaction that sqlx counts, or one that only SQLite knows of.
-    fn is_stray(error: &sqlx::Error) -> bool {
+    fn is_leaked(error: &sqlx::Error) -> bool {
         const WITHIN: &str = "cannot start a transaction within a transaction";
         matches!(error, sqlx::Error::InvalidSavePointStatement)
             || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)

@@ -3,8 +3,8 @@ use sqlx::{Sqlite, SqlitePool, migrate::Migrator};
 use crate::{
     FenceError,
     dialect::sealed::Errors,
+    leaked::begin_unfenced,
     migrations::{self, wording::Migrations},
-    strays::begin_unfenced,
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");

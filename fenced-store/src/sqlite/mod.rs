@@ -25,14 +25,14 @@ use self::{error::no_transaction, tx::LEAVE};
 use crate::{
     FenceError, FencedStore, Protected, Protection,
     admin::by_statements::{ByStatements, Wording},
+    begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Installation, Operations},
-    entering::{Entering, Entrant},
+    leaked::{begin_unfenced, past_leaked, to_read},
     literal::literal,
     marks,
     migrations::{self, wording::Migrations},
     open_tx::{OpenTx, RollBack},
     rule::{self, Claim},
-    strays::{begin_unfenced, past_strays, to_look},
 };
 
 /// A fenced store in an SQLite file.
@@ -85,7 +85,7 @@ impl Operations for Sqlite {
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // A claim that cannot win is refused before it queues for the file.
         let mark = Self::mark(sequencer.resource());
-        let seen = marks::mark::<Self>(&mut *to_look(pool).await?, &mark).await?;
+        let seen = marks::mark::<Self>(&mut *to_read(pool).await?, &mark).await?;
         rule::claim(seen.as_ref(), sequencer)?;
 
         let mut tx = begin_unfenced(pool).await?;
@@ -102,37 +102,33 @@ impl Operations for Sqlite {
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
         let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
-        rule::enter(mark.as_ref(), sequencer)?;
+        rule::check(mark.as_ref(), sequencer)?;
         Ok(tx.rollback().await?)
     }
 
-    /// As the only writer of the file. If there are triggers that look for it, also notes what was
-    /// entered: the commit has to delete the note.
+    /// As the only writer of the file. If there are triggers that look for it, also notes the
+    /// grants: the commit has to delete the note.
     async fn begin(
         pool: &SqlitePool,
         (): &(),
-        entering: &Entering,
+        request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
-        let mut entrants = entering.entrants().iter().map(Entrant::sequencer);
-        let first = entrants.next().expect("a transaction has a first grant");
-        let (mut tx, first_mark) =
-            past_strays(pool, || tx::only_writer(pool, entering, first.resource()))
-                .await
-                .map_err(Self::of_our_call)?;
-        let mut is_noted = tx::check(first_mark, first)?;
-        for sequencer in entrants {
+        let begun = past_leaked(pool, || tx::only_writer(pool, request)).await;
+        let (mut tx, first_mark) = begun.map_err(Self::of_our_call)?;
+        let mut is_noted = tx::check(first_mark, request.first().sequencer())?;
+        for sequencer in request.others().iter().map(Fence::sequencer) {
             let mark = tx::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
             is_noted |= tx::check(mark.map_err(Self::of_our_call)?, sequencer)?;
         }
         if is_noted {
-            tx::note(&mut tx, entering).await?;
+            tx::note(&mut tx, request).await?;
             tx.noted();
         }
         Ok(tx)
     }
 
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
-        let is_noted = tx.entry().is_noted();
+        let is_noted = tx.tx_name().is_noted();
         let Err(source) = tx::commit(&mut tx, is_noted).await else {
             tx.end();
             return Ok(());
@@ -146,7 +142,7 @@ impl Operations for Sqlite {
 
     /// Rolls it back, and does not close the connection: with that of a database in memory, its
     /// data would be gone. A `ROLLBACK` fails if there is no transaction.
-    async fn refuse_stray(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    async fn refuse_leaked(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         while connection.is_in_transaction() {
             match SqliteTransactionManager::rollback(connection).await {
                 // SQLite has ended it by itself, and sqlx goes on counting.
@@ -211,12 +207,12 @@ impl Wording for Sqlite {
     }
 }
 
-/// A statement that ended the transaction may have committed the note of what was entered.
+/// A statement that ended the transaction may have committed its note of the grants.
 async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
     if let Err(error) = connection.execute("ROLLBACK").await {
         debug!(%error, "a transaction that was ended inside was the last one");
     }
     if is_noted && let Err(error) = connection.execute(LEAVE).await {
-        warn!(%error, "a transaction that was ended inside has left the note of what it entered");
+        warn!(%error, "a transaction that was ended inside has left its note of the grants");
     }
 }

@@ -5,10 +5,10 @@ use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 use crate::{
     FenceError,
     dialect::sealed::{Errors, Operations},
+    leaked::begin_unfenced,
     protection::{Protection, Resources},
     queries::Queries,
     statement::Value::Text,
-    strays::begin_unfenced,
     triggers::{self, GUARD, Table, Wording},
 };
 
@@ -25,9 +25,9 @@ impl Wording for Sqlite {
         format!("{prefix} || {id}")
     }
 
-    /// Checks that fail unless the resource was entered, and the mark still shows the token with
-    /// which it was. A resource that is null was not entered. Before SQLite 3.47 the text of
-    /// `RAISE` has to be a constant.
+    /// Checks that fail unless the resource fences the transaction, and the mark still shows that
+    /// token. A resource that is null fences none. Before SQLite 3.47 the text of `RAISE` has to be
+    /// a constant.
     fn body(table: &Table<'_>, resources: &[String]) -> String {
         let text = |refusal: &str| format!("'{refusal} {}'", table.name.replace('\'', "''"));
         let check = |resource: &String| {

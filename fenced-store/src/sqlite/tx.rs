@@ -10,8 +10,8 @@ use sqlx::{Connection, Executor, Row, Sqlite, SqliteConnection, SqlitePool, sqli
 
 use crate::{
     FenceError,
+    begin_request::{BeginRequest, Fence},
     dialect::sealed::Errors,
-    entering::{Entering, Entrant},
     marks,
     open_tx::OpenTx,
     rule,
@@ -22,18 +22,18 @@ use crate::{
 /// The savepoint is gone when the transaction is, however that ended: this is how the commit
 /// notices. Until then nobody else begins on this connection, so the name need not be unique.
 const BEGIN: &str = concat!(
-    "BEGIN IMMEDIATE; SAVEPOINT fenced_entry; ",
+    "BEGIN IMMEDIATE; SAVEPOINT fenced_tx; ",
     include_str!("sql/mark.sql")
 );
 
 /// If the savepoint is gone, the first statement fails, and `COMMIT` is not executed.
-const COMMIT: &str = "RELEASE fenced_entry; COMMIT";
+const COMMIT: &str = "RELEASE fenced_tx; COMMIT";
 
 /// The savepoint comes first here, too. If it is gone, this connection no longer has the file to
 /// itself. Deleting the note could then fail because another writer has the file, and that is not
 /// why this transaction is over.
 const LEAVE_AND_COMMIT: &str = concat!(
-    "RELEASE fenced_entry; ",
+    "RELEASE fenced_tx; ",
     include_str!("sql/leave.sql"),
     "; COMMIT"
 );
@@ -41,22 +41,21 @@ const LEAVE_AND_COMMIT: &str = concat!(
 /// Deletes the notes of transactions that are over.
 pub(super) const LEAVE: &str = include_str!("sql/leave.sql");
 
-/// Becomes the only writer of the file, and reads a mark.
+/// Becomes the only writer of the file, and reads the mark of the first resource.
 pub(super) async fn only_writer(
     pool: &SqlitePool,
-    entering: &Entering,
-    resource: &ResourceName,
+    request: &BeginRequest,
 ) -> Result<(OpenTx<Sqlite>, Option<SqliteRow>), sqlx::Error> {
     let connection = pool.acquire().await?;
     if connection.is_in_transaction() {
         return Err(sqlx::Error::InvalidSavePointStatement);
     }
-    let mut tx = OpenTx::new(pool, connection, entering.entry(), None);
-    match row(&mut tx, BEGIN, resource).await {
+    let mut tx = OpenTx::new(pool, connection, request.tx_name(), None);
+    match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
             // A transaction that somebody left open is not ours.
-            if Sqlite::is_stray(&error) {
+            if Sqlite::is_leaked(&error) {
                 tx.end();
             }
             Err(error)
@@ -81,16 +80,16 @@ pub(super) async fn row(
 /// Checks a mark. Returns whether any table is protected.
 pub(super) fn check(row: Option<SqliteRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
     let mark = row.as_ref().map(marks::mark_of::<Sqlite>).transpose()?;
-    rule::enter(mark.as_ref(), sequencer)?;
+    rule::check(mark.as_ref(), sequencer)?;
     Ok(row.is_some_and(|row| row.get(3)))
 }
 
 pub(super) async fn note(
     connection: &mut SqliteConnection,
-    entering: &Entering,
+    request: &BeginRequest,
 ) -> Result<(), FenceError> {
     connection.execute(LEAVE).await?;
-    for sequencer in entering.entrants().iter().map(Entrant::sequencer) {
+    for sequencer in request.fences().map(Fence::sequencer) {
         sqlx::query("INSERT INTO main.fenced_open_transaction (resource, token) VALUES ($1, $2)")
             .bind(sequencer.resource().as_str())
             .bind(i64::from(sequencer.token()))

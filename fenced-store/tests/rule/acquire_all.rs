@@ -60,7 +60,7 @@ pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transactio
     let mut tx = guards.begin().await.unwrap();
     H::add(&mut tx, 1).await.unwrap();
     let receipt = tx.commit().await.unwrap();
-    let entered: Vec<_> = receipt.entered().map(|(name, _)| name.as_str()).collect();
+    let entered: Vec<_> = receipt.resources().map(|(name, _)| name.as_str()).collect();
     assert_eq!(entered, BOTH);
     assert_eq!(balance(&world).await, 101);
     assert!(guards.remaining().unwrap() > Duration::ZERO);

@@ -37,7 +37,7 @@ pub(crate) async fn several_resources_share_a_transaction<H: Harness>() {
     assert_eq!(receipt.resource(), from.resource());
     assert_eq!(receipt.token(), from.token());
     let entered: Vec<_> = receipt
-        .entered()
+        .resources()
         .map(|(resource, token)| (resource.as_str(), token.get()))
         .collect();
     let expected = [("account:2", 7), ("account:1", 33), ("account:3", 5)];

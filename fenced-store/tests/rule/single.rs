@@ -96,7 +96,7 @@ pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
     let write = "UPDATE accounts SET balance = balance + 1";
     let both = world.store().begin(&one).and(&other);
     let done = both.execute(write).await.unwrap();
-    let entered: Vec<_> = done.receipt().entered().collect();
+    let entered: Vec<_> = done.receipt().resources().collect();
     assert_eq!(
         entered,
         [

@@ -48,7 +48,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// 2. The store accepts claims of the new service only, once the claims that are under way have
     ///    ended. Holders who have claimed go on writing.
     /// 3. A floor is chosen above all marks and above the clock plus a minute.
-    /// 4. Each mark is sealed, in a transaction of its own after those that have entered it: its
+    /// 4. Each mark is sealed, in a transaction of its own after its open transactions: its
     ///    holder is shut out, and it accepts tokens of the new service from the floor on.
     ///
     /// The first acquire of a sealed resource is granted a token below the floor and refused as

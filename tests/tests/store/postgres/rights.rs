@@ -119,7 +119,7 @@ async fn an_application_cannot_touch_a_mark() {
         "UPDATE fenced.lock_service SET name = 'mine'",
         "ALTER TABLE fenced.high_water_mark DISABLE TRIGGER ALL",
         "SELECT fenced.check_issuer('account:42', 'mine')",
-        "SELECT fenced.refuse('account:42', 1, 'holder', 'redis')",
+        "SELECT fenced.raise_refusal('account:42', 1, 'holder', 'redis')",
         "SELECT fenced.seal_issuer('redis', 'mine', 'why')",
         "SELECT fenced.seal_mark('account:42', 'redis', 'mine', 1, 'why')",
         "SELECT fenced.reset_high_water('account:42', 33, 34, 'why')",

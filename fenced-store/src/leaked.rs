@@ -13,13 +13,13 @@ use crate::{open_tx::OpenTx, uninterrupted::uninterrupted};
 /// How often a call is tried before its error is passed on.
 const ATTEMPTS: usize = 3;
 
-/// Runs a call on connections of the pool until it gets one that is not a stray. A stray is a
-/// connection inside a transaction that nobody is going to end.
+/// Runs a call on connections of the pool until it gets one without a leaked transaction. That is
+/// a transaction in which somebody left the connection, and which nobody is going to end.
 ///
-/// In sqlx 0.9.0 an application leaves a stray behind when it drops the future of its own
-/// `pool.begin()`. A write on a stray returns `Ok` and is lost, our claims included. So every call
-/// has to refuse strays, with an error that `is_stray` recognises. Strays are closed here.
-pub(crate) async fn past_strays<DB, T, F>(
+/// In sqlx 0.9.0 an application leaks one when it drops the future of its own `pool.begin()`. A
+/// write on that connection returns `Ok` and is lost, our claims included. So every call has to
+/// refuse it, with an error that `is_leaked` recognises. The connection is closed here.
+pub(crate) async fn past_leaked<DB, T, F>(
     pool: &Pool<DB>,
     call: impl Fn() -> F,
 ) -> Result<T, sqlx::Error>
@@ -29,21 +29,21 @@ where
 {
     for _ in 1..ATTEMPTS {
         match call().await {
-            Err(error) if DB::is_stray(&error) => close_strays(pool).await?,
+            Err(error) if DB::is_leaked(&error) => close_leaked(pool).await?,
             result => return result,
         }
     }
     call().await
 }
 
-/// A connection for a look at what is committed by now. On a stray, a look may see what was
+/// A connection to read what is committed by now. In a leaked transaction, a query may see what was
 /// committed long ago, whatever has happened since.
-pub(crate) async fn to_look<DB: Operations>(
+pub(crate) async fn to_read<DB: Operations>(
     pool: &Pool<DB>,
 ) -> Result<PoolConnection<DB>, FenceError> {
-    past_strays(pool, || async {
+    past_leaked(pool, || async {
         let mut connection = pool.acquire().await?;
-        DB::refuse_stray(&mut connection).await?;
+        DB::refuse_leaked(&mut connection).await?;
         Ok(connection)
     })
     .await
@@ -54,17 +54,17 @@ pub(crate) async fn to_look<DB: Operations>(
 pub(crate) async fn begin_unfenced<DB: Installation>(
     pool: &Pool<DB>,
 ) -> Result<Transaction<'static, DB>, FenceError> {
-    past_strays(pool, || pool.begin_with(DB::begin_unfenced()))
+    past_leaked(pool, || pool.begin_with(DB::begin_unfenced()))
         .await
         .map_err(DB::of_our_call)
 }
 
 /// A connection that is given back queues behind the idle ones, so all idle ones have to be looked
 /// at. Those on their way back, our own of a moment ago among them, are not idle yet.
-async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
+async fn close_leaked<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
     for _ in 0..=pool.size() {
         let mut connection = pool.acquire().await?;
-        if let Err(error) = DB::refuse_stray(&mut connection).await {
+        if let Err(error) = DB::refuse_leaked(&mut connection).await {
             warn!(
                 error = &error as &dyn std::error::Error,
                 "closing a pooled connection that was left inside a transaction, \
@@ -81,15 +81,15 @@ async fn close_strays<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
 pub(crate) async fn begin_counted<DB: Operations>(
     pool: &Pool<DB>,
     begin: sqlx::SqlStr,
-    entry: crate::entry::Entry,
+    tx_name: crate::tx_name::TxName,
     patience: Option<std::time::Duration>,
 ) -> Result<OpenTx<DB>, sqlx::Error> {
-    past_strays(pool, || async {
+    past_leaked(pool, || async {
         let (begin, pool) = (begin.clone(), pool.clone());
         let mut connection = pool.acquire().await?;
         uninterrupted(async move {
             DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
-            Ok(OpenTx::new(&pool, connection, entry, patience))
+            Ok(OpenTx::new(&pool, connection, tx_name, patience))
         })
         .await
     })

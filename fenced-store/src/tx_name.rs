@@ -6,14 +6,14 @@ use std::fmt;
 /// other transactions of its holder have the same one.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
-pub struct Entry {
+pub struct TxName {
     name: u64,
     /// Whether there is a note of it for triggers, which its commit has to remove.
     #[cfg(feature = "sqlite")]
     is_noted: bool,
 }
 
-impl Entry {
+impl TxName {
     /// The prefix of all names.
     pub(crate) const PREFIX: &str = "fenced_";
 
@@ -38,7 +38,7 @@ impl Entry {
 }
 
 /// Letters, digits and underscores: a valid identifier in every database.
-impl fmt::Display for Entry {
+impl fmt::Display for TxName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:016x}", Self::PREFIX, self.name)
     }
