@@ -1,6 +1,16 @@
 //! The lock service in PostgreSQL: a real server, directly and behind PgBouncer.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tasks end with the runtime of their test"
+)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod conformance;
+mod crashed;
+mod dropped;
+mod late;
+mod outages;
+mod pooled;
+mod rights;
 mod world;

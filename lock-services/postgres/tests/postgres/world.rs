@@ -4,21 +4,41 @@ use std::sync::Arc;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::PgFencedStore;
-use lock_core::SystemClock;
+use lock_core::{LockManager, ResourceName, SystemClock};
 use palisade_postgres::{PostgresBackend, PostgresOptions};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool};
 
 /// An empty database with the schema.
 pub(crate) async fn database() -> PostgresDatabase {
     let database = postgres_database().await;
-    let pool = PgPool::connect(database.url()).await.unwrap();
+    migrate(database.url()).await;
+    database
+}
+
+/// Makes the schema.
+pub(crate) async fn migrate(url: &str) {
+    let pool = PgPool::connect(url).await.unwrap();
     PgFencedStore::new(pool.clone()).migrate().await.unwrap();
     pool.close().await;
-    database
 }
 
 /// A client with these settings.
 pub(crate) async fn connect(url: &str, options: PostgresOptions) -> PostgresBackend {
     let connected = PostgresBackend::connect(url, options, Arc::new(SystemClock)).await;
     connected.unwrap()
+}
+
+/// A manager.
+pub(crate) async fn manager(url: &str) -> LockManager {
+    palisade::connect(url).await.unwrap()
+}
+
+pub(crate) fn named(name: &str) -> ResourceName {
+    ResourceName::new(name).unwrap()
+}
+
+/// What a query without parameters gives.
+pub(crate) async fn count(pool: &PgPool, query: &str) -> i64 {
+    let query = AssertSqlSafe(query.to_owned());
+    sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
 }

@@ -1,0 +1,71 @@
+//! Connections that are cut, and servers that do not answer.
+
+use std::{future::IntoFuture, time::Duration};
+
+use e2e::{
+    idle::nothing_is_noticed,
+    proxy::{Fault, Proxy},
+    servers::DatabaseServer,
+    waits::ends_when_it_says,
+};
+use lock_core::{ErrorKind, LostReason, Operation, Ttl};
+use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::world::{database, manager, migrate};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A proxy in front of a database, and the URL of that database through it.
+async fn proxied(url: &str) -> (Proxy, String) {
+    let address: PgConnectOptions = url.parse().unwrap();
+    let (host, port) = (address.get_host(), address.get_port());
+    let proxy = Proxy::start(&format!("postgres://{host}:{port}")).await;
+    let own: Url = proxy.url("postgres").parse().unwrap();
+    let through = address.host("127.0.0.1").port(own.port().unwrap());
+    (proxy, through.to_url_lossy().to_string())
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
+    let database = database().await;
+    let (proxy, url) = proxied(database.url()).await;
+    let locks = manager(&url).await;
+    nothing_is_noticed(&locks, async || proxy.inflict(Fault::Cut))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
+    let server = DatabaseServer::postgres(&[]).await;
+    migrate(server.url()).await;
+    let (proxy, url) = proxied(server.url()).await;
+    let locks = manager(&url).await;
+    proxy.inflict(Fault::HoldRequests);
+    proxy.inflict_on_new(Fault::HoldRequests);
+    ends_when_it_says(&locks).await;
+    proxy.let_go();
+    server.kill().await;
+    ends_when_it_says(&locks).await;
+}
+
+#[tokio::test]
+async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_time() {
+    let server = DatabaseServer::postgres(&[]).await;
+    migrate(server.url()).await;
+    let locks = manager(server.url()).await;
+    let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
+    server.kill().await;
+    let lost = timeout(PATIENCE, guard.lost()).await.expect("it is lost");
+    assert_eq!(lost.reason(), LostReason::Expired);
+    let error = locks.acquire("other").try_now().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = palisade::connect(server.url()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!(error.operation(), Operation::Connect);
+    server.start_again().await;
+    let again = timeout(PATIENCE, locks.acquire("r").into_future()).await;
+    again.expect("an answer").unwrap().release().await.unwrap();
+}
