@@ -925,6 +925,9 @@ grant execute on function fenced.check_row_write to public;
 -- that updates a free row without the mutex would keep that row locked when it has lost the race,
 -- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
 --
+-- What only other functions call has no search_path of its own: it runs with theirs, and becomes a
+-- part of their statements.
+--
 -- What has to survive a power cut is flushed (a lease that is taken back is held twice). A release
 -- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
 -- the queue up again.
@@ -969,16 +972,16 @@ comment on table fenced.tombstone is
 
 -- The clock in units of 10 us: 15 digits until the year 2286.
 create function fenced.clock_token() returns bigint
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
 
 create function fenced.this_minute() returns integer
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
 
 -- Milliseconds until then, rounded down and never below 0.
 create function fenced.left_ms(until timestamptz) returns bigint
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 as $$
   select case
     when until > clock_timestamp()
@@ -988,7 +991,7 @@ $$;
 
 -- The mutex of a resource in the lock service, until the end of the transaction.
 create function fenced.lock_lease(resource text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception using
@@ -1001,7 +1004,7 @@ end $$;
 
 -- A commit is flushed to disk, and to synchronous standbys, whatever the session says.
 create function fenced.flush_commit() returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 begin
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
     perform set_config('synchronous_commit', 'on', true);
@@ -1010,7 +1013,7 @@ end $$;
 
 -- Whether this acquisition, or this attempt of it, has ended.
 create function fenced.has_ended(resource text, holder text, attempt text) returns boolean
-language sql volatile set search_path = pg_catalog, pg_temp as $$
+language sql volatile as $$
   select exists (
     select from fenced.tombstone t
     where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
@@ -1020,7 +1023,7 @@ $$;
 -- Whether the lease with this token was released by its holder, or the hold of this attempt.
 create function fenced.was_released(resource text, token bigint, holder text, attempt text)
 returns boolean
-language sql volatile set search_path = pg_catalog, pg_temp as $$
+language sql volatile as $$
   select exists (
     select from fenced.tombstone t
     where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
@@ -1028,7 +1031,7 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
 $$;
 
 create function fenced.bury(resource text, holder text, attempt text, token bigint) returns void
-language sql volatile set search_path = pg_catalog, pg_temp as $$
+language sql volatile as $$
   insert into fenced.tombstone (minute, resource, holder, attempt, token)
     values (fenced.this_minute(), $1, $2, $3, $4) on conflict do nothing
 $$;
@@ -1036,7 +1039,7 @@ $$;
 -- The row of a resource, locked against renewals, after a lease that ran out was ended. Under the
 -- mutex.
 create function fenced.lease_now(resource text) returns fenced.lease
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   lease fenced.lease;
 begin
@@ -1055,7 +1058,7 @@ end $$;
 -- Whose turn it is: the first in the queue that is alive. Those before it, who are not, are
 -- dropped. Under the mutex.
 create function fenced.first_waiter(resource text) returns fenced.waiter
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   waiter fenced.waiter;
 begin
@@ -1071,7 +1074,7 @@ end $$;
 -- Tells the first in the queue that the resource is free. Under the mutex, in a transaction whose
 -- commit is not flushed: NOTIFY holds a lock of the whole server until the commit is over.
 create function fenced.wake(resource text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   waiter fenced.waiter := fenced.first_waiter($1);
 begin
@@ -1085,7 +1088,7 @@ create function fenced.grant_lease(
   free fenced.lease, holder text, attempt text, ttl_ms bigint, at_least bigint, reserve integer,
   metadata text, out token bigint, out reserved integer
 )
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   greatest_token constant bigint := 999999999999999;
 begin
@@ -1104,7 +1107,7 @@ end $$;
 -- A floor may be ahead of the clock by a day: clocks differ, but not by more. One that is higher
 -- must be a mistake, and would use the tokens up.
 create function fenced.greatest_floor() returns bigint
-language sql volatile set search_path = pg_catalog, pg_temp
+language sql volatile
 as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
 
 -- Outcomes:
@@ -1145,6 +1148,25 @@ begin
     token := fenced.greatest_floor();
     return;
   end if;
+
+  -- The common case in one statement: it is free, nobody waits, and this acquisition has not ended.
+  update fenced.lease l
+    set token = greatest(l.last_token + 1, now.token, $7),
+        last_token = greatest(l.last_token + 1, now.token, $7) + $8 - 1,
+        holder = $2, expires_at = clock_timestamp() + $4 * interval '1 ms', attempts = array[$3],
+        metadata = $9
+    from (select fenced.clock_token() as token offset 0) now
+    where l.resource = $1 and l.holder = '' and l.last_token + $8 < 999999999999999
+      and not exists (select from fenced.waiter w where w.resource = $1)
+      and not fenced.has_ended($1, $2, $3)
+    returning l.token into token;
+  if found then
+    outcome := 'granted';
+    reserved := $8;
+    left_ms := $4;
+    return;
+  end if;
+
   lease := fenced.lease_now($1);
   if fenced.has_ended($1, $2, $3) then
     delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
@@ -1193,7 +1215,7 @@ end $$;
 create function fenced.enqueue(
   resource text, holder text, attempt text, wait_ms bigint, channel text, max_waiters integer
 ) returns text
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   until timestamptz := coalesce(clock_timestamp() + wait_ms * interval '1 ms', 'infinity');
 begin
@@ -1329,7 +1351,9 @@ begin
     if tombstone then
       perform fenced.bury($1, $3, '', $2);
     end if;
-    perform fenced.wake($1);
+    if exists (select from fenced.waiter w where w.resource = $1) then
+      perform fenced.wake($1);
+    end if;
     outcome := 'released';
   elsif fenced.was_released($1, $2, $3, '') then
     outcome := 'released';
@@ -1382,7 +1406,7 @@ end $$;
 
 -- Takes an attempt out of a lease, which ends with the last one.
 create function fenced.without_attempt(lease fenced.lease, attempt text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql as $$
 declare
   rest text[] := array_remove(lease.attempts, attempt);
 begin

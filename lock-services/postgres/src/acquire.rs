@@ -1,16 +1,16 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Moment, Wait,
-    support::Patience,
+    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Wait, support::Patience,
 };
-use sqlx::{Row, postgres::PgRow};
+use sqlx::Row;
 
 use super::{
-    PostgresBackend,
     client::Client,
     error::translate,
+    rows::{number, numbers, token},
     sql::{self, WaitMillis},
+    waiters::Waiters,
 };
 
 /// What the database says to a request to acquire.
@@ -20,43 +20,46 @@ enum Answer {
     Waiting,
 }
 
-impl PostgresBackend {
-    /// Asks until the lease is granted or the wait is over, each time that it may be our turn.
-    pub(super) async fn acquire_in_turn(
-        &self,
-        request: &AcquireRequest,
-    ) -> Result<Attempt<Grant>, Error> {
-        let silent = self.client.silence.outlasts(request.wait, Patience::SHORT);
-        tokio::select! {
-            biased;
-            answer = self.stand(request) => answer,
-            error = silent => Err(error),
-        }
+/// Asks until the lease is granted or the wait is over, each time that it may be our turn.
+pub(super) async fn in_turn(
+    client: &Client,
+    waiters: &Arc<Waiters>,
+    request: &AcquireRequest,
+) -> Result<Attempt<Grant>, Error> {
+    let silent = client.silence.outlasts(request.wait, Patience::SHORT);
+    tokio::select! {
+        biased;
+        answer = stand(client, waiters, request) => answer,
+        error = silent => Err(error),
     }
+}
 
-    async fn stand(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        // Before the request: a notice that comes before its answer is not missed.
-        let mut place = match request.wait {
-            Wait::Never => None,
-            Wait::Until(_) | Wait::Forever => Some(self.waiters.place(&request.attempt)),
-        };
-        let mut waited = false;
-        loop {
-            let channel = self.waiters.channel();
-            match self.client.ask(request, channel).await? {
-                Answer::Granted(grant) if waited => {
-                    return Ok(Attempt::Granted(grant.after_waiting()));
-                }
-                Answer::Granted(grant) => return Ok(Attempt::Granted(grant)),
-                Answer::Held(retry_after) => return Ok(Attempt::held(retry_after)),
-                Answer::Waiting => waited = true,
+async fn stand(
+    client: &Client,
+    waiters: &Arc<Waiters>,
+    request: &AcquireRequest,
+) -> Result<Attempt<Grant>, Error> {
+    // Before the request: a notice that comes before its answer is not missed.
+    let mut place = match request.wait {
+        Wait::Never => None,
+        Wait::Until(_) | Wait::Forever => Some(waiters.place(&request.attempt)),
+    };
+    let mut waited = false;
+    loop {
+        let channel = waiters.channel();
+        match client.ask(request, channel).await? {
+            Answer::Granted(grant) if waited => {
+                return Ok(Attempt::Granted(grant.after_waiting()));
             }
-            if let Some(place) = &mut place {
-                place.queued();
-                tokio::select! {
-                    () = place.turn() => {}
-                    () = self.client.clock.sleep_until(request.wait.limit()) => {}
-                }
+            Answer::Granted(grant) => return Ok(Attempt::Granted(grant)),
+            Answer::Held(retry_after) => return Ok(Attempt::held(retry_after)),
+            Answer::Waiting => waited = true,
+        }
+        if let Some(place) = &mut place {
+            place.queued();
+            tokio::select! {
+                () = place.turn() => {}
+                () = client.clock.sleep_until(request.wait.limit()) => {}
             }
         }
     }
@@ -161,30 +164,4 @@ fn wait_millis(wait: Wait, now: Moment) -> WaitMillis {
             WaitMillis::For(u64::try_from(left).unwrap_or(u64::MAX >> 1).max(1))
         }
     }
-}
-
-pub(super) fn token(number: u64) -> Result<FencingToken, Error> {
-    FencingToken::new(number).map_err(|error| {
-        Error::unknown(ErrorKind::CounterBroken)
-            .because("the token of the lease is no token")
-            .caused_by(error)
-    })
-}
-
-/// A number that is not negative; 0 if it is null.
-pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, Error> {
-    // The text counts: reserved is an integer, the others are bigint.
-    let number: Option<i64> = match row.try_get(column) {
-        Ok(number) => number,
-        Err(_) => row
-            .try_get::<Option<i32>, _>(column)
-            .map_err(translate)?
-            .map(i64::from),
-    };
-    Ok(number.unwrap_or(0).unsigned_abs())
-}
-
-fn numbers(row: &PgRow, column: &str) -> Result<Vec<i64>, Error> {
-    let numbers: Option<Vec<i64>> = row.try_get(column).map_err(translate)?;
-    Ok(numbers.unwrap_or_default())
 }

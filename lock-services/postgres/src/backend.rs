@@ -14,16 +14,16 @@ use tokio::task::AbortHandle;
 use url::Url;
 
 use super::{
-    KIND, PostgresOptions, client::Client, error::not_connected, listener::Ear, tombstones,
-    waiters::Waiters,
+    KIND, PostgresOptions, acquire, client::Client, error::not_connected, listener::Ear,
+    tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
 /// its connections.
 #[derive(Debug)]
 pub struct PostgresBackend {
-    pub(super) client: Arc<Client>,
-    pub(super) waiters: Arc<Waiters>,
+    client: Arc<Client>,
+    waiters: Arc<Waiters>,
     forgetting: AbortHandle,
 }
 
@@ -120,7 +120,7 @@ impl LockBackend for PostgresBackend {
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.acquire_in_turn(request).await
+        acquire::in_turn(&self.client, &self.waiters, request).await
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {

@@ -42,6 +42,7 @@ mod holding;
 mod listener;
 mod operating;
 mod options;
+mod rows;
 mod sql;
 mod tombstones;
 mod waiters;

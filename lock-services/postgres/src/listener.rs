@@ -7,7 +7,7 @@ use sqlx::{
 };
 use tracing::{debug, warn};
 
-use super::{client::Client, error::translate, sql, waiters::Waiters};
+use super::{client::Client, error::translate, sql};
 
 /// After a connection was lost or could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -16,10 +16,20 @@ const PAUSE: Duration = Duration::from_secs(1);
 const DEAF_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to listen.
+#[derive(Clone)]
 pub(super) struct Ear {
     pub(super) address: PgConnectOptions,
     /// Somebody says that this is the database itself.
     pub(super) given: bool,
+}
+
+/// What comes of listening.
+pub(super) enum Heard<'a> {
+    Notice(&'a str),
+    /// From here on, all notices.
+    Everything,
+    /// From here on.
+    Nothing,
 }
 
 /// Why listening ended.
@@ -30,17 +40,22 @@ enum End {
 }
 
 /// Listens on a connection of its own, for as long as the task is not ended.
-pub(super) async fn listen(waiters: Arc<Waiters>) {
+pub(super) async fn listen(
+    client: Arc<Client>,
+    ear: Ear,
+    channel: String,
+    tell: impl Fn(Heard<'_>) + Send + Sync,
+) {
     let mut warned = false;
     loop {
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .idle_timeout(None)
             .max_lifetime(None)
-            .acquire_timeout(waiters.client.response_timeout)
-            .connect_lazy_with(waiters.ear.address.clone());
-        let end = hear(&waiters, &pool).await;
-        waiters.hears(false);
+            .acquire_timeout(client.response_timeout)
+            .connect_lazy_with(ear.address.clone());
+        let end = hear(&client, &ear, &pool, &channel, &tell).await;
+        tell(Heard::Nothing);
         let pause = match end {
             Err(End::Deaf) => {
                 if !std::mem::replace(&mut warned, true) {
@@ -62,8 +77,13 @@ pub(super) async fn listen(waiters: Arc<Waiters>) {
 }
 
 /// Hears notices until the connection is lost.
-async fn hear(waiters: &Arc<Waiters>, pool: &PgPool) -> Result<(), End> {
-    let (client, ear) = (&waiters.client, &waiters.ear);
+async fn hear(
+    client: &Client,
+    ear: &Ear,
+    pool: &PgPool,
+    channel: &str,
+    tell: &(impl Fn(Heard<'_>) + Sync),
+) -> Result<(), End> {
     // A pooler that gives connections away between transactions would give them away with the
     // LISTEN: its other clients would get notices that they cannot read.
     if !ear.given && !is_direct(client, &ear.address).await.map_err(End::Lost)? {
@@ -72,17 +92,17 @@ async fn hear(waiters: &Arc<Waiters>, pool: &PgPool) -> Result<(), End> {
     let lost = |error| End::Lost(translate(error));
     let mut listener = PgListener::connect_with(pool).await.map_err(lost)?;
     listener.ignore_pool_close_event(true);
-    listener.listen(waiters.channel()).await.map_err(lost)?;
-    let sent = client.rows(sql::notify(waiters.channel())).await;
+    listener.listen(channel).await.map_err(lost)?;
+    let sent = client.rows(sql::notify(channel)).await;
     let heard = tokio::time::timeout(client.response_timeout, listener.recv()).await;
     match (sent, heard) {
-        (_, Ok(heard)) => waiters.notified(heard.map_err(lost)?.payload()),
+        (_, Ok(heard)) => tell(Heard::Notice(heard.map_err(lost)?.payload())),
         (Ok(_), Err(_)) => return Err(End::Deaf),
         (Err(error), Err(_)) => return Err(End::Lost(error)),
     }
-    waiters.hears(true);
+    tell(Heard::Everything);
     while let Some(notice) = listener.try_recv().await.map_err(lost)? {
-        waiters.notified(notice.payload());
+        tell(Heard::Notice(notice.payload()));
     }
     Ok(())
 }

@@ -1,16 +1,15 @@
 use std::time::Duration;
 
-use lock_core::Wait;
 use lock_core::{
     Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
-    support::Patience,
+    Wait, support::Patience,
 };
 use sqlx::{Row, postgres::PgRow};
 
 use super::{
-    acquire::{number, token},
     client::Client,
     error::translate,
+    rows::{number, token},
     sql,
 };
 

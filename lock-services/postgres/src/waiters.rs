@@ -14,10 +14,10 @@ use tokio::{sync::Notify, task::AbortHandle};
 use tracing::debug;
 
 use super::{
-    acquire::number,
     client::Client,
     error::translate,
-    listener::{self, Ear},
+    listener::{self, Ear, Heard},
+    rows::number,
     sql,
 };
 
@@ -30,12 +30,12 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Those of this process who wait. One task looks for all of them while there are some.
 pub(super) struct Waiters {
-    pub(super) client: Arc<Client>,
-    pub(super) ear: Ear,
+    client: Arc<Client>,
+    ear: Ear,
     /// What the database notifies of turns: one for each client.
     channel: String,
     /// Whether notices arrive.
-    pub(super) hears: AtomicBool,
+    hears: AtomicBool,
     state: Mutex<State>,
     /// Somebody has come, or notices have stopped: look now.
     changed: Notify,
@@ -109,23 +109,24 @@ impl Waiters {
         tasks.into_iter().flatten().for_each(|task| task.abort());
     }
 
-    /// A notice says `resource holder`.
-    pub(super) fn notified(&self, notice: &str) {
-        let state = lock(&self.state);
-        let Some((resource, holder)) = notice.split_once(' ') else {
-            return;
-        };
-        for ((of, by, _), place) in &state.places {
-            if of == resource && by == holder {
-                place.turn.notify_one();
+    fn heard(&self, heard: Heard<'_>) {
+        match heard {
+            // It says `resource holder`.
+            Heard::Notice(notice) => {
+                let state = lock(&self.state);
+                for ((resource, holder, _), place) in &state.places {
+                    if notice.split_once(' ') == Some((resource, holder)) {
+                        place.turn.notify_one();
+                    }
+                }
+            }
+            // Before that, some may have been lost.
+            Heard::Everything | Heard::Nothing => {
+                let hears = matches!(heard, Heard::Everything);
+                self.hears.store(hears, Ordering::Relaxed);
+                self.changed.notify_one();
             }
         }
-    }
-
-    /// Notices arrive, or do not any more: then some may have been lost.
-    pub(super) fn hears(&self, hears: bool) {
-        self.hears.store(hears, Ordering::Relaxed);
-        self.changed.notify_one();
     }
 
     /// Sees to it that somebody looks for those who wait.
@@ -136,7 +137,10 @@ impl Waiters {
         }
         let ended = |task: &Option<AbortHandle>| task.as_ref().is_none_or(AbortHandle::is_finished);
         if ended(&state.listening) {
-            let listening = listener::listen(Arc::clone(self));
+            let waiters = Arc::clone(self);
+            let hear = move |heard: Heard<'_>| waiters.heard(heard);
+            let (client, channel) = (Arc::clone(&self.client), self.channel.clone());
+            let listening = listener::listen(client, self.ear.clone(), channel, hear);
             state.listening = Some(self.client.tasks.spawn(listening).abort_handle());
         }
         if state.looking.is_none() {

@@ -3,13 +3,15 @@
 
 use std::any::Any;
 
-use e2e::servers::{RedisCluster, RedisWithSentinels, RedlockServers, etcd, redis, zookeeper};
-use fenced_store::SqliteFencedStore;
+use e2e::servers::{
+    RedisCluster, RedisWithSentinels, RedlockServers, etcd, postgres_database, redis, zookeeper,
+};
+use fenced_store::{PgFencedStore, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer, Ttl};
 use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::json;
-use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+use sqlx::{PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 
 use crate::{
     gateway::{Gateway, send},
@@ -63,6 +65,13 @@ async fn one_zookeeper() -> Service {
 
 async fn one_etcd() -> Service {
     service(etcd().await.url(), "etcd", ())
+}
+
+async fn one_postgres() -> Service {
+    let database = postgres_database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    PgFencedStore::new(pool).migrate().await.unwrap();
+    service(database.url().to_owned(), "postgres", database)
 }
 
 /// A name that no other test has: the servers are shared.
@@ -266,4 +275,5 @@ by_url! {
     on_redlock = redlock();
     on_etcd = one_etcd();
     on_zookeeper = one_zookeeper();
+    on_postgres = one_postgres();
 }

@@ -93,22 +93,20 @@ struct Outcome {
 /// reads and writes. Worker 1 goes on as if nothing had happened, and writes.
 async fn pause(bank: &Bank, lock: &str, mode: &str) -> Outcome {
     let prefix = format!("t{:016x}", rand::random::<u64>());
+    let is_database = lock.starts_with("postgres");
     let start = |add: i64| {
         let add = add.to_string();
         let what = [
             "section", "--store", &bank.url, "--mode", mode, "--add", &add,
         ];
-        let lock = [
-            "--lock",
-            lock,
-            "--prefix",
-            &prefix,
-            "--resource",
-            "r",
-            "--ttl-ms",
-            "400",
-        ];
-        Process::spawn("e2e-worker", what.into_iter().chain(lock))
+        let lock = ["--lock", lock, "--resource", "r", "--ttl-ms", "400"];
+        // A database of its own has no need of a prefix.
+        let prefix = ["--prefix", &prefix];
+        let prefix = prefix.iter().filter(|_| !is_database);
+        Process::spawn(
+            "e2e-worker",
+            what.into_iter().chain(lock).chain(prefix.copied()),
+        )
     };
     let mut first = start(FIRST_ADDS);
     let first_read: Read = first.event().await;
@@ -175,6 +173,15 @@ async fn stale_holder_by_zookeeper_cannot_write() {
     let lock = &zookeeper().await.url();
     unfenced_write_of_a_stale_holder_loses_an_update(&Bank::in_sqlite().await, lock).await;
     stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
+}
+
+/// Lock and store are one database: nothing else runs.
+#[tokio::test]
+async fn stale_holder_by_postgres_cannot_write_to_postgres() {
+    let bank = Bank::in_postgres().await;
+    unfenced_write_of_a_stale_holder_loses_an_update(&bank, &bank.url).await;
+    let bank = Bank::in_postgres().await;
+    stale_holder_cannot_write(&bank, &bank.url).await;
 }
 
 #[tokio::test]

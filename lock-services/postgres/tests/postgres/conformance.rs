@@ -43,6 +43,9 @@ async fn postgres_claims_all_extensions() {
     assert_eq!(backend.capabilities().extensions, Extension::ALL);
 }
 
-lock_testing::conformance_tests!(postgres, direct().await);
-lock_testing::conformance_tests!(pgbouncer, behind_pgbouncer().await);
-lock_testing::conformance_tests!(pgbouncer_and_listener, listening_beside_pgbouncer().await);
+lock_testing::conformance_tests!(postgres_direct, direct().await);
+lock_testing::conformance_tests!(postgres_behind_pgbouncer, behind_pgbouncer().await);
+lock_testing::conformance_tests!(
+    postgres_listening_beside_pgbouncer,
+    listening_beside_pgbouncer().await
+);

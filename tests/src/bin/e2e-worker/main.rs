@@ -38,7 +38,7 @@ struct Lock {
     lock: String,
     /// Prefix of its keys.
     #[arg(long)]
-    prefix: String,
+    prefix: Option<String>,
     /// The resource to lock.
     #[arg(long)]
     resource: String,
@@ -49,7 +49,11 @@ struct Lock {
 
 impl Lock {
     async fn connect(&self) -> Result<LockManager, lock_core::Error> {
-        palisade::connect(&self.lock).prefix(&self.prefix).await
+        let connecting = palisade::connect(&self.lock);
+        match &self.prefix {
+            Some(prefix) => connecting.prefix(prefix).await,
+            None => connecting.await,
+        }
     }
 
     const fn ttl(&self) -> Ttl {

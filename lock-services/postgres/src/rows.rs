@@ -1,0 +1,32 @@
+//! What the columns of an answer say.
+
+use lock_core::{Error, ErrorKind, FencingToken};
+use sqlx::{Row, postgres::PgRow};
+
+use super::error::translate;
+
+pub(super) fn token(number: u64) -> Result<FencingToken, Error> {
+    FencingToken::new(number).map_err(|error| {
+        Error::unknown(ErrorKind::CounterBroken)
+            .because("the token of the lease is no token")
+            .caused_by(error)
+    })
+}
+
+/// A number that is not negative; 0 if it is null.
+pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, Error> {
+    // The text counts: reserved is an integer, the others are bigint.
+    let number: Option<i64> = match row.try_get(column) {
+        Ok(number) => number,
+        Err(_) => row
+            .try_get::<Option<i32>, _>(column)
+            .map_err(translate)?
+            .map(i64::from),
+    };
+    Ok(number.unwrap_or(0).unsigned_abs())
+}
+
+pub(super) fn numbers(row: &PgRow, column: &str) -> Result<Vec<i64>, Error> {
+    let numbers: Option<Vec<i64>> = row.try_get(column).map_err(translate)?;
+    Ok(numbers.unwrap_or_default())
+}
