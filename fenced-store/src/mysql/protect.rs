@@ -2,7 +2,7 @@
 
 use sqlx::{ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool};
 
-use super::migrate::lock;
+use super::installation::lock;
 use crate::{
     FenceError,
     dialect::sealed::Operations,
