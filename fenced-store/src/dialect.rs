@@ -19,7 +19,7 @@ pub(crate) mod sealed {
         FenceError, Protection, Rights,
         admin::order::Administer,
         begin_request::BeginRequest,
-        migrations::{self, wording::Migrations},
+        migrations::wording::Migrations,
         open_tx::{OpenTx, RollBack},
         queries::Queries,
         statement::{Statement, Value},
@@ -161,9 +161,7 @@ pub(crate) mod sealed {
         /// Fails unless all migrations were applied.
         fn check_migrations(
             pool: &Pool<Self>,
-        ) -> impl Future<Output = Result<(), FenceError>> + Send {
-            migrations::check(pool)
-        }
+        ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
         /// Fails unless the role has these rights. All migrations were applied, or the role may not
         /// read whether they were. Without roles there is nothing to check.

@@ -1,11 +1,9 @@
-use std::io;
+use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
 
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
-    SqlStr, migrate::Migrator,
+use super::{
+    protect, rights,
+    schema_lock::{LOCK, locked},
 };
-
-use super::{protect, rights};
 use crate::{
     FenceError, NotReady, Protection, Rights,
     admin::by_statements::ByStatements,
@@ -14,9 +12,6 @@ use crate::{
 };
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
-
-/// The lock belongs to the whole server, so its name contains the database.
-const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
 impl Installation for MySql {
     type Admin = ByStatements;
@@ -69,30 +64,4 @@ impl Installation for MySql {
     async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
         protect::unprotect(pool, protection).await
     }
-}
-
-/// A connection of its own, which keeps out others until it is closed.
-async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
-    let mut connection = pool.connect_options().as_ref().clone().connect().await?;
-    lock(&mut connection).await?;
-    Ok(connection)
-}
-
-/// Keeps out others who change the schema, until the connection is closed.
-///
-/// sqlx's own lock passes a timeout of -1, which means "for ever" to MySQL and "not at all" to
-/// MariaDB.
-pub(super) async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
-    let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
-    let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;
-    if granted == Some(1) {
-        return Ok(());
-    }
-    let source = io::Error::new(
-        io::ErrorKind::TimedOut,
-        "another migration, or protection of a table, did not end in 60 s",
-    );
-    Err(FenceError::Busy {
-        source: sqlx::Error::Io(source),
-    })
 }

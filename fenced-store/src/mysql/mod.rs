@@ -14,6 +14,7 @@ mod older;
 mod options;
 mod protect;
 mod rights;
+mod schema_lock;
 
 use std::time::Duration;
 

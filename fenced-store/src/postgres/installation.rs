@@ -53,6 +53,10 @@ impl Installation for Postgres {
         tx.commit().await.map_err(Self::of_commit)
     }
 
+    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrations::check(pool).await
+    }
+
     async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
         rights::check(pool, rights).await
     }

@@ -34,6 +34,10 @@ impl Installation for Sqlite {
         tx.commit().await.map_err(Self::of_commit)
     }
 
+    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrations::check(pool).await
+    }
+
     fn begin_unfenced() -> SqlStr {
         "BEGIN IMMEDIATE".into_sql_str()
     }
