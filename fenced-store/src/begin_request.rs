@@ -24,9 +24,9 @@ pub(crate) struct Fence {
 }
 
 impl BeginRequest {
-    /// All transactions check their resources in the order of the names. Otherwise a transaction in `a` that waits
-    /// for `b`, behind a claim, and one in `b` that waits for `a`, behind another claim, would make
-    /// four that wait for ever.
+    /// All transactions check their resources in the order of the names. Otherwise a transaction in
+    /// `a` that waits for `b`, behind a claim, and one in `b` that waits for `a`, behind another
+    /// claim, would make four that wait for ever.
     pub(crate) fn of(mut first: Fence, mut others: Vec<Fence>) -> Result<Self, FenceError> {
         for other in &mut others {
             if other.resource() < first.resource() {

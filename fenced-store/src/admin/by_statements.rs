@@ -43,7 +43,7 @@ pub(crate) trait Wording: Operations {
 }
 
 impl<DB: Wording> Administer<DB> for ByStatements {
-    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String {
+    fn resources_of(issuer: &Issuer, after: &str, count: usize) -> String {
         format!(
             "SELECT resource FROM fenced_high_water_mark WHERE issuer = {} AND resource > {} \
              ORDER BY resource LIMIT {count}",
@@ -52,7 +52,7 @@ impl<DB: Wording> Administer<DB> for ByStatements {
         )
     }
 
-    fn survey(of: &Issuer) -> String {
+    fn status(of: &Issuer) -> String {
         format!(
             "SELECT resource, token, \
                (SELECT COUNT(*) FROM fenced_high_water_mark WHERE issuer = {}) \
@@ -61,7 +61,7 @@ impl<DB: Wording> Administer<DB> for ByStatements {
         )
     }
 
-    fn marks_left(of: &Issuer) -> String {
+    fn marks_of_others(of: &Issuer) -> String {
         format!(
             "SELECT issuer, COUNT(*) FROM fenced_high_water_mark WHERE issuer <> {} \
              GROUP BY issuer ORDER BY issuer LIMIT 1",

@@ -43,13 +43,13 @@ impl Seal {
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait Administer<DB: Database> {
     /// The resources whose marks belong to an issuer, in the order of their names, after one name.
-    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String;
+    fn resources_of(issuer: &Issuer, after: &str, count: usize) -> String;
 
     /// The greatest mark of all, as resource and token, and how many marks belong to an issuer.
-    fn survey(of: &Issuer) -> String;
+    fn status(of: &Issuer) -> String;
 
     /// Another lock service that still has marks, and how many; the first one by name.
-    fn marks_left(of: &Issuer) -> String;
+    fn marks_of_others(of: &Issuer) -> String;
 
     /// Carries out an order. Returns the issuer if it is refused because of that: a third one, or,
     /// for a mark, no longer the new one.

@@ -18,42 +18,42 @@ use crate::{
 
 /// The positions of the marks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Survey {
+pub(super) struct HandoverStatus {
     /// The greatest mark of all.
     pub(super) greatest: Option<(ResourceName, FencingToken)>,
     /// How many marks belong to the issuer.
     pub(super) marks: u64,
 }
 
-pub(super) async fn survey<DB: Dialect>(
+pub(super) async fn status<DB: Dialect>(
     store: &FencedStore<DB>,
     of: &Issuer,
-) -> Result<Survey, FenceError> {
-    let survey = look(store, DB::Admin::survey(of)).await?;
-    let Some(row) = survey.first() else {
-        return Ok(Survey::default());
+) -> Result<HandoverStatus, FenceError> {
+    let status = look(store, DB::Admin::status(of)).await?;
+    let Some(row) = status.first() else {
+        return Ok(HandoverStatus::default());
     };
-    Ok(Survey {
+    Ok(HandoverStatus {
         greatest: Some((word::<DB, _>(row, 0)?, token::<DB>(row, 1)?)),
         marks: DB::number(row, 2)?.unsigned_abs(),
     })
 }
 
-pub(super) async fn marks_of<DB: Dialect>(
+pub(super) async fn resources_of<DB: Dialect>(
     store: &FencedStore<DB>,
     issuer: &Issuer,
     after: &str,
     count: usize,
 ) -> Result<Vec<ResourceName>, FenceError> {
-    let marks = look(store, DB::Admin::marks_of(issuer, after, count)).await?;
+    let marks = look(store, DB::Admin::resources_of(issuer, after, count)).await?;
     marks.iter().map(|row| word::<DB, _>(row, 0)).collect()
 }
 
-pub(super) async fn marks_left<DB: Dialect>(
+pub(super) async fn marks_of_others<DB: Dialect>(
     store: &FencedStore<DB>,
     of: &Issuer,
 ) -> Result<Option<(Issuer, u64)>, FenceError> {
-    let left = look(store, DB::Admin::marks_left(of)).await?;
+    let left = look(store, DB::Admin::marks_of_others(of)).await?;
     let left = left.first().map(|row| {
         let marks = DB::number(row, 1)?.unsigned_abs();
         Ok((word::<DB, _>(row, 0)?, marks))

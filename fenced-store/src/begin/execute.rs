@@ -16,8 +16,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// commits.
     ///
     /// In Postgres that is *one* round trip: the statement is sent as part of a larger one that
-    /// checks the mark first. SQL cannot express that in SQLite, MySQL and MariaDB, which take three steps.
-    /// In Postgres the statement
+    /// checks the mark first. SQL cannot express that in SQLite, MySQL and MariaDB, which take
+    /// three steps. In Postgres the statement
     /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
     ///   anything else, and for a table with conditional rules, begin a transaction;
     /// - runs at the session's isolation level and with its timeouts. With an isolation level among

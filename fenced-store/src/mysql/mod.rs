@@ -9,17 +9,18 @@ mod answers;
 mod begin;
 mod claim;
 mod error;
-mod migrate;
+mod installation;
 mod older;
 mod options;
 mod protect;
 mod rights;
+mod schema_lock;
 
 use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr, SqlStr,
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
     mysql::MySqlQueryResult,
 };
 use tracing::debug;
@@ -28,14 +29,13 @@ pub(crate) use self::error::classify;
 use self::error::is_name_missing;
 pub use self::options::MySqlTxOptions;
 use crate::{
-    FenceError, FencedStore, Protected, Protection, Rights,
-    admin::by_statements::{ByStatements, Wording},
+    FenceError, FencedStore, Protected,
+    admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
-    dialect::sealed::{Errors, Installation, Operations},
+    dialect::sealed::{Errors, Operations},
     leaked::begin_counted,
     literal::literal,
     marks,
-    migrations::wording::Migrations,
     open_tx::{OpenTx, PATIENCE, RollBack, in_time},
     rule,
     tx_name::TxName,
@@ -187,38 +187,6 @@ impl RollBack for MySql {
 
     async fn end_session(pool: &MySqlPool, tx_name: TxName) -> Result<(), sqlx::Error> {
         older::end_session(pool, tx_name).await
-    }
-}
-
-impl Installation for MySql {
-    type Admin = ByStatements;
-
-    fn migrations() -> Migrations {
-        migrate::migrations()
-    }
-
-    async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
-    }
-
-    async fn check_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
-        migrate::check(pool).await
-    }
-
-    async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
-        rights::check(pool, rights).await
-    }
-
-    fn begin_unfenced() -> SqlStr {
-        "START TRANSACTION".into_sql_str()
-    }
-
-    async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::protect(pool, protection).await
-    }
-
-    async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
-        protect::unprotect(pool, protection).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sqlx::{ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool};
 
-use super::migrate::lock;
+use super::schema_lock::lock;
 use crate::{
     FenceError,
     dialect::sealed::Operations,
@@ -27,8 +27,8 @@ impl Wording for MySql {
     /// The variables come first. All looks in a trigger are locking, and one for a note that does
     /// not exist would hold up others for as long as the transaction of a refused write stays open.
     ///
-    /// The second one, the resources that fence the transaction, is ours alone: a client that begins
-    /// by SQL may leave it out, and has others wait if it writes where it must not.
+    /// The second one, the resources that fence the transaction, is ours alone: a client that
+    /// begins by SQL may leave it out, and has others wait if it writes where it must not.
     ///
     /// They let nobody in by themselves: anybody can set them, and they outlive a transaction that
     /// is rolled back. A write after that, outside of any fence, is refused for its resource, or

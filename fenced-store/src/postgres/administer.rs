@@ -25,19 +25,19 @@ use crate::{
 pub struct ByFunctions;
 
 impl Administer<Postgres> for ByFunctions {
-    fn marks_of(issuer: &Issuer, after: &str, count: usize) -> String {
+    fn resources_of(issuer: &Issuer, after: &str, count: usize) -> String {
         let (issuer, after) = (literal(issuer.as_str()), literal(after));
         format!("SELECT fenced.resources_of_issuer({issuer}, {after}, {count})")
     }
 
-    fn survey(of: &Issuer) -> String {
+    fn status(of: &Issuer) -> String {
         format!(
             "SELECT * FROM fenced.handover_status({})",
             literal(of.as_str())
         )
     }
 
-    fn marks_left(of: &Issuer) -> String {
+    fn marks_of_others(of: &Issuer) -> String {
         format!(
             "SELECT * FROM fenced.marks_of_others({})",
             literal(of.as_str())

@@ -113,9 +113,9 @@ fn arguments(fence: &Fence, options: &PgTxOptions) -> String {
 ///
 /// PostgreSQL answers `COMMIT` of an aborted transaction with the tag `ROLLBACK` and no error, and
 /// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction. It also fails in any
-/// transaction other than the one that was begun so, because a cursor is gone with its transaction. In
-/// both cases `COMMIT` is not reached. `CLOSE` needs no plan, and no right, which would be out of
-/// reach after `SET LOCAL ROLE`.
+/// other transaction than the one that was begun so, because a cursor is gone with its transaction.
+/// In both cases `COMMIT` is not reached. `CLOSE` needs no plan, and no right, which would be out
+/// of reach after `SET LOCAL ROLE`.
 ///
 /// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts them.
 pub(super) fn commit(tx_name: TxName) -> SqlStr {

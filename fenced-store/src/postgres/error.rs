@@ -130,7 +130,7 @@ fn is_of_postgres(severity: PgSeverity, code: &str) -> bool {
     }
 }
 
-/// `COMMIT AND CHAIN` outside a transaction (25P01), or the cursor of the transaction does not exist.
+/// `COMMIT AND CHAIN` outside a transaction (25P01), or the cursor of the transaction is not there.
 fn is_name_missing(error: &PgDatabaseError) -> bool {
     error.code() == "25P01" || (error.code() == "34000" && error.message().contains(TxName::PREFIX))
 }

@@ -4,9 +4,8 @@ mod administer;
 mod calls;
 mod claim;
 mod error;
-mod migrate;
+mod installation;
 mod options;
-mod protect;
 mod rights;
 mod single;
 
@@ -18,7 +17,7 @@ use std::{
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, PgConnection, PgPool, Postgres, SqlStr,
+    Connection, Executor, PgConnection, PgPool, Postgres,
     postgres::{PgQueryResult, PgTransactionManager},
 };
 use sqlx_core::transaction::TransactionManager;
@@ -27,14 +26,12 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    FenceError, FencedStore, Protected, Protection, Rights,
+    FenceError, FencedStore, Protected,
     begin_request::BeginRequest,
-    dialect::sealed::{Errors, Installation, Operations},
+    dialect::sealed::{Errors, Operations},
     leaked::begin_counted,
     literal::literal,
-    migrations::{self, wording::Migrations},
     open_tx::{OpenTx, PATIENCE, RollBack},
-    protection::Resources,
     statement::Statement,
 };
 
@@ -172,49 +169,5 @@ impl Operations for Postgres {
 impl RollBack for Postgres {
     async fn undo(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         PgTransactionManager::rollback(connection).await
-    }
-}
-
-impl Installation for Postgres {
-    type Admin = administer::ByFunctions;
-
-    fn migrations() -> Migrations {
-        migrate::migrations()
-    }
-
-    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrations::check(pool).await
-    }
-
-    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
-    }
-
-    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
-        rights::check(pool, rights).await
-    }
-
-    fn begin_unfenced() -> SqlStr {
-        calls::begin_unfenced()
-    }
-
-    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        let table = protection.quoted('"');
-        match &protection.resources {
-            Resources::Rows { id_column, prefix } => {
-                let call =
-                    "SELECT fenced.protect($1::pg_catalog.regclass, $2::pg_catalog.name, $3)";
-                protect::call(pool, call, &[&table, id_column, prefix.as_str()]).await
-            }
-            Resources::Table(resource) => {
-                let call = "SELECT fenced.protect($1::pg_catalog.regclass, $2)";
-                protect::call(pool, call, &[&table, resource.as_str()]).await
-            }
-        }
-    }
-
-    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
-        let call = "SELECT fenced.unprotect($1::pg_catalog.regclass)";
-        protect::call(pool, call, &[&protection.quoted('"')]).await
     }
 }

@@ -3,7 +3,7 @@
 
 mod claim;
 mod error;
-mod migrate;
+mod installation;
 mod protect;
 mod tx;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, SqlSafeStr, SqlStr, Sqlite, SqliteConnection, SqlitePool,
+    Connection, Executor, Sqlite, SqliteConnection, SqlitePool,
     sqlite::{
         SqliteConnectOptions, SqliteJournalMode, SqliteQueryResult, SqliteSynchronous,
         SqliteTransactionManager,
@@ -23,14 +23,13 @@ use tracing::{debug, warn};
 pub(crate) use self::error::classify;
 use self::{error::no_transaction, tx::LEAVE};
 use crate::{
-    FenceError, FencedStore, Protected, Protection,
-    admin::by_statements::{ByStatements, Wording},
+    FenceError, FencedStore, Protected,
+    admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
-    dialect::sealed::{Errors, Installation, Operations},
+    dialect::sealed::{Errors, Operations},
     leaked::{begin_unfenced, past_leaked, to_read},
     literal::literal,
     marks,
-    migrations::{self, wording::Migrations},
     open_tx::{OpenTx, RollBack},
     rule::{self, Claim},
 };
@@ -163,35 +162,6 @@ impl RollBack for Sqlite {
     /// The thread of the connection executes it after the statements that were dropped.
     async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         connection.execute("ROLLBACK").await.map(drop)
-    }
-}
-
-/// There are no roles.
-impl Installation for Sqlite {
-    type Admin = ByStatements;
-
-    fn migrations() -> Migrations {
-        migrate::migrations()
-    }
-
-    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrations::check(pool).await
-    }
-
-    async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
-        migrate::apply(pool).await
-    }
-
-    fn begin_unfenced() -> SqlStr {
-        "BEGIN IMMEDIATE".into_sql_str()
-    }
-
-    async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::change(pool, protection, true).await
-    }
-
-    async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
-        protect::change(pool, protection, false).await
     }
 }
 

@@ -6,7 +6,8 @@ impl Inner {
     /// closed while nobody used it shows only when something is sent.
     ///
     /// For requests that may be sent twice. What certainly did not happen may be in any case.
-    pub(super) async fn answered<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
+    /// `send` is told whether an earlier copy may have been lost.
+    pub(super) async fn answered<T, F>(&self, send: impl Fn(bool) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
@@ -21,7 +22,7 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let once = move || {
+        let once = move |_| {
             let sent = send();
             async {
                 match sent.await {

@@ -1,11 +1,4 @@
-use std::{
-    slice,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{slice, sync::Arc, time::Duration};
 
 use super::{
     Acquire, Inner, LockManager,
@@ -100,22 +93,16 @@ impl LockManager {
             return self.acquire_unless_shut_down(request).await;
         }
         let clock = &*self.inner.clock;
-        let lost = AtomicBool::new(false);
-        let ask = || async {
-            let answer = self.acquire_unless_shut_down(request).await;
-            if let Err(error) = &answer {
-                lost.fetch_or(error.outcome() == Outcome::Unknown, Ordering::Relaxed);
-            }
-            answer
+        let ask = |again: bool| async move {
+            let answer = self.acquire_unless_shut_down(request).await?;
+            Ok(answer.map(|grant| {
+                let all = grant.all_answered && !again;
+                grant.all_answered(all)
+            }))
         };
-        let answer = Patience::of(request.wait, clock.now())
+        Patience::of(request.wait, clock.now())
             .ask(clock, ask)
-            .await?;
-        let none_is_late = |grant: Grant| {
-            let all = grant.all_answered && !lost.load(Ordering::Relaxed);
-            grant.all_answered(all)
-        };
-        Ok(answer.map(none_is_late))
+            .await
     }
 
     /// Acquires, or gives up when the manager is shut down, because nobody would clean up

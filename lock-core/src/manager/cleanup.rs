@@ -189,7 +189,7 @@ impl OnDrop {
     /// Cleans up now, and waits for it. After an error, dropping this goes on with it.
     pub(super) async fn carry_out(&mut self) -> Result<(), Error> {
         while let Some(clean_up) = &self.clean_up {
-            let attempt = || clean_up.attempt(&self.locks.backend);
+            let attempt = |_| clean_up.attempt(&self.locks.backend);
             self.clean_up = self.locks.answered(attempt).await?;
         }
         Ok(())

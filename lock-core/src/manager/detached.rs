@@ -107,14 +107,14 @@ impl LockManager {
     /// It may or may not have been released. Releasing again is harmless.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let Inner { backend, .. } = &*self.inner;
-        self.inner.answered(|| backend.release(lease)).await
+        self.inner.answered(|_| backend.release(lease)).await
     }
 }
 
 impl Inner {
     /// Renews one lease, whoever holds it.
     pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
-        let renew = || async {
+        let renew = |_| async {
             let mut answers = self.backend.renew(slice::from_ref(request)).await;
             // There is one for each lease.
             answers.remove(0)

@@ -1,11 +1,4 @@
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tracing::debug;
 
@@ -19,8 +12,8 @@ use super::{
     watchdog::Watched,
 };
 use crate::{
-    AttemptRef, Error, FencingToken, Grant, Moment, Outcome, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Ttl,
+    AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
+    Sequencer, Ttl,
 };
 
 /// A held lease, which the watchdog renews while this guard lives.
@@ -179,7 +172,7 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`] if no answer came; the watchdog goes on trying
+    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying
     /// for a ttl, after which the lease has ended by itself. If the holder or the owner was given,
     /// others may keep the lease up: then it goes on for at least a minute.
     ///
@@ -192,16 +185,8 @@ impl LeaseGuard {
             self.on_drop.turn_into(finish);
         }
         let locks = Arc::clone(&self.on_drop.locks);
-        let lost = AtomicBool::new(false);
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let release = || async {
-            let again = lost.load(Ordering::Relaxed);
-            let answer = self.held.release(&locks.backend, again).await;
-            if let Err(error) = &answer {
-                lost.fetch_or(error.outcome() == Outcome::Unknown, Ordering::Relaxed);
-            }
-            answer
-        };
+        let release = |again| self.held.release(&locks.backend, again);
         let released = locks.answered(release).await?;
         debug!(
             resource = self.resource().as_str(),
@@ -225,7 +210,7 @@ impl LeaseGuard {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`] if no answer came; the watchdog goes on
+    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on
     /// trying, as after a [`release`](LeaseGuard::release).
     ///
     /// # Cancel safety

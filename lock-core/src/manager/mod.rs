@@ -164,7 +164,7 @@ impl LockManager {
     {
         let resource = named(resource, Operation::Inspect)?;
         let Inner { backend, .. } = &*self.inner;
-        self.inner.answered(|| backend.inspect(&resource)).await
+        self.inner.answered(|_| backend.inspect(&resource)).await
     }
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.

@@ -1,14 +1,12 @@
 //! For those who write a lock service of their own: what several of ours share.
 //!
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
-//! - [`Joint`]: work that is done once for all who wait for it.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
-mod joint;
 mod patience;
 mod silence;
 mod tasks;
@@ -16,7 +14,6 @@ pub mod tls_files;
 mod tombstones;
 
 pub use self::{
-    joint::Joint,
     patience::Patience,
     silence::{Asking, Silence},
     tasks::{RuntimeEnded, Tasks},

@@ -44,31 +44,32 @@ impl Patience {
         }
     }
 
-    /// Sends a request until there is an answer, or it has been asked for long enough. One of the
-    /// requests may have happened, whatever became of the last.
+    /// Sends a request until there is an answer, or it has been asked for long enough. `send` is
+    /// told whether an earlier copy of the request may have been lost. After an error, so may any
+    /// of the copies.
     ///
     /// # Errors
     /// The last one.
     ///
     /// # Cancel safety
     /// That of the request.
-    pub async fn ask<T, F>(mut self, clock: &dyn Clock, send: impl Fn() -> F) -> Result<T, Error>
+    pub async fn ask<T, F>(
+        mut self,
+        clock: &dyn Clock,
+        send: impl Fn(bool) -> F,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let mut was_sent = false;
+        let mut lost = false;
         loop {
-            let error = match send().await {
+            let error = match send(lost).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            was_sent |= error.outcome() == Outcome::Unknown;
+            lost |= error.outcome() == Outcome::Unknown;
             if !self.another(clock, &error).await {
-                return Err(if was_sent {
-                    error.outcome_unknown()
-                } else {
-                    error
-                });
+                return Err(if lost { error.outcome_unknown() } else { error });
             }
         }
     }

@@ -1,10 +1,4 @@
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use lock_core::{AttemptRef, BoxFuture, Error, LockService, Moment, Outcome, Released, Sequencer};
 use tokio::sync::oneshot;
@@ -16,6 +10,8 @@ pub(super) struct PendingRelease {
     pub(super) attempt: AttemptRef,
     /// The release that ended the shared lease, if it was ended by one.
     pub(super) release: Option<Arc<LastRelease>>,
+    /// Whether an earlier copy of that release may have been lost.
+    pub(super) again: bool,
     /// The moment by which the service has ended it by itself.
     pub(super) until: Moment,
 }
@@ -29,8 +25,6 @@ pub(super) struct LastRelease {
     pub(super) current: Sequencer,
     /// Whether no late request of the shared lease can arrive.
     pub(super) all_answered: bool,
-    /// Whether a copy of this release may have been lost.
-    pub(super) lost: AtomicBool,
 }
 
 /// The answer to everybody who waits for the end.
@@ -51,7 +45,7 @@ struct Entry {
     pending: PendingRelease,
     /// Whether it was tried, and there was no answer.
     failed: bool,
-    /// Whoever waits for the end.
+    /// The callers that wait for the end.
     callers: Vec<oneshot::Sender<Answer>>,
 }
 
@@ -65,7 +59,7 @@ impl PendingRelease {
         let (pending, service) = (self.clone(), service.clone());
         Box::pin(async move {
             if let Some(release) = &pending.release
-                && release.send(&service).await? == Released::Released
+                && release.send(&service, pending.again).await? == Released::Released
             {
                 return Ok(Released::Released);
             }
@@ -81,17 +75,12 @@ impl PendingRelease {
 }
 
 impl LastRelease {
-    async fn send(&self, service: &LockService) -> Answer {
-        if !self.all_answered {
-            return service.release(&self.shared).await;
+    async fn send(&self, service: &LockService, again: bool) -> Answer {
+        if self.all_answered {
+            service.release_answered(&self.shared, again).await
+        } else {
+            service.release(&self.shared).await
         }
-        let again = self.lost.load(Ordering::Relaxed);
-        let answer = service.release_answered(&self.shared, again).await;
-        if let Err(error) = &answer {
-            let unknown = error.outcome() == Outcome::Unknown;
-            self.lost.fetch_or(unknown, Ordering::Relaxed);
-        }
-        answer
     }
 }
 
@@ -142,13 +131,17 @@ impl PendingReleases {
         let Some(place) = self.0.iter().position(is_it) else {
             return;
         };
-        self.0[place].failed = true;
-        for caller in self.0[place].callers.drain(..) {
+        let entry = &mut self.0[place];
+        for caller in entry.callers.drain(..) {
             // Nobody is told who has gone away.
             drop(caller.send(answer.clone()));
         }
-        if answer.is_ok() {
-            self.0.remove(place);
+        match answer {
+            Ok(_) => drop(self.0.remove(place)),
+            Err(error) => {
+                entry.failed = true;
+                entry.pending.again |= error.outcome() == Outcome::Unknown;
+            }
         }
     }
 

@@ -1,7 +1,4 @@
-use std::{
-    num::NonZeroU32,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::{num::NonZeroU32, sync::Arc};
 
 use tokio::sync::Notify;
 
@@ -318,7 +315,6 @@ impl Queue {
                     shared: lease.sequencer(current),
                     current: current.clone(),
                     all_answered: lease.all_answered,
-                    lost: AtomicBool::new(false),
                 })
             });
             self.end(lease, release, now);
@@ -360,6 +356,7 @@ impl Queue {
             until: now + lease.longest.get(),
             attempt: lease.attempt,
             release,
+            again: false,
         });
         self.wake.notify_one();
     }
@@ -394,6 +391,7 @@ impl Queue {
         self.pending.add(PendingRelease {
             attempt: asking.request.attempt.clone(),
             release: None,
+            again: false,
             until: now + asking.request.ttl.get(),
         });
     }

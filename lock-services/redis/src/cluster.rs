@@ -15,13 +15,11 @@ use super::{
     key_layout::Layout,
     link::{Link, dial},
     service_url::ServiceUrl,
+    single_flight::SingleFlight,
     slots::{Slot, Slots},
     turns::Turns,
 };
-use lock_core::{
-    Error, ErrorKind,
-    support::{Joint, lock},
-};
+use lock_core::{Error, ErrorKind, support::lock};
 
 /// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
 /// that is drawn anew when it turns out to be old.
@@ -38,7 +36,7 @@ pub(super) struct Cluster {
     turns_anywhere: Arc<Turns>,
     known: Mutex<Known>,
     /// The map that is being drawn.
-    drawing: Joint<Result<(), Error>>,
+    drawing: SingleFlight<Result<(), Error>>,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +72,7 @@ impl Cluster {
             turns,
             turns_anywhere: Arc::new(Turns::new(turns)),
             known: Mutex::default(),
-            drawing: Joint::default(),
+            drawing: SingleFlight::default(),
         }
     }
 

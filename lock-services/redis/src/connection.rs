@@ -17,9 +17,10 @@ use super::{
     link::{Current, Link, dial},
     sentinel::Sentinels,
     service_url::Topology,
+    single_flight::SingleFlight,
     turns::Turns,
 };
-use lock_core::{Error, support::Joint};
+use lock_core::Error;
 
 /// Whom to connect to. Asked anew for every connection.
 pub(super) enum Peer {
@@ -40,7 +41,7 @@ pub(super) enum Peer {
 pub(super) struct Connection {
     dialer: Arc<Dialer>,
     /// The connection that is being made.
-    connecting: Joint<Result<Link, Error>>,
+    connecting: SingleFlight<Result<Link, Error>>,
     /// What may be under way at once of what is sent in turn.
     turns: Arc<Turns>,
 }
@@ -78,7 +79,7 @@ impl Connection {
                 current: Arc::default(),
                 next: AtomicU64::new(0),
             }),
-            connecting: Joint::default(),
+            connecting: SingleFlight::default(),
             turns: Arc::new(Turns::new(turns)),
         }
     }

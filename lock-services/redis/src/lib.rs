@@ -110,6 +110,7 @@ mod scripts;
 mod sentinel;
 mod service;
 mod service_url;
+mod single_flight;
 mod slots;
 mod tls;
 mod together;

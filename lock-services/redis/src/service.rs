@@ -207,7 +207,7 @@ impl Service {
             call.arg(token.get());
             call
         };
-        let ask = || self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
+        let ask = |_| self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
         let patience = Patience::of(Wait::Never, self.clock.now());
         let (_, answer) = patience.ask(&*self.clock, ask).await?;
         match answer {

@@ -5,7 +5,7 @@ use lock_core::{FencingToken, InitialToken, Issuer};
 use super::{Handover, HandoverError, HandoverPhase};
 use crate::{
     Dialect,
-    admin::{Admin, AdminError, orders::survey},
+    admin::{Admin, AdminError, orders::status},
 };
 
 /// The state of the store before a handover, and what the handover is going to do.
@@ -52,18 +52,18 @@ impl<DB: Dialect> Admin<'_, DB> {
             let current = current.clone();
             return Err(HandoverError::OtherIssuer { phase, current });
         }
-        let survey = survey(self.store, order.from()).await;
-        let survey = survey.map_err(|error| store(AdminError::Store(error)))?;
+        let status = status(self.store, order.from()).await;
+        let status = status.map_err(|error| store(AdminError::Store(error)))?;
         let now = order.new.clock().unix_time();
         let clock = clock_token(now.saturating_add(CLOCKS_DIFFER));
-        let (resource, above) = match survey.greatest {
+        let (resource, above) = match status.greatest {
             Some((resource, token)) if token > clock => (Some(resource), token),
             _ => (None, clock),
         };
         let next = above.next().filter(|_| self.store.admits(above));
         Ok(HandoverPlan {
             issuer,
-            marks: survey.marks,
+            marks: status.marks,
             floor: next.ok_or(HandoverError::Implausible {
                 phase,
                 resource,

@@ -6,7 +6,7 @@ use crate::{
     admin::{
         Admin, AdminError, BATCH,
         order::{Order, Seal},
-        orders::{carry_out, marks_left, marks_of},
+        orders::{carry_out, marks_of_others, resources_of},
     },
 };
 
@@ -39,7 +39,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         let (mut sealed, mut held_up) = (0, None::<FenceError>);
         let mut after = String::new();
         loop {
-            let marks = marks_of(self.store, &seal.from, &after, BATCH).await;
+            let marks = resources_of(self.store, &seal.from, &after, BATCH).await;
             let marks = marks.map_err(failed_to_look)?;
             let Some(last) = marks.last() else {
                 break;
@@ -61,7 +61,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         if let Some(source) = held_up {
             return Err(HandoverError::Unfinished { sealed, source });
         }
-        let left = marks_left(self.store, &seal.to).await;
+        let left = marks_of_others(self.store, &seal.to).await;
         match left.map_err(failed_to_look)? {
             None => Ok(sealed),
             Some((issuer, marks)) => Err(HandoverError::OthersLeft {

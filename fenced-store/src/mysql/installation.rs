@@ -1,0 +1,67 @@
+use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
+
+use super::{
+    protect, rights,
+    schema_lock::{LOCK, locked},
+};
+use crate::{
+    FenceError, NotReady, Protection, Rights,
+    admin::by_statements::ByStatements,
+    dialect::sealed::Installation,
+    migrations::{self, wording::Migrations},
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
+
+impl Installation for MySql {
+    type Admin = ByStatements;
+
+    /// The lock of the script ends with the session. If the lock is not granted, the second line is
+    /// an error, since a number cannot be two.
+    fn migrations() -> Migrations {
+        Migrations {
+            migrator: &MIGRATIONS,
+            table: "_fenced_migrations",
+            time: "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+            bytes: "BLOB",
+            first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
+            last: "-- The end.",
+            told_before: true,
+        }
+    }
+
+    /// On a connection of its own, under a lock that ends with the connection. A transaction is no
+    /// help here: a change of the schema commits it.
+    async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        let mut connection = locked(pool).await?;
+        migrations::apply::<Self>(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
+
+    async fn check_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
+        match migrations::check::<Self>(pool).await {
+            Err(FenceError::NotReady(NotReady::HalfApplied { .. })) => {}
+            checked => return checked,
+        }
+        // Perhaps it is being applied: then its client has the lock.
+        let mut connection = locked(pool).await?;
+        migrations::check_on::<Self>(&mut connection).await?;
+        Ok(connection.close().await?)
+    }
+
+    async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        "START TRANSACTION".into_sql_str()
+    }
+
+    async fn protect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::protect(pool, protection).await
+    }
+
+    async fn unprotect(pool: &MySqlPool, protection: &Protection) -> Result<(), FenceError> {
+        protect::unprotect(pool, protection).await
+    }
+}

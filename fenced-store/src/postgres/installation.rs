@@ -1,0 +1,96 @@
+use sqlx::{
+    PgPool, Postgres, SqlStr,
+    migrate::{Migrate, Migrator},
+};
+
+use super::{administer::ByFunctions, calls, error::of_protect, rights};
+use crate::{
+    FenceError, Protection, Rights,
+    dialect::sealed::{Errors, Installation},
+    leaked::begin_unfenced,
+    migrations::{self, wording::Migrations},
+    protection::Resources,
+    queries::Queries,
+    statement::Value::Text,
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+
+/// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
+const LOCK: i64 = 0x7061_6c69_7361_6465;
+
+impl Installation for Postgres {
+    type Admin = ByFunctions;
+
+    fn migrations() -> Migrations {
+        Migrations {
+            migrator: &MIGRATIONS,
+            table: "fenced._migrations",
+            time: "TIMESTAMPTZ NOT NULL DEFAULT now()",
+            bytes: "BYTEA",
+            first: format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED;\nSELECT pg_advisory_xact_lock({LOCK});\n\
+                 CREATE SCHEMA IF NOT EXISTS fenced;",
+            ),
+            last: "COMMIT;",
+            told_before: false,
+        }
+    }
+
+    /// In one transaction, under a lock that ends with it.
+    async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        let mut tx = begin_unfenced(pool).await?;
+        // The session has looked before, and remembers what it has not found. It forgets that when
+        // it locks a table, as the second statement does.
+        let lock =
+            format!("SELECT pg_advisory_xact_lock({LOCK}); SELECT FROM pg_namespace LIMIT 0");
+        Self::rows(&mut tx, &lock, &[]).await?;
+        tx.create_schema_if_not_exists("fenced")
+            .await
+            .map_err(|source| FenceError::Migration { source })?;
+        migrations::apply::<Self>(&mut tx).await?;
+        // All earlier statements succeeded, so sqlx's own commit can be trusted here.
+        tx.commit().await.map_err(Self::of_commit)
+    }
+
+    async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
+        migrations::check(pool).await
+    }
+
+    async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
+        rights::check(pool, rights).await
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        calls::begin_unfenced()
+    }
+
+    async fn protect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let table = protection.quoted('"');
+        match &protection.resources {
+            Resources::Rows { id_column, prefix } => {
+                let call =
+                    "SELECT fenced.protect($1::pg_catalog.regclass, $2::pg_catalog.name, $3)";
+                change(pool, call, &[&table, id_column, prefix.as_str()]).await
+            }
+            Resources::Table(resource) => {
+                let call = "SELECT fenced.protect($1::pg_catalog.regclass, $2)";
+                change(pool, call, &[&table, resource.as_str()]).await
+            }
+        }
+    }
+
+    async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
+        let call = "SELECT fenced.unprotect($1::pg_catalog.regclass)";
+        change(pool, call, &[&protection.quoted('"')]).await
+    }
+}
+
+/// Calls a function that makes or drops triggers. Any client may call it.
+async fn change(pool: &PgPool, call: &'static str, values: &[&str]) -> Result<(), FenceError> {
+    let values: Vec<_> = values.iter().map(|value| Text(value)).collect();
+    let mut tx = begin_unfenced(pool).await?;
+    let call = Postgres::statement(call, &values)?;
+    Postgres::run(&mut tx, call).await.map_err(of_protect)?;
+    tx.commit().await.map_err(Postgres::of_commit)
+}

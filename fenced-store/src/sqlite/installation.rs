@@ -1,0 +1,52 @@
+use sqlx::{SqlSafeStr, SqlStr, Sqlite, SqlitePool, migrate::Migrator};
+
+use super::protect;
+use crate::{
+    FenceError, Protection,
+    admin::by_statements::ByStatements,
+    dialect::sealed::{Errors, Installation},
+    leaked::begin_unfenced,
+    migrations::{self, wording::Migrations},
+};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
+
+/// There are no roles.
+impl Installation for Sqlite {
+    type Admin = ByStatements;
+
+    fn migrations() -> Migrations {
+        Migrations {
+            migrator: &MIGRATIONS,
+            table: "_fenced_migrations",
+            time: "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+            bytes: "BLOB",
+            first: "BEGIN IMMEDIATE;".to_owned(),
+            last: "COMMIT;",
+            told_before: false,
+        }
+    }
+
+    /// In one transaction, which keeps all other writers out.
+    async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        let mut tx = begin_unfenced(pool).await?;
+        migrations::apply::<Self>(&mut tx).await?;
+        tx.commit().await.map_err(Self::of_commit)
+    }
+
+    async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
+        migrations::check(pool).await
+    }
+
+    fn begin_unfenced() -> SqlStr {
+        "BEGIN IMMEDIATE".into_sql_str()
+    }
+
+    async fn protect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::change(pool, protection, true).await
+    }
+
+    async fn unprotect(pool: &SqlitePool, protection: &Protection) -> Result<(), FenceError> {
+        protect::change(pool, protection, false).await
+    }
+}
