@@ -10,6 +10,7 @@ mod app;
 mod body;
 mod caller;
 mod connections;
+mod edge;
 mod error;
 mod health;
 mod idempotency;

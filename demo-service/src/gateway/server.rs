@@ -14,9 +14,10 @@ use super::{
     Setup,
     app::{App, Shared},
     connections::Connections,
+    edge::Edge,
     idempotency::Idempotency,
     own_name::{HostNames, OwnNames},
-    router::{finish, router},
+    router::router,
     tokens::Tokens,
     traffic,
     under_way::UnderWay,
@@ -154,12 +155,12 @@ impl Gateway {
         } = self;
         let addr = listener.local_addr();
         let addr = addr.map_err(Failure::machine("finding the address"))?;
-        let router = finish(router, OwnNames::at(addr.ip(), allowed_hosts));
+        let edge = Edge::new(router, OwnNames::at(addr.ip(), allowed_hosts));
         let closing = async {
             stop.await;
             closing.send_replace(true);
         };
-        let connections = Connections::new(router, under_way);
+        let connections = Connections::new(edge, under_way);
         let served = tokio::select! {
             served = connections.serve(listener, limit, closing) => served,
             never = telemetry::upkeep(metrics) => match never {},
