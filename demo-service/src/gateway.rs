@@ -27,7 +27,6 @@ mod server;
 mod setup;
 mod time_limit;
 mod tokens;
-mod traffic;
 mod under_way;
 pub(crate) mod wire;
 mod wiretap;
@@ -35,13 +34,11 @@ mod witness;
 
 pub(crate) use self::{
     admin_token::AdminToken,
-    leases::view as lease_view,
     limits::Limits,
     openapi::print_document,
     own_name::HostNames,
     server::{Gateway, connect, listen},
     setup::Setup,
-    traffic::{Traffic, TrafficCounts},
 };
 
 /// The resource that protects an account.

@@ -19,7 +19,6 @@ use super::{
     own_name::{HostNames, OwnNames},
     router::router,
     tokens::Tokens,
-    traffic,
     under_way::UnderWay,
     wiretap,
 };
@@ -92,9 +91,6 @@ impl Gateway {
         if let Some(recorder) = recorder {
             router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
         }
-        if let Some(traffic) = setup.traffic {
-            router = router.layer(from_fn_with_state(traffic, traffic::count));
-        }
         Self {
             locks,
             store_kind,
@@ -115,11 +111,6 @@ impl Gateway {
         let more = routes(self.closing.subscribe());
         self.router = self.router.merge(more);
         self
-    }
-
-    /// The lock service.
-    pub(crate) const fn locks(&self) -> &LockManager {
-        &self.locks
     }
 
     /// The kind of lock service, such as `redis`.
