@@ -10,6 +10,7 @@ mod app;
 mod body;
 mod caller;
 mod connections;
+mod edge;
 mod error;
 mod health;
 mod idempotency;
@@ -26,7 +27,6 @@ mod server;
 mod setup;
 mod time_limit;
 mod tokens;
-mod traffic;
 mod under_way;
 pub(crate) mod wire;
 mod wiretap;
@@ -34,13 +34,11 @@ mod witness;
 
 pub(crate) use self::{
     admin_token::AdminToken,
-    leases::view as lease_view,
     limits::Limits,
     openapi::print_document,
     own_name::HostNames,
     server::{Gateway, connect, listen},
     setup::Setup,
-    traffic::{Traffic, TrafficCounts},
 };
 
 /// The resource that protects an account.

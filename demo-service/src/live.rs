@@ -2,11 +2,9 @@
 //!
 //! The page is drawn by the same code as the report: it asks for a picture of the record up to some
 //! moment and shows it. Server-sent events announce changes. They say nothing but "look again", so
-//! a lost one does no harm. The page also shows each request as it was on the wire, and the present
-//! state of the lock service.
+//! a lost one does no harm. The page also shows each request as it was on the wire.
 
 mod assets;
-mod locks;
 mod routes;
 mod studio;
 mod view;

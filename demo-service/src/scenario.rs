@@ -13,7 +13,6 @@ use std::{fs, io, path::Path};
 pub(crate) use self::{
     act::Director,
     hand::{Cue, Hand},
-    story::Story,
 };
 use self::{progress::Progress, stage::Stage};
 use crate::{
@@ -61,7 +60,7 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
     for run in 1..=args.runs {
         for act in Act::BOTH {
             let hand = Hand::Clock(args.pause());
-            director.play(run, act, Story::Pause, hand).await?;
+            director.play(run, act, hand).await?;
         }
     }
     let (lock, store) = (stage.lock_kind().to_owned(), stage.store_kind().to_owned());

@@ -7,7 +7,7 @@ use crate::{
     console::Console,
     descriptors,
     failure::Failure,
-    gateway::{AdminToken, Gateway, Limits, Setup, Traffic, listen},
+    gateway::{AdminToken, Gateway, Limits, Setup, listen},
     interrupt::{Interrupt, Interrupts},
     live::{self, Studio},
     signing::Signing,
@@ -30,16 +30,12 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     let studio = has_live_page(args)?.then(|| Studio::new(format!("http://{addr}")));
-    let traffic = Traffic::default();
     setup.recorder = studio.as_ref().map(Studio::recorder);
-    setup.traffic = studio.is_some().then(|| traffic.clone());
     let mut gateway = Gateway::open(lock, store, setup).await?;
     if let Some(studio) = studio {
         let page = live::Page {
             studio,
-            locks: gateway.locks().clone(),
-            store_kind: gateway.store_kind(),
-            traffic,
+            kinds: [gateway.lock_kind(), gateway.store_kind()],
         };
         gateway = gateway.with_routes(|is_closing| live::router(page, is_closing));
     }

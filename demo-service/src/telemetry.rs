@@ -2,7 +2,8 @@
 
 use std::{
     convert::Infallible,
-    io::{BufWriter, stderr},
+    io::{self, BufWriter, Write, stderr},
+    thread,
     time::Duration,
 };
 
@@ -10,7 +11,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{console::Console, failure::Failure};
 
@@ -50,29 +51,51 @@ impl Drop for Log {
     }
 }
 
+/// How long lines gather before the thread of the log writes again.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// What the thread of the log writes to. It flushes when it has written all lines that wait; then
+/// it lets others gather, because to wake it for each line takes longer than to write it.
+struct Gathered<W>(W);
+
+impl<W: Write> Write for Gathered<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a thread that does nothing else")]
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        thread::sleep(GATHER);
+        flushed
+    }
+}
+
 /// Begins to log to stderr.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a filter that is none.
 pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
+    let filter = filter.parse::<Targets>().map_err(|error| {
         Failure::Usage(format!(
             "the filter of the log: {error}; try RUST_LOG=debug"
         ))
     })?;
-    // The thread flushes when it has written all lines that wait.
     let (lines, writer) = NonBlockingBuilder::default()
         .buffered_lines_limit(LINES_MAX)
-        .finish(BufWriter::new(stderr()));
+        .finish(Gathered(BufWriter::new(stderr())));
     let lost = lines.error_counter().clone();
     let colours = AutoStream::choice(&stderr());
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_ansi(colours != ColorChoice::Never)
         .with_writer(lines);
+    let log = tracing_subscriber::registry();
     match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
+        LogFormat::Text => log.with(lines).with(filter).init(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            log.with(lines).with(filter).init();
+        }
     }
     Ok(Log {
         writer: Some(writer),

@@ -9,7 +9,6 @@
 //! so that it can be stopped exactly there. It ends when stdin closes: it never outlives its
 //! parent.
 
-mod forger;
 mod knowledge;
 mod section;
 mod step;
@@ -35,7 +34,6 @@ pub(crate) struct Job {
     /// Base URL of the gateway.
     pub(crate) gateway: String,
     pub(crate) client: ClientName,
-    pub(crate) part: Part,
     /// Which endpoint it writes to.
     pub(crate) act: Act,
     /// The account to deposit into.
@@ -43,15 +41,6 @@ pub(crate) struct Job {
     pub(crate) deposit: i64,
     /// Length of the lease.
     pub(crate) ttl: Duration,
-}
-
-/// The part of a client in the scenario.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Part {
-    /// Makes a deposit under a lease of its own.
-    Deposit,
-    /// Writes with invented tokens.
-    Forge,
 }
 
 /// Plays the client to its end.
@@ -62,14 +51,8 @@ pub(crate) async fn run(job: &str) -> Result<ExitCode, Failure> {
     die_with_parent();
     let job: Job = serde_json::from_str(job).map_err(|error| Failure::Usage(error.to_string()))?;
     let (order, orders) = mpsc::channel(1);
-    let playing = async {
-        match job.part {
-            Part::Deposit => Worker::deposit(job, orders).await,
-            Part::Forge => forger::forge(job, orders).await,
-        }
-    };
     let result = tokio::select! {
-        result = playing => result,
+        result = Worker::deposit(job, orders) => result,
         () = pass_on_orders(order) => return Ok(ExitCode::FAILURE),
     };
     Ok(match result {

@@ -88,8 +88,6 @@ pub(crate) enum What {
     Resumed { pid: u32, paused_ms: u64 },
     /// The process was killed.
     Killed { pid: u32 },
-    /// The client invents a token that it was never granted.
-    Forged { forgery: Forgery },
     /// The balance was written. `high_water` only if the store compared the token.
     WriteAccepted {
         token: Option<FencingToken>,
@@ -115,18 +113,6 @@ pub(crate) enum What {
         lost_update: bool,
         as_told: bool,
     },
-}
-
-/// How a forger makes a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Forgery {
-    /// A greater number, and no signature.
-    Unsigned,
-    /// A greater number under a signature that is valid for another token.
-    Altered,
-    /// An invented signature.
-    Invented,
 }
 
 impl Event {
@@ -179,14 +165,9 @@ impl What {
     const fn is_of_client(&self) -> bool {
         matches!(
             self,
-            Self::Paused { .. } | Self::Resumed { .. } | Self::Killed { .. } | Self::Forged { .. }
+            Self::Paused { .. } | Self::Resumed { .. } | Self::Killed { .. }
         )
     }
-}
-
-impl Forgery {
-    /// In the order in which they are tried.
-    pub(crate) const ALL: [Self; 3] = [Self::Unsigned, Self::Altered, Self::Invented];
 }
 
 impl Lane {

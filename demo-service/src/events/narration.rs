@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{ClientName, Event, Forgery, What};
+use super::{ClientName, Event, What};
 
 /// One event in words, without its time.
 impl fmt::Display for Event {
@@ -33,7 +33,6 @@ impl fmt::Display for Event {
                 )
             }
             What::Killed { pid } => write!(f, "{who} is killed by SIGKILL (pid {pid})"),
-            What::Forged { forgery } => write!(f, "{who} makes up a token: {forgery}"),
             What::WriteAccepted { .. } | What::WriteRefused { .. } => self.write_outcome(who, f),
             What::Verdict {
                 expected,
@@ -88,17 +87,6 @@ impl Event {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// The forger's action, as the end of a sentence.
-impl fmt::Display for Forgery {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unsigned => "a greater number, without a signature",
-            Self::Altered => "a greater number, with the signature of another token",
-            Self::Invented => "a greater number, with a signature of zeros",
-        })
     }
 }
 

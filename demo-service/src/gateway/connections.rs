@@ -1,10 +1,10 @@
 //! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head
 //! of a request, and at the end waits for a client that has sent half of one.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
-use axum::{Router, extract::Request, serve::Listener};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use axum::{body::Body, serve::Listener};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
@@ -16,9 +16,8 @@ use tokio::{
     task::JoinSet,
     time::timeout,
 };
-use tower_service::Service;
 
-use super::{answer_stream::AnswerStream, caller::Caller, under_way::UnderWay};
+use super::{answer_stream::AnswerStream, caller::Caller, edge::Edge, under_way::UnderWay};
 
 /// The longest head of a request, of whose headers a connection keeps as much.
 const HEAD_LEN_MAX: usize = 64 << 10;
@@ -33,9 +32,8 @@ const FAREWELL: Duration = Duration::from_millis(500);
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// The connections of a gateway. Dropping it drops them all.
-#[derive(Default)]
 pub(super) struct Connections {
-    router: Router,
+    edge: Arc<Edge>,
     tasks: JoinSet<()>,
     graceful: GracefulShutdown,
     /// Requests that are being handled, and answers that have not left.
@@ -46,11 +44,13 @@ pub(super) struct Connections {
 
 impl Connections {
     /// None yet. Whatever else counts as handled delays the end.
-    pub(super) fn new(router: Router, handled: UnderWay) -> Self {
+    pub(super) fn new(edge: Edge, handled: UnderWay) -> Self {
         Self {
-            router,
+            edge: Arc::new(edge),
+            tasks: JoinSet::new(),
+            graceful: GracefulShutdown::new(),
+            requests: UnderWay::default(),
             handled,
-            ..Self::default()
         }
     }
 
@@ -94,16 +94,16 @@ impl Connections {
         caller: impl Clone + Send + Sync + 'static,
         place: impl Send + 'static,
     ) {
-        let (router, requests) = (self.router.clone(), self.requests.clone());
+        let (edge, requests) = (Arc::clone(&self.edge), self.requests.clone());
         let handled = self.handled.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(caller.clone());
-            let (mut router, counts) = (router.clone(), [requests.clone(), handled.clone()]);
+            let (edge, counts) = (Arc::clone(&edge), [requests.clone(), handled.clone()]);
             async move {
                 // Only now: a request that was read behind an answer is not begun before the
                 // answer has left.
                 let _under_way = counts.each_ref().map(UnderWay::one_more);
-                router.call(request).await
+                Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await)
             }
         });
         let stream = AnswerStream::new(stream, self.requests.clone());

@@ -8,10 +8,8 @@
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
 use axum::{
-    extract::{Request, State},
+    extract::Request,
     http::{header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
 };
 use fenced_http::Problem;
 
@@ -92,21 +90,17 @@ impl OwnNames {
         let is_health = || HEALTH.contains(&request.uri().path());
         (self.is_for_others && (self.names.is_empty() || is_health())) || self.names.are_of(request)
     }
-}
 
-/// A middleware around all routes.
-pub(super) async fn check(State(own): State<OwnNames>, request: Request, next: Next) -> Response {
-    if own.lets_pass(&request) {
-        return next.run(request).await;
+    /// Why a request is not for this gateway, if it is not.
+    pub(super) fn refusal(&self, request: &Request) -> Option<Problem> {
+        let detail = match self.is_for_others {
+            _ if self.lets_pass(request) => return None,
+            true => "this gateway is asked by a name of --allowed-hosts",
+            false => {
+                "this gateway listens on a loopback address and is asked as localhost, 127.0.0.1 \
+                 or [::1], or by a name of --allowed-hosts"
+            }
+        };
+        Some(Problem::new(problems::MISDIRECTED).detail(detail))
     }
-    let detail = match own.is_for_others {
-        true => "this gateway is asked by a name of --allowed-hosts",
-        false => {
-            "this gateway listens on a loopback address and is asked as localhost, 127.0.0.1 or \
-             [::1], or by a name of --allowed-hosts"
-        }
-    };
-    Problem::new(problems::MISDIRECTED)
-        .detail(detail)
-        .into_response()
 }

@@ -1,39 +1,33 @@
 //! `X-Request-Id`: one name for a request in the client's log, in ours and in those of others.
 
-use axum::{extract::Request, http::HeaderValue};
-use tower_http::request_id::RequestId;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
 
 /// The header, in a request and in its answer.
-const NAME: &str = "x-request-id";
+pub(super) const NAME: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest id that is accepted.
-pub(super) const LEN_MAX: usize = 64;
+const LEN_MAX: usize = 64;
 
-/// Removes an id that is not plain, so that the request gets a new one: no client must be able to
-/// forge a line of the log.
-pub(super) fn only_sane(mut request: Request) -> Request {
-    let mut ids = request.headers().get_all(NAME).iter();
-    let is_sane = match (ids.next(), ids.next()) {
-        (Some(id), None) => sane(id),
-        (None, _) => true,
-        (Some(_), Some(_)) => false,
-    };
-    if !is_sane {
-        request.headers_mut().remove(NAME);
+/// The id of a request: its own if it has one that is plain, or else a new one. No client must be
+/// able to forge a line of the log.
+pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
+    let mut ids = headers.get_all(&NAME).iter();
+    match (ids.next(), ids.next()) {
+        (Some(id), None) if sane(id) => id.clone(),
+        _ => fresh(),
     }
-    request
+}
+
+fn fresh() -> HeaderValue {
+    let id = Uuid::new_v4().hyphenated();
+    let id = HeaderValue::from_str(id.encode_lower(&mut Uuid::encode_buffer()));
+    id.unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
 fn sane(id: &HeaderValue) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
     (1..=LEN_MAX).contains(&id.len()) && id.as_bytes().iter().all(is_plain)
-}
-
-/// The id for the log.
-pub(super) fn of<B>(request: &axum::http::Request<B>) -> &str {
-    let id = request.extensions().get::<RequestId>();
-    let id = id.and_then(|id| id.header_value().to_str().ok());
-    id.unwrap_or_default()
 }
 
 #[cfg(test)]

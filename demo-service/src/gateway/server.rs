@@ -14,11 +14,11 @@ use super::{
     Setup,
     app::{App, Shared},
     connections::Connections,
+    edge::Edge,
     idempotency::Idempotency,
     own_name::{HostNames, OwnNames},
-    router::{finish, router},
+    router::router,
     tokens::Tokens,
-    traffic,
     under_way::UnderWay,
     wiretap,
 };
@@ -91,9 +91,6 @@ impl Gateway {
         if let Some(recorder) = recorder {
             router = router.layer(from_fn_with_state(recorder, wiretap::take_down));
         }
-        if let Some(traffic) = setup.traffic {
-            router = router.layer(from_fn_with_state(traffic, traffic::count));
-        }
         Self {
             locks,
             store_kind,
@@ -114,11 +111,6 @@ impl Gateway {
         let more = routes(self.closing.subscribe());
         self.router = self.router.merge(more);
         self
-    }
-
-    /// The lock service.
-    pub(crate) const fn locks(&self) -> &LockManager {
-        &self.locks
     }
 
     /// The kind of lock service, such as `redis`.
@@ -154,12 +146,12 @@ impl Gateway {
         } = self;
         let addr = listener.local_addr();
         let addr = addr.map_err(Failure::machine("finding the address"))?;
-        let router = finish(router, OwnNames::at(addr.ip(), allowed_hosts));
+        let edge = Edge::new(router, OwnNames::at(addr.ip(), allowed_hosts));
         let closing = async {
             stop.await;
             closing.send_replace(true);
         };
-        let connections = Connections::new(router, under_way);
+        let connections = Connections::new(edge, under_way);
         let served = tokio::select! {
             served = connections.serve(listener, limit, closing) => served,
             never = telemetry::upkeep(metrics) => match never {},

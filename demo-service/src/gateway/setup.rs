@@ -3,7 +3,7 @@ use lock_core::{InitialToken, Issuer};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
-use super::{AdminToken, HostNames, Limits, Traffic};
+use super::{AdminToken, HostNames, Limits};
 use crate::events::Recorder;
 
 /// What a gateway is made of. The default is one that nobody watches and that trusts its clients.
@@ -23,8 +23,6 @@ pub(crate) struct Setup {
     pub(crate) allowed_hosts: HostNames,
     /// Takes down what clients of the scenario do.
     pub(crate) recorder: Option<Recorder>,
-    /// Counts what all clients do.
-    pub(crate) traffic: Option<Traffic>,
     /// What `/metrics` shows.
     pub(crate) metrics: Option<PrometheusHandle>,
     /// What operators have to show; without it there is nothing for them.

@@ -1,31 +1,70 @@
 //! What becomes of a request that takes too long.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{
-    extract::{Request, State},
-    middleware::Next,
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use fenced_http::{Problem, ProblemType};
+use futures_util::future::BoxFuture;
 use tokio::time::timeout;
+use tower_layer::Layer;
+use tower_service::Service;
 use tracing::Instrument;
 
 use super::{error::ApiError, under_way::UnderWay};
 
-/// For requests that can be given up half way: reads, and what may be sent twice. 503.
-pub(super) async fn give_up(
-    State((limit, kind)): State<(Duration, ProblemType)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let served = timeout(limit, next.run(request)).await;
-    served.unwrap_or_else(|_| {
-        Problem::new(kind)
-            .detail("the answer took too long: send the request again")
-            .retry_after(Duration::from_secs(1))
-            .into_response()
-    })
+/// A layer for requests that can be given up half way: reads, and what may be sent twice. 503 of this
+/// kind.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GiveUp(pub(super) Duration, pub(super) ProblemType);
+
+/// See [`GiveUp`].
+#[derive(Clone, Debug)]
+pub(super) struct GivingUp<S> {
+    inner: S,
+    after: GiveUp,
+}
+
+impl<S> Layer<S> for GiveUp {
+    type Service = GivingUp<S>;
+
+    fn layer(&self, inner: S) -> GivingUp<S> {
+        let after = *self;
+        GivingUp { inner, after }
+    }
+}
+
+/// Not by `from_fn`, which clones all that is further in once more for every request.
+impl<S> Service<Request> for GivingUp<S>
+where
+    S: Service<Request, Response = Response>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let GiveUp(limit, kind) = self.after;
+        let served = timeout(limit, self.inner.call(request));
+        Box::pin(async move { served.await.unwrap_or_else(|_| Ok(too_long(kind))) })
+    }
+}
+
+fn too_long(kind: ProblemType) -> Response {
+    Problem::new(kind)
+        .detail("the answer took too long: send the request again")
+        .retry_after(Duration::from_secs(1))
+        .into_response()
 }
 
 /// For writes. One that has begun is finished, in a task of its own, even if the client goes away

@@ -13,13 +13,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 5] = [
     ("/live/page.js", include_str!("page/page.js")),
     ("/live/dom.js", include_str!("page/dom.js")),
     ("/live/lanes.js", include_str!("page/lanes.js")),
-    ("/live/locks.js", include_str!("page/locks.js")),
     ("/live/replay.js", include_str!("page/replay.js")),
-    ("/live/tabs.js", include_str!("page/tabs.js")),
     ("/live/wire.js", include_str!("page/wire.js")),
 ];
 

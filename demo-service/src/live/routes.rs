@@ -13,24 +13,19 @@ use axum::{
 };
 use fenced_http::Problem;
 use futures_util::{Stream, stream};
-use lock_core::LockManager;
 use serde::Deserialize;
-use tokio::{
-    sync::watch,
-    time::{Instant, MissedTickBehavior, interval_at, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 use tower_http::csrf::CsrfLayer;
 
 use super::{
     assets,
-    locks::LockWatch,
     studio::{Settings, Studio},
     view::View,
     wire::WireView,
 };
 use crate::{
     events::{Act, ExchangeId, Recording},
-    gateway::{Traffic, problems},
+    gateway::problems,
     report::{self, Scene},
     scenario::Cue,
 };
@@ -46,15 +41,13 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) studio: Studio,
-    pub(crate) locks: LockManager,
-    pub(crate) store_kind: &'static str,
-    pub(crate) traffic: Traffic,
+    /// Those of the lock service and of the store.
+    pub(crate) kinds: [&'static str; 2],
 }
 
 #[derive(Clone)]
 struct Live {
     studio: Studio,
-    watch: LockWatch,
     kinds: [&'static str; 2],
     is_closing: watch::Receiver<bool>,
 }
@@ -65,8 +58,7 @@ struct Live {
 pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
     let live = Live {
         studio: page.studio,
-        kinds: [page.locks.backend_kind(), page.store_kind],
-        watch: LockWatch::new(page.locks, page.traffic),
+        kinds: page.kinds,
         is_closing,
     };
     Router::new()
@@ -77,7 +69,6 @@ pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
         .route("/live/recording.json", get(recording))
         .route("/live/picture/{act}", get(picture))
         .route("/live/wire/{exchange}", get(wire))
-        .route("/live/locks", get(locks))
         .with_state(live)
         .route_layer(from_fn(in_time))
         .route_layer(CsrfLayer::new())
@@ -214,27 +205,4 @@ async fn wire(State(live): State<Live>, Path(exchange): Path<ExchangeId>) -> Res
             .detail("this request is not of the run that is shown")
             .into_response(),
     }
-}
-
-/// The state of the lock service, once a second, until the gateway closes.
-async fn locks(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let mut ticks = interval_at(Instant::now(), LockWatch::PACE);
-    // A look takes longer than a tick while the service does not answer: nothing to catch up with.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let events = stream::unfold(
-        (ticks, live.watch, live.is_closing),
-        |(mut ticks, watch, mut closing)| async move {
-            let look = async {
-                ticks.tick().await;
-                watch.look().await
-            };
-            let seen = tokio::select! {
-                seen = look => seen,
-                _closing = closing.wait_for(|closing| *closing) => return None,
-            };
-            let event = Event::default().data(&*seen);
-            Some((Ok(event), (ticks, watch, closing)))
-        },
-    );
-    Sse::new(events)
 }

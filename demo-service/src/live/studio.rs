@@ -14,7 +14,7 @@ use crate::{
     duration::millis,
     events::{Act, Event, Exchange, ExchangeId, Recorder},
     failure::Failure,
-    scenario::{Cue, Director, Hand, Story},
+    scenario::{Cue, Director, Hand},
 };
 
 /// Plays the scenario when a visitor of the page asks for it, one run at a time.
@@ -33,8 +33,6 @@ pub(crate) struct Studio {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
-    #[serde(default)]
-    pub(super) story: Story,
     pub(super) ttl_ms: u64,
     pub(super) pause_ms: u64,
     /// Whether the visitor, not the clock, stops and resumes client 1.
@@ -138,7 +136,7 @@ impl Studio {
                         "the act was not played to its end".into(),
                     )),
                 };
-                playing.result = director.play(run, act, settings.story, hand).await;
+                playing.result = director.play(run, act, hand).await;
             };
             stage.acts.spawn(playing);
         }

@@ -1,4 +1,3 @@
-use fenced_http::ProblemType;
 use lock_core::FencingToken;
 
 use crate::events::{Act, ClientName, Event, ExchangeId, What};
@@ -64,27 +63,15 @@ pub(super) enum AccessKind {
         token: Option<FencingToken>,
         status: u16,
         high_water: Option<FencingToken>,
-        why: Refusal,
     },
 }
 
-/// A write that should not have been accepted.
+/// A write that should not have been accepted: its lease was over, or somebody else had written since
+/// its client had read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
-    /// Its lease was over, or somebody else had written since its client had read.
-    Overwrote(Option<i64>),
-    /// Nobody was ever granted its token.
-    Forged,
-}
-
-/// Why a write was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// A later holder has taken over.
-    Stale,
-    /// Nobody was ever granted the token: its signature is wrong, or the store has not heard of it.
-    MadeUp,
-    Other,
+pub(super) struct Wrong {
+    /// The balance that it wiped out, if there was one.
+    pub(super) over: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,13 +213,12 @@ impl Scene {
                 status,
                 high_water,
                 attempted,
-                ref problem,
+                ..
             } => {
                 let kind = AccessKind::Refused {
                     token,
                     status,
                     high_water,
-                    why: Refusal::of(problem),
                 };
                 (attempted, kind)
             }
@@ -257,15 +243,11 @@ impl Scene {
         token: Option<FencingToken>,
         before: Option<i64>,
     ) -> Option<Wrong> {
-        let granted = |lease: &LeaseBar| Some(lease.token) == token;
-        if token.is_some() && !self.leases.iter().any(granted) {
-            return Some(Wrong::Forged);
-        }
         let reads = |access: &&Access| access.client == client && access.kind == AccessKind::Read;
         let seen = self.accesses.iter().rfind(reads);
         let seen = seen.map(|access| access.balance);
         let is_unseen = seen.is_some() && before.is_some() && seen != before;
-        (token < self.newest() || is_unseen).then_some(Wrong::Overwrote(before))
+        (token < self.newest() || is_unseen).then_some(Wrong { over: before })
     }
 
     fn conclude(&mut self, what: &What) {
@@ -302,23 +284,6 @@ pub(super) fn short(token: FencingToken) -> String {
     match digits.len() {
         0..=DIGITS => digits,
         length => format!("…{}", &digits[length - DIGITS + 2..]),
-    }
-}
-
-impl Refusal {
-    /// From the last part of the type of a problem document.
-    fn of(problem: &str) -> Self {
-        const MADE_UP: [ProblemType; 2] = [
-            ProblemType::TOKEN_NOT_ACCEPTED,
-            ProblemType::TOKEN_NOT_CLAIMED,
-        ];
-        if problem == ProblemType::TOKEN_STALE.slug() {
-            Self::Stale
-        } else if MADE_UP.map(ProblemType::slug).contains(&problem) {
-            Self::MadeUp
-        } else {
-            Self::Other
-        }
     }
 }
 
@@ -404,7 +369,7 @@ mod tests {
                 (21, One, written(1, 150, 110)),
             ],
         );
-        assert_eq!(wrongs(&scene), [None, Some(Wrong::Overwrote(Some(150)))]);
+        assert_eq!(wrongs(&scene), [None, Some(Wrong { over: Some(150) })]);
         assert_eq!(
             scene.sections[0],
             Span {
@@ -441,17 +406,6 @@ mod tests {
                 _ => None,
             });
         wrongs.collect()
-    }
-
-    #[test]
-    fn a_token_that_nobody_was_granted_is_a_forgery() {
-        let story = vec![
-            (0, One, granted(1)),
-            (1, One, written(1, 100, 110)),
-            (2, Two, written(9, 110, 0)),
-        ];
-        let scene = scene(Act::Unfenced, story);
-        assert_eq!(wrongs(&scene), [None, Some(Wrong::Forged)]);
     }
 
     #[test]

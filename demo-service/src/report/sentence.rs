@@ -1,4 +1,4 @@
-use super::scene::{AccessKind, Refusal, Scene, Verdict, Wrong};
+use super::scene::{AccessKind, Scene, Verdict};
 
 /// The result of an act in one or two sentences, which fit into a line of the picture.
 pub(crate) fn sentence(scene: &Scene) -> String {
@@ -11,12 +11,12 @@ pub(crate) fn sentence(scene: &Scene) -> String {
     else {
         return "Not played to its end.".into();
     };
-    let told = match (lost_update, as_told) {
-        (true, _) => format!(
-            "{}: the balance is {found}, it should be {expected}.",
-            loss(scene)
+    let told = match lost_update {
+        true => format!(
+            "Lost update: one deposit has wiped out the other: the balance is {found}, it should \
+             be {expected}."
         ),
-        (false, _) => format!(
+        false => format!(
             "Nothing lost: {}the balance is {found}, as it should be.",
             rescue(scene)
         ),
@@ -24,35 +24,17 @@ pub(crate) fn sentence(scene: &Scene) -> String {
     format!("{told}{}", if as_told { "" } else { " Not as told!" })
 }
 
-/// The fault, as far as the record shows it.
-fn loss(scene: &Scene) -> &'static str {
-    let is_forged = scene.accesses.iter().any(|access| {
-        let wrong = Some(Wrong::Forged);
-        matches!(access.kind, AccessKind::Accepted { wrong: found, .. } if found == wrong)
-    });
-    if is_forged {
-        "A write with a made-up token was taken"
-    } else {
-        "Lost update: one deposit has wiped out the other"
-    }
-}
-
 /// Why it went well, as the beginning of a sentence.
 fn rescue(scene: &Scene) -> String {
-    let refused = scene
+    let mut refused = scene
         .accesses
         .iter()
         .filter_map(|access| match access.kind {
-            AccessKind::Refused { status, why, .. } => Some((status, why)),
+            AccessKind::Refused { status, .. } => Some(status),
             _ => None,
         });
-    let refused: Vec<_> = refused.collect();
-    match (refused.first(), scene.kills.first()) {
-        (Some((status, Refusal::MadeUp)), _) => {
-            let times = refused.len();
-            format!("each of {times} made-up tokens was refused ({status}), and ")
-        }
-        (Some((status, _)), _) => {
+    match (refused.next(), scene.kills.first()) {
+        (Some(status), _) => {
             format!("the late write was refused ({status}). With a new lease and another look ")
         }
         (None, Some(_)) => "the lease of the dead client ended by itself, and ".to_owned(),

@@ -93,22 +93,7 @@ fn description(scenes: &[Scene]) -> String {
 
 /// The story of the clients, as far as it shows.
 fn story(scene: &Scene) -> String {
-    let forged = scene.accesses.iter().any(|access| {
-        use super::scene::{AccessKind, Refusal, Wrong};
-        matches!(
-            access.kind,
-            AccessKind::Refused {
-                why: Refusal::MadeUp,
-                ..
-            } | AccessKind::Accepted {
-                wrong: Some(Wrong::Forged),
-                ..
-            }
-        )
-    });
-    let middle = if forged {
-        "Client 1 makes its deposit. Client 2 writes with tokens that it has made up."
-    } else if !scene.kills.is_empty() {
+    let middle = if !scene.kills.is_empty() {
         "It is killed, its lease ends by itself, and client 2 acquires the next one and writes."
     } else if !scene.pauses.is_empty() {
         "It is stopped past the end of its lease. Client 2 acquires the next lease and writes. \

@@ -8,7 +8,7 @@ use crate::{
     duration::millis,
     events::{Act, ClientName, Recorder, What},
     failure::Failure,
-    worker::{Job, Part, Step},
+    worker::{Job, Step},
 };
 
 pub(super) const DEPOSIT_OF_CLIENT_1: i64 = 10;
@@ -40,7 +40,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    pub(super) fn start(&self, client: ClientName, part: Part) -> Result<ClientProcess, Failure> {
+    pub(super) fn start(&self, client: ClientName) -> Result<ClientProcess, Failure> {
         let &Director {
             ref gateway, ttl, ..
         } = self.director;
@@ -51,7 +51,6 @@ impl Scene<'_> {
         let job = Job {
             gateway: gateway.clone(),
             client,
-            part,
             act: self.act,
             account: self.account.clone(),
             deposit,

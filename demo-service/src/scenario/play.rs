@@ -1,8 +1,9 @@
 use lock_core::ResourceName;
 
 use super::{
-    Hand, Story,
+    Hand,
     act::{Director, Scene, lost},
+    story,
 };
 use crate::{
     events::{Act, What},
@@ -17,13 +18,7 @@ impl Director {
     ///
     /// # Errors
     /// If it cannot be played to its end. A different outcome than expected is not an error here.
-    pub(crate) async fn play(
-        &self,
-        run: u32,
-        act: Act,
-        story: Story,
-        hand: Hand,
-    ) -> Result<(), Failure> {
+    pub(crate) async fn play(&self, run: u32, act: Act, hand: Hand) -> Result<(), Failure> {
         let account = format!("{:016x}-{run}-{act}", self.nonce);
         let resource = account_resource(&account)
             .try_into()
@@ -44,14 +39,14 @@ impl Director {
             resource,
             acknowledged,
         }
-        .play(story, hand)
+        .play(hand)
         .await
     }
 }
 
 impl Scene<'_> {
-    async fn play(mut self, story: Story, hand: Hand) -> Result<(), Failure> {
-        let course = story.play(&mut self, hand).await?;
+    async fn play(mut self, hand: Hand) -> Result<(), Failure> {
+        let course = story::play(&mut self, hand).await?;
         let (found, expected) = (self.balance().await?, self.acknowledged);
         let lost_update = found != expected;
         let as_told = course.as_told(self.act, lost_update);

@@ -1,52 +1,27 @@
-//! What happens to the clients: each story is played in both acts, step by step the same.
+//! What happens to the clients: the same in both acts, step by step.
 
-mod forgery;
-mod kill;
-mod pause;
-mod race;
+use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
-use super::{act::Scene, hand::Hand};
-use crate::{events::Act, failure::Failure, worker::Step};
+use super::{
+    act::{DEPOSIT_OF_CLIENT_1, DEPOSIT_OF_CLIENT_2, Scene},
+    client_process::ClientProcess,
+    hand::{Cue, Hand},
+};
+use crate::{
+    events::{Act, ClientName},
+    failure::Failure,
+    worker::Step,
+};
 
-/// One of the stories.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Story {
-    /// Client 1 is stopped between its check and its write, for longer than its lease.
-    #[default]
-    Pause,
-    /// Client 1 is killed while it holds the lease.
-    Kill,
-    /// Both clients are sure that they hold the lease, and write at the same time.
-    Race,
-    /// Client 2 does not ask for a lease: it invents tokens.
-    Forgery,
-}
-
-/// The course of a story, before its verdict.
+/// The course of the story, before its verdict.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course {
     /// Whether every step was answered as expected.
-    pub(super) went: bool,
+    went: bool,
     /// Whether an update has to be lost without fencing. `None` if that is up to the visitor.
-    pub(super) loses: Option<bool>,
-}
-
-impl Story {
-    /// Plays it up to the verdict.
-    ///
-    /// # Errors
-    /// If it cannot be played to its end.
-    pub(super) async fn play(self, scene: &mut Scene<'_>, hand: Hand) -> Result<Course, Failure> {
-        match self {
-            Self::Pause => pause::play(scene, hand).await,
-            Self::Kill => kill::play(scene).await,
-            Self::Race => race::play(scene).await,
-            Self::Forgery => forgery::play(scene).await,
-        }
-    }
+    loses: Option<bool>,
 }
 
 impl Course {
@@ -58,6 +33,102 @@ impl Course {
                 Act::Unfenced => self.loses.is_none_or(|loses| loses == lost_update),
             }
     }
+}
+
+/// Plays the story up to its verdict: client 1 is stopped between its check and its write, for longer
+/// than its lease.
+///
+/// # Errors
+/// If it cannot be played to its end.
+pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course, Failure> {
+    let mut one = scene.start(ClientName::One)?;
+    one.until(ready).await?;
+    if hand.pauses().await == Cue::Kill {
+        return go_on_after_kill(scene, one).await;
+    }
+    let stopped = scene.pause(&one).await?;
+    // It does not receive that yet.
+    one.go().await?;
+    // Its request waits in the lock service until the lease of the stopped client has ended.
+    let mut two = scene.start(ClientName::Two)?;
+    let ended = Notify::new();
+    let second = async {
+        two.until(ready).await?;
+        two.go().await?;
+        let answer = two.until(answer).await?;
+        two.finish().await?;
+        ended.notify_one();
+        Ok(answer)
+    };
+    let is_told = hand.is_told();
+    let first = late_write(scene, one, hand, stopped, ended.notified());
+    let (second, first) = tokio::try_join!(second, first)?;
+    let second_as_told = scene.acknowledge(&second, DEPOSIT_OF_CLIENT_2);
+    let Some((one, first)) = first else {
+        let loses = Some(false);
+        return Ok(Course {
+            went: second_as_told,
+            loses,
+        });
+    };
+    let late_as_told = settle(scene, one, &first).await?;
+    Ok(Course {
+        went: second_as_told && (late_as_told || !is_told),
+        loses: is_told.then_some(true),
+    })
+}
+
+/// The result of the late write of client 1 when it goes on; nothing if it is killed instead.
+async fn late_write(
+    scene: &Scene<'_>,
+    mut one: ClientProcess,
+    mut hand: Hand,
+    stopped: Instant,
+    other_ends: impl Future<Output = ()>,
+) -> Result<Option<(ClientProcess, Step)>, Failure> {
+    if hand.resumes(stopped, other_ends).await == Cue::Kill {
+        scene.kill(one).await?;
+        return Ok(None);
+    }
+    scene.resume(&one, stopped)?;
+    let answer = one.until(answer).await?;
+    Ok(Some((one, answer)))
+}
+
+/// Lets client 1 finish after the answer to its late write, and says whether that was the expected
+/// answer.
+async fn settle(
+    scene: &mut Scene<'_>,
+    mut one: ClientProcess,
+    late: &Step,
+) -> Result<bool, Failure> {
+    let accepted = scene.acknowledge(late, DEPOSIT_OF_CLIENT_1);
+    let inert = accepted || scene.balance().await? == scene.acknowledged;
+    if !accepted {
+        // A refusal is not a dead end: a fresh lease, a fresh read, and the deposit arrives.
+        one.until(ready).await?;
+        one.go().await?;
+        scene.acknowledge(&one.until(answer).await?, DEPOSIT_OF_CLIENT_1);
+    }
+    one.finish().await?;
+    Ok(match scene.act {
+        Act::Unfenced => accepted,
+        Act::Fenced => inert && is_refusal(late, 412, "token-stale"),
+    })
+}
+
+/// Client 1 dies at this point, and nobody gives its lease back. Client 2 waits for its end.
+async fn go_on_after_kill(scene: &mut Scene<'_>, one: ClientProcess) -> Result<Course, Failure> {
+    scene.kill(one).await?;
+    let mut two = scene.start(ClientName::Two)?;
+    two.until(ready).await?;
+    two.go().await?;
+    let written = two.until(answer).await?;
+    two.finish().await?;
+    Ok(Course {
+        went: scene.acknowledge(&written, DEPOSIT_OF_CLIENT_2),
+        loses: Some(false),
+    })
 }
 
 fn ready(step: Step) -> Option<()> {

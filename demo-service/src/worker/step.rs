@@ -6,7 +6,7 @@ use std::{
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
 
-use crate::{client::WriteAnswer, events::Forgery};
+use crate::client::WriteAnswer;
 
 /// A worker's report to its parent: one line of JSON per step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,8 +19,6 @@ pub(crate) enum Step {
     /// It has computed the new balance, has just seen that its lease is live, and writes as soon as
     /// it is told to.
     Ready { balance: i64 },
-    /// It has invented a token, and writes with it as soon as it is told to.
-    Forged { forgery: Forgery },
     /// It has noticed that its lease ended.
     LeaseLost,
     /// The store accepted the write.

@@ -178,7 +178,7 @@ async fn the_live_page_is_not_for_clients_of_a_proxy_unless_it_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
         let gateway = Gateway::start_with(&[&["--store", &store][..], more].concat()).await;
-        for path in ["/", "/live/run", "/live/locks"] {
+        for path in ["/", "/live/run", "/live/changes"] {
             let asked = gateway.request(Method::GET, path).send().await.unwrap();
             let expected = if has_page { 200 } else { 404 };
             assert_eq!(asked.status().as_u16(), expected, "{more:?} {path}");

@@ -1,11 +1,10 @@
-//! The two streams that the live page follows: after a break, and when much happens at once.
+//! The stream that the live page follows, after a break.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
-use futures_util::future::join_all;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+use tokio::time::timeout;
 
 use crate::gateway::{Gateway, send};
 
@@ -13,7 +12,6 @@ use crate::gateway::{Gateway, send};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const CHANGES: &str = "/live/changes";
-const LOCKS: &str = "/live/locks";
 
 /// A visitor's page that listens.
 struct Listener {
@@ -23,13 +21,13 @@ struct Listener {
 }
 
 impl Listener {
-    async fn new(gateway: &Gateway, path: &str) -> Self {
-        Self::of(gateway.request(Method::GET, path)).await
+    async fn new(gateway: &Gateway) -> Self {
+        Self::of(gateway.request(Method::GET, CHANGES)).await
     }
 
     /// As browsers listen again after a break.
-    async fn again(gateway: &Gateway, path: &str) -> Self {
-        let request = gateway.request(Method::GET, path);
+    async fn again(gateway: &Gateway) -> Self {
+        let request = gateway.request(Method::GET, CHANGES);
         Self::of(request.header("last-event-id", "0")).await
     }
 
@@ -82,9 +80,9 @@ async fn view(gateway: &Gateway) -> Value {
     send(gateway.request(Method::GET, "/live/run")).await.body
 }
 
-/// Plays the shortest story to its end.
+/// Plays the story to its end.
 async fn play(gateway: &Gateway, listener: &mut Listener) {
-    let settings = json!({ "story": "forgery", "ttl_ms": 1500, "pause_ms": 0 });
+    let settings = json!({ "ttl_ms": 1500, "pause_ms": 0 });
     let begun = send(gateway.request(Method::POST, "/live/run").json(&settings)).await;
     assert_eq!(begun.status, 202);
     while view(gateway).await["playing"] == true {
@@ -97,107 +95,21 @@ async fn play(gateway: &Gateway, listener: &mut Listener) {
 #[tokio::test]
 async fn who_comes_back_after_a_break_is_told_what_one_knows_who_stayed() {
     let gateway = Gateway::start().await;
-    let mut stayed = Listener::new(&gateway, CHANGES).await;
-    let mut left = Listener::new(&gateway, CHANGES).await;
+    let mut stayed = Listener::new(&gateway).await;
+    let mut left = Listener::new(&gateway).await;
     let before = left.next().await;
     drop(left);
     play(&gateway, &mut stayed).await;
-    let mut back = Listener::again(&gateway, CHANGES).await;
+    let mut back = Listener::again(&gateway).await;
     let missed = back.next().await;
     assert!(missed.as_u64() > before.as_u64(), "{before}, then {missed}");
-    let mut new = Listener::new(&gateway, CHANGES).await;
+    let mut new = Listener::new(&gateway).await;
     assert_eq!(new.next().await, missed);
     // Its last one may be read already, while the run came to its end.
     play(&gateway, &mut stayed).await;
-    let mut last = Listener::again(&gateway, CHANGES).await;
+    let mut last = Listener::again(&gateway).await;
     let last = last.next().await;
     for mut listener in [back, new] {
         listener.when(|version| *version == last).await;
     }
-}
-
-/// What two pages show at one moment, but for the time.
-fn shown(look: &Value) -> Value {
-    let names = look["resources"].as_array().unwrap().iter();
-    let names: Vec<_> = names
-        .map(|it| (&it["resource"], &it["lease"]["token"], &it["waiters"]))
-        .collect();
-    json!({ "counts": look["counts"], "names": names, "more": look["more"] })
-}
-
-#[tokio::test]
-async fn who_looks_at_the_locks_again_sees_what_one_sees_who_never_looked_away() {
-    let gateway = Gateway::start().await;
-    let mut stayed = Listener::new(&gateway, LOCKS).await;
-    let mut left = Listener::new(&gateway, LOCKS).await;
-    assert_eq!(left.next().await["resources"], json!([]));
-    drop(left);
-    let token = gateway.token("gone", 60_000).await;
-    gateway.token("printer", 60_000).await;
-    assert_eq!(gateway.release("gone", &token).await.status, 204);
-    let is_seen = |look: &Value| look["counts"]["releases"] == 1;
-    let seen = stayed.when(is_seen).await;
-    let back = Listener::again(&gateway, LOCKS).await.next().await;
-    assert_eq!(shown(&back), shown(&seen));
-    assert_eq!(back["resources"][0]["resource"], "printer", "{back}");
-    assert_eq!(back["resources"].as_array().unwrap().len(), 1, "{back}");
-}
-
-/// How many bytes the gateway has had in memory at most.
-fn peak_memory(gateway: &Gateway) -> u64 {
-    let path = format!("/proc/{}/status", gateway.process.id().as_raw_nonzero());
-    let status = fs::read_to_string(path).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.unwrap().trim().strip_suffix(" kB").unwrap();
-    number.parse::<u64>().unwrap() * 1024
-}
-
-const WORKERS: usize = 16;
-const ROUNDS: usize = 8;
-/// How many resources one worker takes at a time.
-const NAMES: usize = 16;
-
-/// Takes several leases and gives them back, over and over; the last ones stay.
-async fn churn(gateway: &Gateway, worker: usize) {
-    let names: Vec<_> = (0..NAMES)
-        .map(|name| format!("r-{worker}-{name}"))
-        .collect();
-    for round in 0..ROUNDS {
-        for name in &names {
-            let token = gateway.token(name, 300_000).await;
-            if round + 1 < ROUNDS {
-                assert_eq!(gateway.release(name, &token).await.status, 204);
-            }
-        }
-    }
-}
-
-/// Those who listen are told of no change by itself, so nothing waits for one who reads nothing.
-#[tokio::test]
-async fn of_very_many_changes_the_last_state_is_told_and_nothing_is_kept() {
-    let gateway = Gateway::start().await;
-    let mut deaf = Vec::new();
-    for path in [LOCKS, CHANGES].repeat(100) {
-        let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
-        let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
-        stream.write_all(head.as_bytes()).await.unwrap();
-        deaf.push(stream);
-    }
-    let mut listener = Listener::new(&gateway, LOCKS).await;
-    listener.next().await;
-    churn(&gateway, WORKERS).await;
-    let before = peak_memory(&gateway);
-    join_all((0..WORKERS).map(|worker| churn(&gateway, worker))).await;
-
-    let rounds = (WORKERS + 1) * ROUNDS * NAMES;
-    let held = (WORKERS + 1) * NAMES;
-    let is_last = |look: &Value| look["counts"]["grants"] == rounds;
-    let last = listener.when(is_last).await;
-    assert_eq!(last["counts"]["releases"], rounds - held);
-    let shown = last["resources"].as_array().unwrap();
-    assert_eq!(shown.len(), 100, "as many as anybody reads");
-    assert_eq!(last["more"], held - 100);
-    assert!(shown.iter().all(|it| it["lease"].is_object()), "{last}");
-    let grown = peak_memory(&gateway) - before;
-    assert!(grown < 16 << 20, "{grown} bytes more");
 }

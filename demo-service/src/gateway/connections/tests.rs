@@ -1,10 +1,13 @@
-use axum::{body::Bytes, routing::get};
+use std::net::Ipv4Addr;
+
+use axum::{Router, body::Bytes, routing::get};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
     time::{Instant, sleep},
 };
 
 use super::*;
+use crate::gateway::own_name::{HostNames, OwnNames};
 
 /// What a connection keeps, and an answer that is longer than what a client sips in time.
 const LITTLE: usize = 64 << 10;
@@ -17,7 +20,8 @@ fn connections() -> Connections {
     let router = Router::new()
         .route("/much", get(async move || much.clone()))
         .route("/never", get(std::future::pending::<()>));
-    Connections::new(router, UnderWay::default())
+    let names = OwnNames::at(Ipv4Addr::LOCALHOST.into(), HostNames::default());
+    Connections::new(Edge::new(router, names), UnderWay::default())
 }
 
 /// Sends requests one behind the other.

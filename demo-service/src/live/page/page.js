@@ -3,25 +3,12 @@
 
 import { byId, make, say, seconds, send } from "./dom.js";
 import { keepNames } from "./lanes.js";
-import { watch } from "./locks.js";
 import { startReplay } from "./replay.js";
-import { startTabs } from "./tabs.js";
 import { hideRequest, showRequest } from "./wire.js";
 
 const sections = ["unfenced", "fenced"].map(byId);
 // How often the pictures of a run that is under way are drawn again.
 const FRAME_MS = 150;
-
-const PLOTS = {
-  pause: "Client 1 is really stopped, right before its write, until the lock is no longer its own. Client 2 "
-    + "gets the lock and writes. Then client 1 wakes up and writes what it had computed.",
-  kill: "Client 1 is really killed while it has the lock, and gives nothing back. The lock frees itself, and "
-    + "client 2 goes on. Nothing is lost, with or without fencing: this is what leases are for.",
-  race: "Client 1 freezes until client 2 has the lock. Then both write at the same moment, and both are sure "
-    + "that the lock is theirs. Who arrives first is left to chance.",
-  forgery: "Client 2 never asks for the lock. It makes up tokens that look newer than any, and tries to empty "
-    + "the account with them. This is why tokens are signed.",
-};
 
 let view = { run: 0, playing: false, acts: [] };
 let refreshing = false;
@@ -125,7 +112,7 @@ function tell() {
   const stopped = view.acts.some((act) => act.client_1 === "stopped");
   const mine = view.playing && view.by_hand;
   byId("run").disabled = view.playing;
-  byId("hand").hidden = !mine && !(isPause() && byId("by-hand").checked);
+  byId("hand").hidden = !mine && !byId("by-hand").checked;
   byId("stop").disabled = !(mine && ready && !stopped);
   byId("resume").disabled = !(mine && stopped);
   byId("kill").disabled = !(mine && (ready || stopped));
@@ -172,12 +159,7 @@ function tellEvents(section, events) {
   while (list.children.length > events.length) { list.lastChild.remove(); }
 }
 
-const story = () => document.querySelector('[name="story"]:checked').value;
-const isPause = () => story() === "pause";
-
-function tellPlot() {
-  byId("plot").textContent = PLOTS[story()];
-  for (const label of document.querySelectorAll(".of-pause")) { label.hidden = !isPause(); }
+function showHand() {
   byId("pause-for").disabled = byId("by-hand").checked;
   tell();
 }
@@ -187,10 +169,9 @@ byId("controls").addEventListener("submit", async (event) => {
   replay.reset();
   byId("run").disabled = true;
   const begun = await send("live/run", {
-    story: story(),
     ttl_ms: Number(byId("ttl").value),
     pause_ms: Number(byId("pause-for").value),
-    by_hand: isPause() && byId("by-hand").checked,
+    by_hand: byId("by-hand").checked,
   });
   if (!begun) {
     byId("run").disabled = view.playing;
@@ -204,8 +185,7 @@ byId("controls").addEventListener("submit", async (event) => {
 for (const [id, cue] of [["stop", "pause"], ["resume", "resume"], ["kill", "kill"]]) {
   byId(id).addEventListener("click", () => send("live/cue", cue));
 }
-byId("by-hand").addEventListener("change", tellPlot);
-byId("stories").addEventListener("change", tellPlot);
+byId("by-hand").addEventListener("change", showHand);
 for (const [slider, shown] of [["ttl", "ttl-shown"], ["pause-for", "pause-shown"]]) {
   const show = () => { byId(shown).textContent = seconds(byId(slider).value); };
   byId(slider).addEventListener("input", show);
@@ -218,8 +198,7 @@ for (const section of sections) {
   });
 }
 
-tellPlot();
-startTabs((panel) => watch(panel === "service"));
+showHand();
 setInterval(() => { if (view.playing) { refresh(); } }, FRAME_MS);
 const changes = new EventSource("live/changes");
 changes.addEventListener("open", refresh);

@@ -9,7 +9,7 @@ use super::{
     shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
     time_axis::TimeAxis,
 };
-use crate::report::scene::{Access, AccessKind, Refusal, Scene, Span, Wrong, short};
+use crate::report::scene::{Access, AccessKind, Scene, Span, Wrong, short};
 
 /// The distance between two requests of the same moment.
 const APART: f64 = 18.0;
@@ -95,14 +95,10 @@ fn label(access: &Access) -> (&'static str, Vec<String>) {
             wrong,
         } => {
             let token = token.map(|token| format!(", token {}", short(token)));
-            let mut answer = format!("{status}{}", token.unwrap_or_default());
+            let answer = format!("{status}{}", token.unwrap_or_default());
             let what = match wrong {
-                Some(Wrong::Overwrote(Some(before))) => format!("writes {balance} over {before}"),
-                Some(Wrong::Forged) => {
-                    answer = format!("{status}, made-up token");
-                    format!("writes {balance}")
-                }
-                Some(Wrong::Overwrote(None)) | None => format!("writes {balance}"),
+                Some(Wrong { over: Some(before) }) => format!("writes {balance} over {before}"),
+                Some(Wrong { over: None }) | None => format!("writes {balance}"),
             };
             let class = match wrong {
                 Some(_) => "small halo bad-text",
@@ -114,12 +110,11 @@ fn label(access: &Access) -> (&'static str, Vec<String>) {
             token,
             status,
             high_water,
-            why,
         } => {
+            let is_stale = token < high_water;
             let token = token.map(short).unwrap_or_default();
-            let reason = match (why, high_water) {
-                (Refusal::Stale, Some(mark)) => format!("{token} < {}", short(mark)),
-                (Refusal::MadeUp, _) => "made-up token".to_owned(),
+            let reason = match high_water {
+                Some(mark) if is_stale => format!("{token} < {}", short(mark)),
                 _ => token,
             };
             let what = format!("writes {balance}: refused");

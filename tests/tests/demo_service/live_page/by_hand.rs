@@ -11,7 +11,7 @@ use crate::live_page::page::Page;
 /// Lets client 1 of each act be stopped by the button, and returns the process of the second act.
 async fn freeze(page: &Page) -> Pid {
     page.browser.click("#by-hand").await;
-    page.begin("pause").await;
+    page.begin().await;
     until_enabled(page, "stop").await;
     page.browser.click("#stop").await;
     until_enabled(page, "resume").await;
@@ -70,7 +70,7 @@ async fn a_visitor_kills_a_real_process_and_its_lease_ends_by_itself() {
 async fn on_a_phone_the_pictures_and_the_buttons_are_in_sight_together() {
     let page = Page::open_on("by-hand-phone", Screen::Phone, Colours::Light).await;
     page.browser.click("#by-hand").await;
-    page.begin("pause").await;
+    page.begin().await;
     until_enabled(&page, "stop").await;
     // Nothing is scrolled to by the test: a click would.
     let in_sight = "return ['#unfenced .picture', '#stop', '#resume', '#kill'].every((it) => { \

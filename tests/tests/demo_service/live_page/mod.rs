@@ -1,5 +1,5 @@
-//! The live page in a real browser: somebody plays the stories, stops and kills a client, looks
-//! again, reads what was on the wire, and watches the lock service.
+//! The live page in a real browser: somebody plays the story, stops and kills a client, looks
+//! again, and reads what was on the wire.
 //!
 //! The tests leave screenshots in `target/screenshots`.
 
@@ -9,6 +9,4 @@ mod looks;
 mod page;
 mod reconnected;
 mod replay;
-mod service;
-mod stories;
 mod wire;

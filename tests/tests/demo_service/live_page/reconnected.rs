@@ -24,7 +24,7 @@ async fn anew(page: &Page) -> Value {
 #[tokio::test]
 async fn a_page_that_comes_back_says_what_a_new_one_says() {
     let mut page = Page::open("reconnected").await;
-    page.play("kill").await;
+    page.play().await;
     page.browser.click("#fenced summary").await;
     page.browser.click("#fenced .events button").await;
     page.until_request_is_shown().await;
@@ -38,7 +38,7 @@ async fn a_page_that_comes_back_says_what_a_new_one_says() {
     page.restart_gateway(broken).await;
     let http = Client::builder().no_proxy().build().unwrap();
     let run = format!("{}/live/run", page.url);
-    let settings = json!({ "story": "forgery", "ttl_ms": 1500, "pause_ms": 0 });
+    let settings = json!({ "ttl_ms": 1500, "pause_ms": 0 });
     let begun = http.post(&run).json(&settings).send().await.unwrap();
     assert_eq!(begun.status(), 202);
     let is_back = "return document.querySelector('#status').className === ''";
@@ -48,4 +48,16 @@ async fn a_page_that_comes_back_says_what_a_new_one_says() {
     assert_ne!(said, before);
     assert_eq!(said["wire"], json!([]), "a request to the other gateway");
     assert_eq!(said, anew(&page).await);
+}
+
+/// A gateway that is back, before anything has been played, leaves nothing else to be said.
+#[tokio::test]
+async fn that_the_connection_broke_is_said_until_it_is_back() {
+    let mut page = Page::open("broken").await;
+    let said = page.text("#status").await;
+    let is_told = "return document.querySelector('#status').className === 'error'";
+    page.restart_gateway(is_told).await;
+    let is_back = "return document.querySelector('#status').className === ''";
+    page.browser.until(is_back).await;
+    assert_eq!(page.text("#status").await, said);
 }

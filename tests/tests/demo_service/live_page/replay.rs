@@ -16,7 +16,7 @@ async fn stopped_at(page: &Page) -> String {
 #[tokio::test]
 async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     let page = Page::open("replay").await;
-    page.play("pause").await;
+    page.play().await;
 
     // The slider shows the past: client 1 has just been stopped, nobody has written.
     page.set("moment", &stopped_at(&page).await).await;
@@ -60,7 +60,7 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
 #[tokio::test]
 async fn a_picture_that_comes_late_does_not_take_the_place_of_a_newer_one() {
     let page = Page::open("overtaken").await;
-    page.play("pause").await;
+    page.play().await;
     // Holds back the next picture until it is let go, and tells when the page has had it.
     let hold = "const real = window.fetch; \
                 window.fetch = async (...asked) => { \

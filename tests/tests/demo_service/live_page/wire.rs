@@ -6,7 +6,7 @@ use crate::live_page::page::Page;
 const ENTER: char = '\u{E007}';
 
 /// Runs what a visitor has copied, as a visitor would.
-pub(crate) async fn in_a_shell(command: String) -> String {
+async fn in_a_shell(command: String) -> String {
     let run = move || Command::new("bash").args(["-euc", &command]).output();
     let output = tokio::task::spawn_blocking(run).await.unwrap().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -16,7 +16,7 @@ pub(crate) async fn in_a_shell(command: String) -> String {
 #[tokio::test]
 async fn the_late_write_is_shown_as_it_was_and_repeated_by_curl() {
     let page = Page::open("wire").await;
-    page.play("pause").await;
+    page.play().await;
     // A click on the red dot in the picture, as a hand does it.
     page.browser
         .click("#fenced .picture [data-exchange] .bad-dot")
@@ -46,11 +46,11 @@ async fn the_late_write_is_shown_as_it_was_and_repeated_by_curl() {
 }
 
 #[tokio::test]
-async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
+async fn a_refused_write_is_found_and_opened_with_the_keyboard_alone() {
     let page = Page::open("keyboard").await;
-    let choose = "document.querySelector('[value=forgery]').click(); \
-                  document.querySelector('#run').focus()";
-    page.browser.script(choose).await;
+    page.browser
+        .script("document.querySelector('#run').focus()")
+        .await;
     page.browser.press(ENTER).await;
     page.until_over().await;
     page.browser
@@ -58,9 +58,9 @@ async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
         .await;
     page.browser.press(ENTER).await;
     let found = "const events = [...document.querySelectorAll('#fenced .events button')]; \
-                 const is_forged = (event) => event.textContent.includes('refused (403 '); \
-                 const forged = events.find(is_forged); \
-                 forged.focus(); return document.activeElement === forged";
+                 const is_late = (event) => event.textContent.includes('refused (412 '); \
+                 const late = events.find(is_late); \
+                 late.focus(); return document.activeElement === late";
     assert_eq!(page.browser.script(found).await, true);
     page.browser.press(ENTER).await;
     page.until_request_is_shown().await;
@@ -69,14 +69,11 @@ async fn a_forged_write_is_found_and_opened_with_the_keyboard_alone() {
 
     let command = page.text("#fenced .curl").await;
     assert!(
-        command.contains("--data-raw '{\"balance\":0}'"),
+        command.contains("--data-raw '{\"balance\":110}'"),
         "{command}"
     );
     let said = in_a_shell(command).await;
-    assert!(said.starts_with("HTTP/1.1 403 "), "{said}");
-    assert!(
-        said.contains("problem:fencing-token-not-accepted"),
-        "{said}"
-    );
+    assert!(said.starts_with("HTTP/1.1 412 "), "{said}");
+    assert!(said.contains("problem:fencing-token-stale"), "{said}");
     page.assert_sound().await;
 }
