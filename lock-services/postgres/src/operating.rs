@@ -32,7 +32,7 @@ impl Client {
     ) -> Result<Forced, Error> {
         // Sent again it ends nothing more, and gets the same revocation token.
         let patience = Patience::of(Wait::Never, self.clock.now());
-        let ask = || self.one(sql::force_release(resource, forced));
+        let ask = |_again| self.one(sql::force_release(resource, forced));
         let row = patience.ask(&*self.clock, ask).await?;
         let outcome: &str = row.try_get("outcome").map_err(translate)?;
         match outcome {
