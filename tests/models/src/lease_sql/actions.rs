@@ -159,7 +159,9 @@ impl LeaseSql {
         match self.acquire(state, attempt) {
             Outcome::Granted { token, until } => {
                 state.clients[attempt] = Client::Holding;
-                state.repeated |= token <= state.greatest;
+                // Another attempt of the same acquisition gets the same lease.
+                let known = state.told[OF[attempt]].is_some_and(|told| told.token == token);
+                state.repeated |= !known && token <= state.greatest;
                 state.greatest = state.greatest.max(token);
                 let claimed = false;
                 state.told[OF[attempt]] = Some(Told {
