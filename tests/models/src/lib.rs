@@ -9,6 +9,7 @@
 pub mod checking;
 pub mod cohort;
 pub mod handover;
+pub mod lease_sql;
 pub mod leases;
 pub mod line;
 pub mod notices;

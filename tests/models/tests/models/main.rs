@@ -4,6 +4,7 @@
 mod cohort;
 mod cohort_controls;
 mod handover;
+mod lease_sql;
 mod leases;
 mod line;
 mod notices;
