@@ -12,6 +12,16 @@ impl Address {
         Self(format!("sqlite:{}", path.display()))
     }
 
+    /// The lock service inside this process.
+    pub(crate) fn memory() -> Self {
+        Self("memory:".to_owned())
+    }
+
+    /// Whether it is that of a PostgreSQL database, which can be lock service and store.
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.scheme(), "postgres" | "postgresql")
+    }
+
     /// The whole text, including the password: only for connecting.
     pub(crate) fn secret(&self) -> &str {
         &self.0

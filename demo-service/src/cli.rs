@@ -142,13 +142,23 @@ pub(crate) enum Command {
 /// The address of the lock service.
 #[derive(Args, Debug)]
 pub(crate) struct Lock {
-    /// Lock service: `memory:`, `redis://[user:password@]HOST[:PORT][/DB]`,
-    /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
-    /// `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, `etcd://[user:password@]HOST[:PORT],..` or
-    /// `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS `rediss` for `redis`, and `etcds`
-    #[arg(long = "lock", value_name = "URL", default_value = "memory:")]
+    /// Lock service: `memory:`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
+    /// `redis://[user:password@]HOST[:PORT][/DB]`, `redis+sentinel://HOST:PORT,../NAME`,
+    /// `redis+cluster://HOST:PORT,..`, `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`,
+    /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS
+    /// `rediss` for `redis`, and `etcds` [default: the store if that is a Postgres, else `memory:`]
+    #[arg(long = "lock", value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
-    pub(crate) address: Address,
+    address: Option<Address>,
+}
+
+impl Lock {
+    /// The lock service in front of this store.
+    pub(crate) fn in_front_of(&self, store: Option<&Address>) -> Address {
+        let database = store.filter(|store| store.is_postgres());
+        let chosen = self.address.as_ref().or(database);
+        chosen.cloned().unwrap_or_else(Address::memory)
+    }
 }
 
 /// The address of the store.

@@ -48,7 +48,8 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
 
 /// Plays all runs on a stage of their own, which is gone afterwards.
 async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Failure> {
-    let stage = Stage::set(&args.lock.address, args.store.as_ref(), recorder.clone()).await?;
+    let lock = args.lock.in_front_of(args.store.as_ref());
+    let stage = Stage::set(&lock, args.store.as_ref(), recorder.clone()).await?;
     progress::announce(args, &stage);
     let director = Director {
         gateway: stage.url(),

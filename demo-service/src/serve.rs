@@ -26,7 +26,8 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let addr = listener
         .local_addr()
         .map_err(Failure::machine("finding the port"))?;
-    let (lock, store) = (&args.lock.address, &args.store.address);
+    let store = &args.store.address;
+    let lock = &args.lock.in_front_of(Some(store));
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     let studio = has_live_page(args)?.then(|| Studio::new(format!("http://{addr}")));

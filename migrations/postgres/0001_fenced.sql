@@ -914,8 +914,8 @@ grant execute on function fenced.check_row_write to public;
 --
 -- Each call is a transaction of its own, at READ COMMITTED: so no lock is held over a round trip,
 -- and nothing here depends on the session, which a pooler may change with each transaction. The
--- only clock is that of the database. What is normal, such as that somebody else holds the lease, is an
--- outcome and not an exception.
+-- only clock is that of the database. What is normal, such as that somebody else holds the lease, is
+-- an outcome and not an exception.
 --
 -- A holder is a text that one acquisition alone knows (Palisade sends a digest), an attempt a text
 -- for each try of it. A request that is sent again with both finds itself: it gets the same lease,
@@ -925,8 +925,8 @@ grant execute on function fenced.check_row_write to public;
 -- that updates a free row without the mutex would keep that row locked when it has lost the race,
 -- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
 --
--- What only other functions call has no search_path of its own: it runs with theirs, and becomes a
--- part of their statements.
+-- What only other functions call has no search_path of its own: it runs with theirs, and becomes
+-- a part of their statements.
 --
 -- What has to survive a power cut is flushed (a lease that is taken back is held twice). A release
 -- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
@@ -1311,8 +1311,11 @@ end $$;
 create function fenced.renew(
   resources text[], tokens bigint[], holders text[], ttls_ms bigint[]
 ) returns table (place bigint, outcome text)
-language sql security definer set search_path = pg_catalog, pg_temp as $$
-  with asked as (
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  perform fenced.flush_commit(); -- its holder relies on it, whatever becomes of the server
+  return query with asked as (
     select * from unnest($1, $2, $3, $4) with ordinality
       as a (resource, token, holder, ttl_ms, place)
   ), free as materialized (
@@ -1332,8 +1335,8 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
     from asked a
     left join renewed r using (place)
     left join fenced.lease l on l.resource = a.resource and l.token = a.token
-      and l.holder = a.holder and l.expires_at > clock_timestamp()
-$$;
+      and l.holder = a.holder and l.expires_at > clock_timestamp();
+end $$;
 
 -- Outcomes: released (also if it is sent again), not_holder.
 --
@@ -1534,6 +1537,9 @@ revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, f
   fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury, fenced.lease_now,
   fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor, fenced.enqueue,
   fenced.without_attempt, fenced.force_release from public;
+grant execute on function fenced.acquire, fenced.acquire_all, fenced.renew, fenced.release,
+  fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
+  fenced.lock_service_version to public;
 
 -- THE MIGRATIONS TABLE
 --

@@ -302,8 +302,8 @@ fn unsupported(scheme: &str, url: &str) -> Error {
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
-                 postgres:, redis:, rediss:, these last two with +sentinel or +cluster, redlock+redis:, \
-                 redlock+rediss: and zookeeper:",
+                 postgres:, redis:, rediss:, these last two with +sentinel or +cluster, \
+                 redlock+redis:, redlock+rediss: and zookeeper:",
                 meant(url).unwrap_or_default(),
             );
             return connect_error(ErrorKind::Unsupported, &detail);

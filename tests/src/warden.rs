@@ -243,7 +243,7 @@ pub fn workspace_binary(name: &str) -> io::Result<PathBuf> {
         return Ok(path);
     }
     Err(io::Error::other(format!(
-        "{} is missing: run `cargo build --workspace --bins` first, or scripts/test, which does",
+        "{} is missing: run `scripts/test build` first",
         path.display()
     )))
 }

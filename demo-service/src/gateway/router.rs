@@ -13,7 +13,8 @@ use super::{
 };
 use crate::ledger::Ledger;
 
-/// The whole API. Writes have their time limit inside, see [`to_the_end`](super::time_limit::to_the_end).
+/// The whole API. Writes have their time limit inside, see
+/// [`to_the_end`](super::time_limit::to_the_end).
 pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
     let documentation = openapi::routes(app.admin_token.is_some());
     Router::new()

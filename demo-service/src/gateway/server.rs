@@ -59,10 +59,15 @@ impl Gateway {
         store: &Address,
         setup: Setup,
     ) -> Result<Self, Failure> {
-        // First what needs no server: a mistake in one address is told even if the other is down.
-        let issuer = setup.issuer.as_ref();
-        let locks = connect("lock", lock, issuer, setup.initial_token).await?;
-        let store = ledger::open(store).await?;
+        let locks = connect("lock", lock, setup.issuer.as_ref(), setup.initial_token);
+        let (locks, store) = if lock.is_postgres() {
+            // The store makes the schema that both need.
+            let store = ledger::open(store).await?;
+            (locks.await?, store)
+        } else {
+            // A mistake in one address is told even if the other is down.
+            (locks.await?, ledger::open(store).await?)
+        };
         let kind = store.kind();
         Ok(match store {
             AnyStore::Postgres(store) => Self::over(Protected::new(locks, store), kind, setup),

@@ -18,8 +18,8 @@ use tracing::Instrument;
 
 use super::{error::ApiError, under_way::UnderWay};
 
-/// A layer for requests that can be given up half way: reads, and what may be sent twice. 503 of this
-/// kind.
+/// A layer for requests that can be given up half way: reads, and what may be sent twice. 503 of
+/// this kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GiveUp(pub(super) Duration, pub(super) ProblemType);
 

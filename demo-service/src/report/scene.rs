@@ -66,8 +66,8 @@ pub(super) enum AccessKind {
     },
 }
 
-/// A write that should not have been accepted: its lease was over, or somebody else had written since
-/// its client had read.
+/// A write that should not have been accepted: its lease was over, or somebody else had written
+/// since its client had read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     /// The balance that it wiped out, if there was one.

@@ -35,8 +35,8 @@ impl Course {
     }
 }
 
-/// Plays the story up to its verdict: client 1 is stopped between its check and its write, for longer
-/// than its lease.
+/// Plays the story up to its verdict: client 1 is stopped between its check and its write, for
+/// longer than its lease.
 ///
 /// # Errors
 /// If it cannot be played to its end.

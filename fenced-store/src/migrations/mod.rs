@@ -5,13 +5,22 @@ mod script;
 pub(crate) mod wording;
 
 use sqlx::{
-    Pool,
-    migrate::{Migrate, MigrateError},
+    Pool, SqlSafeStr,
+    migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator},
 };
 
 pub(crate) use self::script::script;
 use self::wording::Migrations;
 use crate::{FenceError, NotReady, dialect::sealed::Installation, leaked::to_read};
+
+/// The one migration that each database has, with this text.
+///
+/// Not by the macro of sqlx: for that all drivers would be compiled a second time.
+pub(crate) fn of(text: &'static str) -> Migrator {
+    let name = "fenced".into();
+    let migration = Migration::new(1, name, MigrationType::Simple, text.into_sql_str(), false);
+    Migrator::with_migrations(vec![migration])
+}
 
 /// Applies the missing migrations and checks those that were applied before.
 ///

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
 
 use super::{
@@ -11,7 +13,8 @@ use crate::{
     migrations::{self, wording::Migrations},
 };
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/mysql");
+static MIGRATIONS: LazyLock<Migrator> =
+    LazyLock::new(|| migrations::of(include_str!("../../migrations/mysql/0001_fenced.sql")));
 
 impl Installation for MySql {
     type Admin = ByStatements;

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use sqlx::{
     PgPool, Postgres, SqlStr,
     migrate::{Migrate, Migrator},
@@ -14,7 +16,8 @@ use crate::{
     statement::Value::Text,
 };
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/postgres");
+static MIGRATIONS: LazyLock<Migrator> =
+    LazyLock::new(|| migrations::of(include_str!("../../migrations/postgres/0001_fenced.sql")));
 
 /// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
 const LOCK: i64 = 0x7061_6c69_7361_6465;

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use sqlx::{SqlSafeStr, SqlStr, Sqlite, SqlitePool, migrate::Migrator};
 
 use super::protect;
@@ -9,7 +11,8 @@ use crate::{
     migrations::{self, wording::Migrations},
 };
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations/sqlite");
+static MIGRATIONS: LazyLock<Migrator> =
+    LazyLock::new(|| migrations::of(include_str!("../../migrations/sqlite/0001_fenced.sql")));
 
 /// There are no roles.
 impl Installation for Sqlite {

@@ -32,9 +32,9 @@ impl PostgresBackend {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
-    /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if the database does not answer
-    /// in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the login, a right or the
-    /// schema is missing.
+    /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if the database does not
+    /// answer in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the login, a right
+    /// or the schema is missing.
     ///
     /// # Panics
     /// Outside a Tokio runtime.

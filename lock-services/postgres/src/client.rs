@@ -71,8 +71,8 @@ impl Client {
         Ok(())
     }
 
-    /// Until when a request that is sent now may come into effect, by the database's clock: a pooler
-    /// may keep it for minutes.
+    /// Until when a request that is sent now may come into effect, by the database's clock: a
+    /// pooler may keep it for minutes.
     pub(super) fn not_after(&self) -> String {
         let Learnt { unix, at } = *lock(&self.learnt);
         let until = unix + self.clock.now().since(at) + REQUEST_TTL;
@@ -91,8 +91,8 @@ impl Client {
         })
     }
 
-    /// Sends a request, and waits for its answer. If the caller goes away meanwhile, the request goes
-    /// on: its connection is free again only when it was answered, or is closed.
+    /// Sends a request, and waits for its answer. If the caller goes away meanwhile, the request
+    /// goes on: its connection is free again only when it was answered, or is closed.
     pub(super) async fn rows(&self, sql: String) -> Result<Vec<PgRow>, Error> {
         let asking: Asking<'_> = self.silence.ask();
         let (pool, timeout) = (self.pool.clone(), self.response_timeout);

@@ -12,15 +12,15 @@
 //! # Tokens
 //! A token is the greatest of: the last one of the resource plus one, the database's clock in units
 //! of 10 µs, and what [`at_least`](lock_core::Acquire::at_least) asks for. So it rises although a
-//! row was deleted, a backup restored, or a standby promoted that had not heard of the last grant, as
-//! long as clocks differ by less than that took.
+//! row was deleted, a backup restored, or a standby promoted that had not heard of the last grant,
+//! as long as clocks differ by less than that took.
 //!
 //! # Waiting
 //! First come, first served, across all clients. A waiter is told by `NOTIFY` when its turn has
 //! come, on one connection for the whole process; until that is there, the first in the queue looks
-//! every 5 to 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s is
-//! passed over. The queue is in an unlogged table: after a crash of the server those who wait put it
-//! up again, in any order.
+//! every 5 to 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s
+//! is passed over. The queue is in an unlogged table: after a crash of the server those who wait
+//! put it up again, in any order.
 //!
 //! # Poolers
 //! Each request is one message in the simple protocol and a transaction of its own, so the pool may
@@ -28,10 +28,10 @@
 //! with [`PostgresOptions::listen`], or `?listen=` in the URL. Without it, waiters look.
 //!
 //! # Power cuts and standbys
-//! A grant is flushed to disk before anybody is told of it, whatever `synchronous_commit` says; a
-//! release is not: a lease whose release is lost ends by its ttl. A standby that is promoted without
-//! the last grants may grant the same resource again: then there are two holders until the ttl of the
-//! first is over, and the store refuses one of them.
+//! A grant and a renewal are flushed to disk before anybody is told of them, whatever
+//! `synchronous_commit` says; a release is not: a lease whose release is lost ends by its ttl. A
+//! standby that is promoted without the last grants may grant the same resource again: then there
+//! are two holders until the ttl of the first is over, and the store refuses one of them.
 #![forbid(unsafe_code)]
 
 mod acquire;

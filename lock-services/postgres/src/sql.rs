@@ -130,14 +130,16 @@ fn of_lease(lease: &Sequencer) -> Vec<String> {
 }
 
 pub(super) fn cancel(attempt: &AttemptRef) -> String {
-    call(
-        "cancel",
-        &[
-            literal(attempt.resource.as_str()),
-            literal(&attempt.holder.digest()),
-            literal(&attempt.id.to_string()),
-        ],
+    cancel_as_named(
+        attempt.resource.as_str(),
+        &attempt.holder.digest(),
+        &attempt.id.to_string(),
     )
+}
+
+/// The same, of an attempt as the database names it.
+pub(super) fn cancel_as_named(resource: &str, holder: &str, attempt: &str) -> String {
+    call("cancel", &[resource, holder, attempt].map(literal))
 }
 
 pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> String {

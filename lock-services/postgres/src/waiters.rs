@@ -185,8 +185,8 @@ impl Waiters {
         }
     }
 
-    /// Looks once for all who are queued, and wakes those who should ask again. When the first of the
-    /// others has to be looked for, if one of them is the first in its queue.
+    /// Looks once for all who are queued, and wakes those who should ask again. When the first of
+    /// the others has to be looked for, if one of them is the first in its queue.
     async fn look(&self, touch: bool) -> Result<Option<Duration>, Error> {
         let queued: Vec<Key> = {
             let state = lock(&self.state);
@@ -205,20 +205,26 @@ impl Waiters {
             found.insert(key, (flag("turn")?, flag("first")?, left));
         }
         let mut next = None;
-        let state = lock(&self.state);
-        for key in queued {
-            let Some(place) = state.places.get(&key) else {
-                continue;
-            };
-            match found.get(&key) {
-                // Whoever is not in the queue any more takes a place anew.
-                None | Some((true, ..)) => place.turn.notify_one(),
-                Some((false, true, left)) => {
-                    let left = *left + Duration::from_millis(1);
-                    next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
+        {
+            let state = lock(&self.state);
+            for key in queued {
+                let (place, found) = (state.places.get(&key), found.get(&key));
+                match (place, found) {
+                    // Whoever is not in the queue any more takes a place anew.
+                    (Some(place), None | Some((true, ..))) => place.turn.notify_one(),
+                    (Some(_), Some((false, true, left))) => {
+                        let left = *left + Duration::from_millis(1);
+                        next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
+                    }
+                    _ => {}
                 }
-                Some((false, false, _)) => {}
             }
+            found.retain(|key, _| !state.places.contains_key(key));
+        }
+        // A late copy of a request of somebody who has gone: our looks would keep it alive.
+        for (resource, holder, attempt) in found.into_keys() {
+            let cancel = sql::cancel_as_named(&resource, &holder, &attempt);
+            self.client.rows(cancel).await?;
         }
         Ok(next)
     }

@@ -74,6 +74,18 @@ async fn on_redis_and_postgres_it_goes_as_told() {
     );
 }
 
+/// The store is the lock service, too: nothing else is named.
+#[tokio::test]
+async fn on_one_postgres_alone_it_goes_as_told() {
+    let database = postgres_database().await;
+    let told = played(&["--store", database.url()]).await;
+    assert_as_told(&told, 1);
+    assert_eq!(
+        (&told["lock"], &told["store"]),
+        (&"postgres".into(), &"postgres".into())
+    );
+}
+
 #[tokio::test]
 async fn the_record_and_the_picture_stand_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ pub(crate) struct Read {
 }
 
 /// A write that was accepted, in the order in which they were.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) issuer: String,
     pub(crate) token: i64,
@@ -106,7 +106,11 @@ impl Tally {
 
     pub(crate) async fn accepted(&self) -> Vec<Accepted> {
         let accepted = sqlx::query_as("SELECT issuer, token FROM accepted ORDER BY place");
-        accepted.fetch_all(self.store.pool()).await.unwrap()
+        let accepted: Vec<_> = accepted.fetch_all(self.store.pool()).await.unwrap();
+        let accepted = accepted.into_iter();
+        accepted
+            .map(|(issuer, token)| Accepted { issuer, token })
+            .collect()
     }
 
     async fn missing(&self, id: &'static str, written: &Mutex<BTreeSet<i64>>) -> usize {

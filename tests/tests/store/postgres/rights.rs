@@ -212,7 +212,10 @@ fn listed() -> BTreeSet<String> {
     let chapter = chapter();
     let rows = chapter
         .lines()
-        .filter_map(|line| line.strip_prefix("| `fenced."));
-    let names = rows.map(|row| row.split('`').next().unwrap().to_owned());
-    names.collect()
+        .filter(|line| line.starts_with("| `fenced."));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    let names = cells.flat_map(|cell| cell.split("`fenced.").skip(1));
+    names
+        .map(|name| name.split('`').next().unwrap().to_owned())
+        .collect()
 }
