@@ -914,8 +914,8 @@ grant execute on function fenced.check_row_write to public;
 --
 -- Each call is a transaction of its own, at READ COMMITTED: so no lock is held over a round trip,
 -- and nothing here depends on the session, which a pooler may change with each transaction. The
--- only clock is that of the database. What is normal, such as that somebody else holds the lease, is
--- an outcome and not an exception.
+-- only clock is that of the database. What is normal, such as that somebody else holds the lease,
+-- is an outcome and not an exception.
 --
 -- A holder is a text that one acquisition alone knows (Palisade sends a digest), an attempt a text
 -- for each try of it. A request that is sent again with both finds itself: it gets the same lease,
