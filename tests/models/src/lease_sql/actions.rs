@@ -58,6 +58,19 @@ pub enum Action {
 }
 
 impl LeaseSql {
+    /// A client claims with the token that it was told.
+    fn claim_told(state: &mut State, holder: usize) -> Option<()> {
+        let told = state.told[holder]?;
+        if Self::claim(state, holder, told.token) {
+            state.told[holder] = Some(Told {
+                claimed: true,
+                ..told
+            });
+            state.claimed = state.claimed.max(told.token);
+        }
+        Some(())
+    }
+
     /// Whether this client would ask now.
     pub(super) fn may_ask(&self, state: &State, attempt: usize) -> bool {
         match state.clients[attempt] {
@@ -303,16 +316,7 @@ impl Model for LeaseSql {
                 state.now += 1;
                 self.renew_lease(&mut state, holder, last.now)?;
             }
-            Action::Claim(holder) => {
-                let told = state.told[holder]?;
-                if Self::claim(&mut state, holder, told.token) {
-                    state.told[holder] = Some(Told {
-                        claimed: true,
-                        ..told
-                    });
-                    state.claimed = state.claimed.max(told.token);
-                }
-            }
+            Action::Claim(holder) => Self::claim_told(&mut state, holder)?,
             Action::Release(holder) => self.release_lease(&mut state, holder)?,
             Action::ReleaseAgain(holder) => Self::release_again(&mut state, holder)?,
             Action::Forget(holder) => Self::forget(&mut state, holder),
