@@ -1462,19 +1462,21 @@ begin
 end $$;
 
 -- Those who wait on this channel: whether each of them should ask again now, whether nobody is
--- before it, and when the present lease ends. It counts as a sign of life; touch => false only
--- looks. Who is not listed has to ask again, too.
-create function fenced.look(channel text, touch boolean default true)
+-- before it, and when the present lease ends. For the attempts that are named it counts as a sign
+-- of life; a late copy of a request whose client has gone dies, although others look on its channel.
+-- Who is not listed has to ask again, too.
+create function fenced.look(channel text, alive text[] default '{}')
 returns table (
   resource text, holder text, attempt text, turn boolean, first boolean, left_ms bigint
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-  if touch then
+  if alive <> '{}' then
     perform set_config('synchronous_commit', 'off', true);
     with mine as (
-      select w.resource, w.ticket from fenced.waiter w where w.channel = $1
+      select w.resource, w.ticket from fenced.waiter w
+      where w.channel = $1 and w.attempt = any ($2)
       for update skip locked
     )
     update fenced.waiter w set seen_at = clock_timestamp() from mine

@@ -130,16 +130,14 @@ fn of_lease(lease: &Sequencer) -> Vec<String> {
 }
 
 pub(super) fn cancel(attempt: &AttemptRef) -> String {
-    cancel_as_named(
-        attempt.resource.as_str(),
-        &attempt.holder.digest(),
-        &attempt.id.to_string(),
+    call(
+        "cancel",
+        &[
+            literal(attempt.resource.as_str()),
+            literal(&attempt.holder.digest()),
+            literal(&attempt.id.to_string()),
+        ],
     )
-}
-
-/// The same, of an attempt as the database names it.
-pub(super) fn cancel_as_named(resource: &str, holder: &str, attempt: &str) -> String {
-    call("cancel", &[resource, holder, attempt].map(literal))
 }
 
 pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> String {
@@ -149,8 +147,12 @@ pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> Str
     )
 }
 
-pub(super) fn look(channel: &str, touch: bool) -> String {
-    call("look", &[literal(channel), touch.to_string()])
+/// For the attempts that are alive it is a sign of life.
+pub(super) fn look<'a>(channel: &str, alive: impl Iterator<Item = &'a str>) -> String {
+    call(
+        "look",
+        &[literal(channel), array(alive.map(literal), "text")],
+    )
 }
 
 /// Of one resource, or of all.

@@ -197,7 +197,10 @@ impl Waiters {
             return Ok(None);
         }
         let mut found = HashMap::default();
-        for row in self.client.rows(sql::look(&self.channel, touch)).await? {
+        let attempts = queued.iter().filter(|_| touch);
+        let alive = attempts.map(|(_, _, attempt)| attempt.as_str());
+        let look = sql::look(&self.channel, alive);
+        for row in self.client.rows(look).await? {
             let text = |column| row.try_get::<String, _>(column).map_err(translate);
             let flag = |column| row.try_get::<bool, _>(column).map_err(translate);
             let key = (text("resource")?, text("holder")?, text("attempt")?);
@@ -205,26 +208,18 @@ impl Waiters {
             found.insert(key, (flag("turn")?, flag("first")?, left));
         }
         let mut next = None;
-        {
-            let state = lock(&self.state);
-            for key in queued {
-                let (place, found) = (state.places.get(&key), found.get(&key));
-                match (place, found) {
-                    // Whoever is not in the queue any more takes a place anew.
-                    (Some(place), None | Some((true, ..))) => place.turn.notify_one(),
-                    (Some(_), Some((false, true, left))) => {
-                        let left = *left + Duration::from_millis(1);
-                        next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
-                    }
-                    _ => {}
+        let state = lock(&self.state);
+        for key in queued {
+            let (place, found) = (state.places.get(&key), found.get(&key));
+            match (place, found) {
+                // Whoever is not in the queue any more takes a place anew.
+                (Some(place), None | Some((true, ..))) => place.turn.notify_one(),
+                (Some(_), Some((false, true, left))) => {
+                    let left = *left + Duration::from_millis(1);
+                    next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
                 }
+                _ => {}
             }
-            found.retain(|key, _| !state.places.contains_key(key));
-        }
-        // A late copy of a request of somebody who has gone: our looks would keep it alive.
-        for (resource, holder, attempt) in found.into_keys() {
-            let cancel = sql::cancel_as_named(&resource, &holder, &attempt);
-            self.client.rows(cancel).await?;
         }
         Ok(next)
     }

@@ -64,6 +64,31 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
     assert_eq!(count(&pool, forget).await, 1);
 }
 
+/// A late copy of a request of somebody who has gone is passed over, although its process still
+/// looks for others.
+#[tokio::test]
+async fn who_waits_for_nobody_any_more_holds_up_nobody() {
+    let database = database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let locks = palisade::connect(database.url()).await.unwrap();
+    let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+    let waiter = locks.clone();
+    let next = tokio::spawn(async move { waiter.acquire("r").ttl(TTL).await });
+    let waiting = "select count(*) from fenced.waiter";
+    e2e::servers::until("it waits", async || count(&pool, waiting).await == 1).await;
+    // On the channel of that process, and before it in the queue.
+    let ghost = "insert into fenced.waiter
+          (resource, ticket, holder, attempt, channel, wait_until, seen_at)
+        overriding system value
+        select resource, ticket - 1, 'gone', 'gone', channel, 'infinity', clock_timestamp()
+        from fenced.waiter";
+    sqlx::raw_sql(ghost).execute(&pool).await.unwrap();
+    guard.release().await.unwrap();
+    let next = tokio::time::timeout(std::time::Duration::from_secs(20), next).await;
+    let next = next.expect("it waits for a ghost").unwrap().unwrap();
+    next.release().await.unwrap();
+}
+
 /// Its rollback would take the lease back.
 #[tokio::test]
 async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
