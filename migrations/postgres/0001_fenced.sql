@@ -1463,8 +1463,8 @@ end $$;
 
 -- Those who wait on this channel: whether each of them should ask again now, whether nobody is
 -- before it, and when the present lease ends. For the attempts that are named it counts as a sign
--- of life; a late copy of a request whose client has gone dies, although others look on its channel.
--- Who is not listed has to ask again, too.
+-- of life; a late copy of a request whose client has gone dies, although others look on its
+-- channel. Who is not listed has to ask again, too.
 create function fenced.look(channel text, alive text[] default '{}')
 returns table (
   resource text, holder text, attempt text, turn boolean, first boolean, left_ms bigint
