@@ -13,7 +13,7 @@ import psycopg2
 
 RESOURCE = "account:1"
 ISSUER = "postgres"
-TTL_MS = 1000
+TTL_MS = 3000
 
 
 def acquire(connection, holder):
