@@ -116,7 +116,8 @@ impl LockBackend for PostgresBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new(Fencing::Durable, Fairness::Fifo, Waking::Pushed).extended(Extension::ALL)
+        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .extended(Extension::ALL)
     }
 
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
