@@ -32,11 +32,6 @@ bench *options:
 contract:
     cargo test --workspace --all-features --test project -- contract lua
 
-# Whether the oldest supported compiler still takes it. The version is in Cargo.toml.
-msrv:
-    rustup run --install "$(sed -n 's/^rust-version = "\([0-9.]*\)".*/\1/p' Cargo.toml)" \
-        cargo check --locked --workspace --all-targets --all-features
-
 # Licences, advisories and sources of all dependencies: cargo-deny.
 deny:
     cargo deny --all-features check
@@ -47,4 +42,4 @@ typos:
 
 # Before a release: cargo-semver-checks.
 semver:
-    cargo semver-checks --package palisade --package lock-core --package fenced-store
+    cargo semver-checks --package palisade-lock --package lock-core --package fenced-store

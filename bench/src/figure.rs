@@ -53,6 +53,8 @@ pub(crate) enum Unit {
     Micros,
     #[serde(rename = "/s")]
     PerSecond,
+    #[serde(rename = "B")]
+    Bytes,
 }
 
 impl Figure {
@@ -116,6 +118,7 @@ impl fmt::Display for Unit {
             Self::Nanos => " ns",
             Self::Micros => " us",
             Self::PerSecond => " /s",
+            Self::Bytes => " B",
         })
     }
 }

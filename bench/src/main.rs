@@ -14,6 +14,7 @@ mod paired;
 mod pinning;
 mod redis;
 mod report;
+mod sql;
 mod store;
 
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum What {
     Redis(Options),
     /// The fenced store, on database servers that are started for it, and on SQLite.
     Store(Options),
+    /// One Postgres as lock service and store, on servers that are started for it.
+    Sql(Options),
     /// The layer around an HTTP handler; no server is needed.
     Http(Options),
     /// Lock services that ask a majority, on servers that are started for them.
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().what {
         What::Redis(options) => measure(redis::FIGURES, &options),
         What::Store(options) => measure(store::FIGURES, &options),
+        What::Sql(options) => measure(sql::FIGURES, &options),
         What::Http(options) => measure(http::FIGURES, &options),
         What::Consensus(options) => measure(consensus::FIGURES, &options),
         What::Gateway(options) => measure(gateway::FIGURES, &options),

@@ -3,7 +3,7 @@ use std::{convert::Infallible, fmt, path::Path, str::FromStr};
 use url::Url;
 
 /// The URL of a server as it was given. Its printed form never contains a password.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address(String);
 
 impl Address {
@@ -15,6 +15,11 @@ impl Address {
     /// The lock service inside this process.
     pub(crate) fn memory() -> Self {
         Self("memory:".to_owned())
+    }
+
+    /// Whether it is the lock service inside this process.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.scheme() == "memory"
     }
 
     /// Whether it is that of a PostgreSQL database, which can be lock service and store.
@@ -109,6 +114,7 @@ mod tests {
         format!("{address} {address:?}")
     }
 
+    /// Catches: an address whose odd form lets a password through to a log or a complaint.
     #[test]
     fn what_is_printed_holds_no_secret() {
         for secret in [
@@ -137,6 +143,7 @@ mod tests {
     }
 
     /// Digits before a `/` look like a port.
+    /// Catches: a cut at the first delimiter, which leaves a part of the password.
     #[test]
     fn the_beginning_of_a_password_is_not_shown_as_a_port() {
         for delimiter in ['/', '?', '#'] {
@@ -145,15 +152,5 @@ mod tests {
             let text = format!("redis+cluster://me:4711,b:2{delimiter}rest@c:3");
             assert!(!shown(&text).contains("4711"), "{}", shown(&text));
         }
-    }
-
-    #[test]
-    fn what_helps_is_kept() {
-        assert!(shown("redis://u:p@127.0.0.1:6379/2").starts_with("redis://127.0.0.1:6379/2 "));
-        assert!(shown("sqlite:accounts.db").starts_with("sqlite:accounts.db "));
-        assert!(shown("sqlite:/data/me@host.db").starts_with("sqlite:/data/me@host.db "));
-        assert!(shown("postgres:///app?host=/run").starts_with("postgres:/app "));
-        assert!(shown("memory:").starts_with("memory: "));
-        assert!(shown("redis+cluster://u:p@a:1,b:2/0").starts_with("redis+cluster://a:1,b:2 "));
     }
 }

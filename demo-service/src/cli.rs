@@ -1,5 +1,6 @@
 //! The command line: its commands, and how the help explains them.
 
+mod jobs;
 mod operator;
 mod redlock;
 mod serve;
@@ -9,14 +10,15 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::{
+    jobs::{ForgetArgs, Jobs, JobsOf, Place},
     operator::{
-        Consent, DatabaseKind, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs, MigrateArgs,
-        Migrations, ResetArgs,
+        Consent, DatabaseKind, DoctorArgs, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs,
+        MigrateArgs, Migrations, ResetArgs,
     },
     redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::{ServeArgs, SigningArgs},
 };
-use crate::{address::Address, duration::parse as duration};
+use crate::{address::Address, duration::parse as duration, events::Story};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,8 +26,11 @@ Examples:
   palisade scenario --lock redis://127.0.0.1:6379 \\
       --store postgres://me@127.0.0.1/app       the same on real servers
   palisade scenario --runs 20 --json            twenty times, one JSON object on stdout
-  palisade serve --lock redis://127.0.0.1:6379 --store sqlite:accounts.db
-                                                lock gateway and account API over HTTP
+  palisade scenario --story jobs                a job that must run once
+  palisade serve                                lock gateway, account API and live page over HTTP,
+                                                nothing to install
+  palisade serve --lock redis://127.0.0.1:6379 \\
+      --store postgres://me@127.0.0.1/app       the same on real servers
 
 Exit codes:
   0    it went as told: unfenced lost an update, fenced lost none
@@ -78,6 +83,13 @@ pub(crate) enum Command {
     /// page, and / plays the pause scenario if the address is a loopback one, as by default.
     #[command(after_help = serve::NOTES)]
     Serve(ServeArgs),
+    /// Examine a lock service and a store: versions, settings, rights, tables, clocks.
+    ///
+    /// Says what is good, what could be better and what has to be changed. Takes a lease of a name
+    /// that nobody uses, and releases it; writes nothing else. Exit code 1 if something has to be
+    /// changed.
+    #[command(after_help = operator::EXIT_CODES)]
+    Doctor(DoctorArgs),
     /// List everything that is held or waited for.
     #[command(after_help = operator::EXIT_CODES)]
     List(ListArgs),
@@ -105,6 +117,9 @@ pub(crate) enum Command {
     /// holds up a mark; the message says what to do.
     #[command(after_help = operator::MIGRATE)]
     Migrate(MigrateArgs),
+    /// Jobs that run once per slot: what is done or has failed, and having one run again.
+    #[command(subcommand, after_help = operator::EXIT_CODES)]
+    Jobs(Jobs),
     /// The nodes of a Redlock lock service: bring them into service, and take them out.
     #[command(subcommand, after_help = operator::EXIT_CODES)]
     Redlock(Redlock),
@@ -161,16 +176,6 @@ impl Lock {
     }
 }
 
-/// The address of the store.
-#[derive(Args, Debug)]
-pub(crate) struct Store {
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
-    /// MariaDB are only for the operators' commands)
-    #[arg(id = "store", long, value_name = "URL")]
-    #[arg(env = "PALISADE_STORE", hide_env_values = true)]
-    pub(crate) address: Address,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct ScenarioArgs {
     #[command(flatten)]
@@ -184,6 +189,9 @@ pub(crate) struct ScenarioArgs {
         hide_env_values = true
     )]
     pub(crate) store: Option<Address>,
+    /// What the two clients want to do
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) story: Story,
     /// How many times to play both acts
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -235,42 +243,13 @@ fn within(value: Duration, least: &str, most: &str) -> Result<Duration, String> 
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, error::ErrorKind};
+    use clap::CommandFactory;
 
     use super::*;
 
+    /// Catches: two options of one name, or a default that is no value.
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn no_arguments_mean_the_scenario_on_embedded_backends() {
-        let Command::Scenario(args) = Cli::parse_from(["palisade"]).chosen() else {
-            panic!("not the scenario")
-        };
-        assert_eq!(args.runs, 1);
-        assert_eq!(args.ttl, Duration::from_millis(1500));
-        assert_eq!(args.pause(), Duration::from_millis(2500));
-        assert!(!args.json);
-    }
-
-    #[test]
-    fn times_and_counts_out_of_range_are_usage_errors() {
-        for bad in [
-            ["--ttl", "0"],
-            ["--ttl", "99ms"],
-            ["--ttl", "2m"],
-            ["--ttl", "-1s"],
-            ["--pause", "11m"],
-            ["--pause", "NaNs"],
-            ["--runs", "0"],
-            ["--runs", "-3"],
-        ] {
-            let args = ["palisade", "scenario", &format!("{}={}", bad[0], bad[1])];
-            let error = Cli::try_parse_from(args).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{bad:?}: {error}");
-            assert_eq!(error.exit_code(), 2);
-        }
     }
 }

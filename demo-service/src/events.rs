@@ -7,7 +7,7 @@ mod recorder;
 mod tally;
 
 pub(crate) use self::{
-    event::{Act, ClientName, Event, What},
+    event::{Act, ClientName, Event, Story, What},
     exchange::{Exchange, ExchangeId, Message},
     narration::seconds,
     recorder::{Recorder, Recording},

@@ -14,6 +14,7 @@ mod edge;
 mod error;
 mod health;
 mod idempotency;
+mod jobs;
 mod leases;
 mod limits;
 mod openapi;
@@ -41,6 +42,8 @@ pub(crate) use self::{
     setup::Setup,
 };
 
+use crate::events::Story;
+
 /// The resource that protects an account.
 pub(crate) fn account_resource(id: &str) -> String {
     format!("{ACCOUNT}{id}")
@@ -48,3 +51,21 @@ pub(crate) fn account_resource(id: &str) -> String {
 
 /// What the names of all such resources begin with.
 const ACCOUNT: &str = "account:";
+
+impl Story {
+    /// The resource whose lease its clients take.
+    pub(crate) fn resource(self, account: &str) -> String {
+        match self {
+            Self::Deposits => account_resource(account),
+            Self::Jobs => job_resource(account),
+        }
+    }
+}
+
+/// The resource of a job that adds to the account of this name.
+pub(crate) fn job_resource(id: &str) -> String {
+    format!("{JOB}{id}")
+}
+
+/// What the names of all resources of jobs begin with.
+const JOB: &str = "job:";

@@ -9,7 +9,7 @@ use fenced_store::Dialect;
 use sqlx::{Postgres, Sqlite};
 
 pub(crate) use self::{
-    open::{AnyStore, connect, open, parse, postgres},
+    open::{AnyStore, connect, open, parse},
     refusal::was_refused,
 };
 

@@ -19,6 +19,7 @@ mod interrupt;
 mod ledger;
 mod live;
 mod operator;
+mod own_store;
 mod private_file;
 mod report;
 mod scenario;
@@ -46,11 +47,16 @@ fn run(command: Command) -> ExitCode {
     match command {
         Command::Scenario(args) => finish(quietly(scenario::run(&args))),
         Command::Serve(args) => finish(block_on(&args.log, args.log_format, serve::run(&args))),
+        Command::Doctor(args) => finish(run_to_end(operator::doctor(
+            args,
+            operator::Heard::listen(),
+        ))),
         Command::List(args) => finish(quietly(operator::list(args))),
         Command::Inspect(args) => finish(quietly(operator::inspect(args))),
         Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
         Command::Migrate(args) => finish(quietly(operator::migrate(args))),
+        Command::Jobs(command) => finish(quietly(operator::jobs(command))),
         Command::Redlock(command) => finish(quietly(operator::redlock(command))),
         Command::Openapi => finish(gateway::print_document()),
         Command::Draw { recording } => finish(draw::run(&recording)),
@@ -72,7 +78,7 @@ fn quietly<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failu
     block_on(&filter, LogFormat::Text, main)
 }
 
-/// Runs to the end. Does not wait for threads that are still blocked, such as in a read of stdin.
+/// Runs to the end, with a log.
 fn block_on<T>(
     filter: &str,
     format: LogFormat,
@@ -80,6 +86,11 @@ fn block_on<T>(
 ) -> Result<T, Failure> {
     // Until everything else is over.
     let _log = telemetry::log(filter, format)?;
+    run_to_end(main)
+}
+
+/// Runs to the end. Does not wait for threads that are still blocked, such as in a read of stdin.
+fn run_to_end<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -1,6 +1,8 @@
 //! The operators' commands for a store and a lock service.
 
 mod consent;
+mod doctor;
+mod jobs;
 mod locks;
 mod migrate;
 mod progress;
@@ -17,6 +19,8 @@ use serde_json::json;
 
 use self::store::{Operated, on_any, open};
 pub(crate) use self::{
+    doctor::{Heard, doctor},
+    jobs::jobs,
     locks::{force_release, inspect, list},
     migrate::migrate,
     redlock::redlock,

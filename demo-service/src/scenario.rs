@@ -56,6 +56,7 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
         client: stage.client()?,
         recorder: recorder.clone(),
         ttl: args.ttl,
+        story: args.story,
         nonce: rand::random(),
     };
     for run in 1..=args.runs {
@@ -151,7 +152,7 @@ fn conclude(args: &ScenarioArgs, summary: &Summary) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::NotAsTold(format!(
-        "not as told: of {} runs, act 1 lost an update in {} and act 2 in {}; \
+        "not as told: of {} runs, act 1 went wrong in {} and act 2 in {}; \
          on a busy machine try a longer --ttl",
         args.runs, summary.unfenced.lost_updates, summary.fenced.lost_updates,
     )))

@@ -172,6 +172,7 @@ mod tests {
         measure(|| runtime.block_on(counting)).bytes_max
     }
 
+    /// Catches: a gateway without a scraper, whose memory grows with each request.
     #[test]
     fn durations_that_nobody_asks_for_are_not_kept() {
         let (kept, lost) = (peak(false), peak(true));

@@ -24,7 +24,7 @@ use tokio::{
 pub(crate) use self::step::Step;
 use self::{section::Worker, step::tell};
 use crate::{
-    events::{Act, ClientName},
+    events::{Act, ClientName, Story},
     failure::Failure,
 };
 
@@ -36,7 +36,9 @@ pub(crate) struct Job {
     pub(crate) client: ClientName,
     /// Which endpoint it writes to.
     pub(crate) act: Act,
-    /// The account to deposit into.
+    /// What it wants to do.
+    pub(crate) story: Story,
+    /// The account to deposit into, or that counts how often the job was done.
     pub(crate) account: String,
     pub(crate) deposit: i64,
     /// Length of the lease.

@@ -3,7 +3,7 @@ use http::StatusCode;
 /// A kind of problem: what the `type` member of a problem document says (RFC 9457).
 ///
 /// The `type` is the stable name, for programs; the status may be shared by several kinds. Every
-/// kind has a page in `docs/errors/` that says what it means and what a client does about it.
+/// kind has a section in `docs/errors.md` that says what it means and what a client does about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProblemType {
     slug: &'static str,
@@ -122,7 +122,7 @@ impl ProblemType {
         }
     }
 
-    /// The last part of the `type`, and the name of its page.
+    /// The last part of the `type`, and the name of its section.
     #[must_use]
     pub const fn slug(self) -> &'static str {
         self.slug

@@ -1,9 +1,12 @@
 //! Events that are worth an alert: they are counted as metrics and written to the log.
 
-use lock_core::metric::{FLOOR_REPAIRS, Metric, STORE_REFUSALS, TERMINATIONS};
+use lock_core::metric::{
+    FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
+    TERMINATIONS,
+};
 use tracing::warn;
 
-use crate::FenceError;
+use crate::{FenceError, Observed};
 
 /// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
 /// see the increase.
@@ -12,6 +15,14 @@ pub(crate) fn begin() {
         count(STORE_REFUSALS, &[("reason", reason)], 0);
     }
     count(TERMINATIONS, &[], 0);
+    for result in REASONS.into_iter().chain([ACCEPTED, UNKNOWN]) {
+        count(OBSERVED, &[("result", result)], 0);
+    }
+    for result in ["ran", "done", "held", "backing_off", "failed", "lost"] {
+        count(JOB_RUNS, &[("result", result)], 0);
+    }
+    count(JOBS_TAKEN_OVER, &[], 0);
+    count(JOBS_LATE, &[], 0);
 }
 
 /// The same for figures that are counted per kind of lock service.
@@ -22,6 +33,22 @@ pub(crate) fn begin_repairs(backend: &'static str) {
 /// The lock service was behind the store.
 pub(crate) fn repair(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 1);
+}
+
+/// A job was asked to run a slot: what became of it.
+pub(crate) fn job_run(result: &'static str) {
+    count(JOB_RUNS, &[("result", result)], 1);
+}
+
+/// A slot was taken over from its last committed step.
+pub(crate) fn job_taken_over() {
+    count(JOBS_TAKEN_OVER, &[], 1);
+}
+
+/// A slot of a schedule ran after a newer one was due.
+#[cfg(feature = "schedule")]
+pub(crate) fn job_late() {
+    count(JOBS_LATE, &[], 1);
 }
 
 /// A database session of an older holder was ended.
@@ -42,6 +69,25 @@ pub(crate) fn refusal<T>(answer: Result<T, FenceError>) -> Result<T, FenceError>
     }
     answer
 }
+
+/// Whether an error is a refusal, which counts.
+pub(crate) const fn is_refusal(error: &FenceError) -> bool {
+    reason(error).is_some()
+}
+
+/// What a store would have answered.
+pub(crate) fn observed(observed: &Observed) {
+    let result = match observed {
+        Observed::Accepted => ACCEPTED,
+        Observed::Refused(error) => reason(error).unwrap_or(UNKNOWN),
+        Observed::Unknown(_) => UNKNOWN,
+    };
+    count(OBSERVED, &[("result", result)], 1);
+}
+
+const ACCEPTED: &str = "accepted";
+
+const UNKNOWN: &str = "unknown";
 
 /// Why a store refuses a grant.
 const REASONS: [&str; 6] = [

@@ -19,6 +19,7 @@ pub(crate) mod sealed {
         FenceError, Protection, Rights,
         admin::order::Administer,
         begin_request::BeginRequest,
+        jobs::rows::JobRows,
         migrations::wording::Migrations,
         open_tx::{OpenTx, RollBack},
         queries::Queries,
@@ -122,6 +123,15 @@ pub(crate) mod sealed {
         /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
         fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
+        /// Commits, and releases this lease in the same message, in a transaction of its own after
+        /// the commit, if the database can be a lock service. Returns whether that was answered.
+        fn commit_and_release(
+            tx: OpenTx<Self>,
+            _: &Sequencer,
+        ) -> impl Future<Output = Result<bool, FenceError>> + Send {
+            async { Self::commit(tx).await.map(|()| false) }
+        }
+
         /// Checks, executes a statement of the user and commits, in one message; returns how many
         /// rows it affected. `None` where that takes several steps: then nothing was done.
         fn at_once(
@@ -149,6 +159,9 @@ pub(crate) mod sealed {
     pub trait Installation: Operations {
         /// Carries out administrators' orders.
         type Admin: Administer<Self>;
+
+        /// Keeps the tables of jobs.
+        type Jobs: JobRows<Self>;
 
         /// The migrations of our tables.
         fn migrations() -> Migrations;
@@ -180,6 +193,9 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
             protection: &Protection,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+        /// The names of protected tables, or of their triggers.
+        const GUARDED: &'static str;
 
         /// Drops the triggers of a protected table.
         fn unprotect(

@@ -313,6 +313,7 @@ impl FenceError {
 mod tests {
     use super::*;
 
+    /// Catches: an exhausted pool whose message hides that the database may be down.
     #[test]
     fn a_database_that_is_down_is_not_called_busy() {
         let error = FenceError::from(sqlx::Error::PoolTimedOut);

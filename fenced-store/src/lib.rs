@@ -19,6 +19,7 @@ mod error;
 mod high_water;
 #[cfg(feature = "http")]
 mod http;
+pub mod jobs;
 mod leaked;
 mod literal;
 mod marks;
@@ -26,6 +27,7 @@ mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod not_ready;
+mod observer;
 mod open_tx;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -60,9 +62,10 @@ pub use self::{
     error::FenceError,
     high_water::HighWater,
     not_ready::{NotReady, Rights},
+    observer::{Observed, Observer},
     protected::{
-        AcquireAllProtected, AcquireProtected, Protected, ProtectedError, ProtectedGuard,
-        ProtectedGuards,
+        AcquireAllProtected, AcquireProtected, NotCommitted, Protected, ProtectedError,
+        ProtectedGuard, ProtectedGuards,
     },
     protection::Protection,
     receipt::Receipt,

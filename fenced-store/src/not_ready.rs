@@ -78,6 +78,13 @@ pub enum NotReady {
         /// Its name.
         name: String,
     },
+    /// A table is protected: a store that refuses cannot only observe.
+    #[error("{table} is protected, so unfenced writes are refused: unprotect it first, or enforce")]
+    #[non_exhaustive]
+    Protected {
+        /// The table, or its trigger.
+        table: String,
+    },
     /// The role lacks a right that a fenced write needs.
     #[error(
         "this role may not {what}: let the owner of the tables say {grant}; see docs/operations.md"

@@ -79,7 +79,9 @@ where
         Ok(Statement {
             sql: AssertSqlSafe(sql).into_sql_str(),
             arguments,
-            persistent: false,
+            // A pooler of PostgreSQL could not follow. MySQL gives no answer to the end of a
+            // statement: the next message would wait for TCP's acknowledgement, for 40 ms.
+            persistent: DB::NAME != "PostgreSQL",
         })
     }
 

@@ -142,14 +142,17 @@ impl<DB: Dialect> FencedStore<DB> {
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        counted::refusal(self.claim_uncounted(sequencer).await)
+    }
+
+    pub(crate) async fn claim_uncounted(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         if !self.plausibility.admits(sequencer.token()) {
             let resource = sequencer.resource().clone();
-            let implausible = FenceError::implausible(resource, sequencer.token());
-            return counted::refusal(Err(implausible));
+            return Err(FenceError::implausible(resource, sequencer.token()));
         }
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
-        counted::refusal(uninterrupted(claim).await)
+        uninterrupted(claim).await
     }
 
     /// Waits until no transaction of this grant is in progress. Do this after a commit whose answer

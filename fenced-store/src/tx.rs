@@ -85,6 +85,16 @@ impl<DB: Dialect> FencedTx<DB> {
     /// Not cancel safe: if the future is dropped, the commit goes on in the background, and its
     /// result is unknown.
     pub async fn commit(self) -> Result<Receipt, FenceError> {
+        let (receipt, _) = self.commit_with(None).await?;
+        Ok(receipt)
+    }
+
+    /// Commits, and says whether the database has released this lease afterwards, as it was asked
+    /// to.
+    pub(crate) async fn commit_with(
+        self,
+        lease: Option<&Sequencer>,
+    ) -> Result<(Receipt, bool), FenceError> {
         let Self {
             tx,
             sequencers,
@@ -97,8 +107,15 @@ impl<DB: Dialect> FencedTx<DB> {
             }
             return Err(FenceError::Aborted);
         }
-        uninterrupted(DB::commit(tx)).await?;
-        Ok(Receipt::of_commit(&sequencers))
+        let lease = lease.cloned();
+        let committed = async move {
+            match lease {
+                None => DB::commit(tx).await.map(|()| false),
+                Some(lease) => DB::commit_and_release(tx, &lease).await,
+            }
+        };
+        let released = uninterrupted(committed).await?;
+        Ok((Receipt::of_commit(&sequencers), released))
     }
 
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.

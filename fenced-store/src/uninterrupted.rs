@@ -74,6 +74,7 @@ mod tests {
         (work.boxed(), go_on, end)
     }
 
+    /// Catches: work that is left half done when its caller goes away.
     #[tokio::test]
     async fn what_is_dropped_half_way_comes_to_its_end() {
         let (mut work, go_on, end) = work();
@@ -83,6 +84,7 @@ mod tests {
         end.await.unwrap();
     }
 
+    /// Catches: work that a drop begins.
     #[tokio::test]
     async fn what_was_not_begun_is_not_done() {
         let (work, go_on, end) = work();
@@ -92,6 +94,7 @@ mod tests {
     }
 
     /// Where a drop happens is not where the work was begun.
+    /// Catches: a task that is spawned on the runtime of the drop.
     #[test]
     fn it_goes_on_where_it_began_though_it_is_dropped_elsewhere() {
         let runtime = tokio::runtime::Runtime::new().unwrap();

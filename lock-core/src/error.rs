@@ -382,43 +382,7 @@ impl Error {
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_line_that_says_what_where_and_whether() {
-        let resource = ResourceName::new("account:42").unwrap();
-        let error = Error::unknown(ErrorKind::Unavailable)
-            .during(Operation::Release, "redis")
-            .on(&resource)
-            .because("no answer within 2s");
-        assert_eq!(
-            error.to_string(),
-            "redis: release \"account:42\": the lock service is not available: \
-             no answer within 2s (it may have taken effect)",
-        );
-        let parts = (error.kind(), error.operation(), error.outcome());
-        assert_eq!(
-            format!("{} | {:>8} | {}", parts.0, parts.1, parts.2),
-            "the lock service is not available |  release | it may have taken effect",
-        );
-    }
-
-    /// So that a caller can tell them apart, and who prints the chain reads nothing twice.
-    #[test]
-    fn what_is_invalid_is_told_by_the_source() {
-        let name = ResourceName::new("").unwrap_err();
-        let ttl = crate::Ttl::new(Duration::ZERO).unwrap_err();
-        let metadata = crate::Metadata::new("\n").unwrap_err();
-        let error = Error::from(name.clone());
-        assert_eq!(
-            error.to_string(),
-            "palisade: acquire: invalid input: the name is not valid"
-        );
-        assert_eq!(error.source().unwrap().downcast_ref(), Some(&name));
-        let error = Error::from(ttl);
-        assert_eq!(error.source().unwrap().downcast_ref(), Some(&ttl));
-        let error = Error::from(metadata);
-        assert_eq!(error.source().unwrap().downcast_ref(), Some(&metadata));
-    }
-
+    /// Catches: a caller is told to repeat what may have taken effect.
     #[test]
     fn only_what_certainly_did_not_happen_is_retryable() {
         let error = Error::not_applied;

@@ -58,6 +58,9 @@ pub struct Grant {
     pub waited: bool,
     /// Whether every request of its attempt was answered, so that none of them can arrive later.
     pub all_answered: bool,
+    /// Whether its token was claimed in the same step, as
+    /// [`AcquireRequest::claim`](crate::AcquireRequest::claim) asked for.
+    pub claimed: bool,
 }
 
 impl Grant {
@@ -70,6 +73,7 @@ impl Grant {
             reserved: 1,
             waited: false,
             all_answered: false,
+            claimed: false,
         }
     }
 
@@ -85,6 +89,13 @@ impl Grant {
     #[must_use]
     pub const fn all_answered(mut self, all: bool) -> Self {
         self.all_answered = all;
+        self
+    }
+
+    /// Says whether its token was claimed in the same step.
+    #[must_use]
+    pub const fn claimed(mut self, claimed: bool) -> Self {
+        self.claimed = claimed;
         self
     }
 

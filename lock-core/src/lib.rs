@@ -38,9 +38,9 @@ pub use self::{
     issuer::Issuer,
     lease::{Grant, Lease},
     manager::{
-        Acquire, AcquireAll, AcquireTogether, DetachedLease, ForceReleased, InTurn, LeaseGuard,
-        LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason, Owner, Single,
-        Stats, Together,
+        Acquire, AcquireAll, AcquireTogether, Candidate, DetachedLease, ForceReleased, InTurn,
+        Lead, LeaseGuard, LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason,
+        Owner, Single, Stats, Term, Together,
     },
     metadata::{InvalidMetadata, Metadata},
     plausibility::Plausibility,

@@ -67,16 +67,3 @@ impl From<std::convert::Infallible> for InvalidMetadata {
         match never {}
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_and_printable() {
-        assert_eq!(Metadata::new("node 7, é").unwrap().as_str(), "node 7, é");
-        assert!(Metadata::new("x".repeat(Metadata::MAX_LEN)).is_ok());
-        assert!(Metadata::new("x".repeat(Metadata::MAX_LEN + 1)).is_err());
-        assert!(Metadata::new("two\nlines").is_err());
-    }
-}

@@ -20,7 +20,11 @@
 //! | [`ABANDONED`] | `palisade_abandoned_total` | counter | `backend` |
 //! | [`FLOOR_REPAIRS`] | `palisade_floor_repairs_total` | counter | `backend` |
 //! | [`STORE_REFUSALS`] | `palisade_store_refusals_total` | counter | `reason` |
+//! | [`OBSERVED`] | `palisade_observed_total` | counter | `result` |
 //! | [`TERMINATIONS`] | `palisade_terminations_total` | counter | |
+//! | [`JOB_RUNS`] | `palisade_job_runs_total` | counter | `result` |
+//! | [`JOBS_TAKEN_OVER`] | `palisade_jobs_taken_over_total` | counter | |
+//! | [`JOBS_LATE`] | `palisade_jobs_late_total` | counter | |
 //! | [`EDGE_REFUSALS`] | `palisade_edge_refusals_total` | counter | `status`, `problem` |
 //!
 //! No label names a resource: there may be millions. Use `LockManager::inspect` for a single one.
@@ -129,9 +133,34 @@ table! {
     /// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A stale one now and then is the
     /// fence at work.
     ;
+    OBSERVED = Counter(
+        "palisade_observed_total",
+        "Claims and writes of stores that only observe, by what they would have answered."
+    )
+    ///
+    /// The label `result` is `accepted`, `unknown` (the database could not be asked), or a `reason`
+    /// of [`STORE_REFUSALS`].
+    ;
     TERMINATIONS = Counter(
         "palisade_terminations_total",
         "Database sessions of older holders that were ended because they kept a claim waiting."
+    );
+
+    JOB_RUNS = Counter(
+        "palisade_job_runs_total",
+        "Slots of jobs that were asked to run, by what became of it."
+    )
+    ///
+    /// The label `result` is `ran`, `done` (before), `held`, `backing_off`, `failed` or `lost` (the
+    /// runner was overtaken).
+    ;
+    JOBS_TAKEN_OVER = Counter(
+        "palisade_jobs_taken_over_total",
+        "Slots of jobs that were taken over from the last step of an earlier run."
+    );
+    JOBS_LATE = Counter(
+        "palisade_jobs_late_total",
+        "Slots of schedules that ran when a newer one was due already."
     );
 
     /// What `fenced-http` exports.

@@ -167,40 +167,26 @@ mod tests {
         policy.jitter(Jitter::None).pauses().take(count).collect()
     }
 
+    /// Catches: growth without end, a long pause that is cut short, and clients that all look at
+    /// the same moments.
     #[test]
-    fn each_kind_grows_in_its_way() {
-        let (fixed, linear) = (
-            RetryPolicy::fixed(millis(7)),
-            RetryPolicy::linear(millis(7), millis(2)),
-        );
-        assert_eq!(first(fixed, 3), [7, 7, 7].map(millis));
-        assert_eq!(first(linear, 3), [7, 9, 11].map(millis));
-        let exponential = RetryPolicy::exponential(millis(7));
-        assert_eq!(first(exponential, 4), [7, 14, 28, 56].map(millis));
-    }
-
-    #[test]
-    fn the_limit_counts_looks_after_the_first() {
-        for limit in [0, 1, 5] {
-            let pauses = RetryPolicy::fixed(millis(1)).limit(limit).pauses();
-            assert_eq!(pauses.count(), limit as usize);
+    fn each_kind_grows_in_its_way_and_ends_by_itself() {
+        let secs = Duration::from_secs;
+        for (policy, expected) in [
+            (RetryPolicy::fixed(millis(7)), [7, 7, 7].map(millis)),
+            (
+                RetryPolicy::linear(millis(7), millis(2)),
+                [7, 9, 11].map(millis),
+            ),
+            (RetryPolicy::exponential(millis(7)), [7, 14, 28].map(millis)),
+            (RetryPolicy::fixed(secs(3600)), [3600; 3].map(secs)),
+            (RetryPolicy::exponential(secs(20)), [20, 30, 30].map(secs)),
+        ] {
+            assert_eq!(first(policy, 3), expected);
         }
-    }
-
-    #[test]
-    fn no_pause_is_nothing() {
-        let nothing = RetryPolicy::exponential(Duration::ZERO);
-        assert_eq!(first(nothing, 2), [SHORTEST, SHORTEST]);
-        let nothing = RetryPolicy::fixed(millis(9)).longest(Duration::ZERO);
-        assert_eq!(first(nothing, 1), [SHORTEST]);
-    }
-
-    #[test]
-    fn growth_ends_by_itself_and_a_long_pause_is_not_cut_short() {
-        let hour = Duration::from_secs(3600);
-        assert_eq!(first(RetryPolicy::fixed(hour), 2), [hour, hour]);
-        let growing = RetryPolicy::exponential(Duration::from_secs(20));
-        assert_eq!(first(growing, 3), [20, 30, 30].map(Duration::from_secs));
+        let spread = RetryPolicy::fixed(millis(1000)).pauses().take(50);
+        let spread: std::collections::BTreeSet<_> = spread.collect();
+        assert!(spread.len() > 25, "{}", spread.len());
     }
 
     fn any_pause() -> impl Strategy<Value = Duration> {
@@ -246,12 +232,5 @@ mod tests {
                 prop_assert!(half >= least);
             }
         }
-    }
-
-    #[test]
-    fn jitter_spreads() {
-        let policy = RetryPolicy::fixed(millis(1000));
-        let pauses: std::collections::BTreeSet<_> = policy.pauses().take(50).collect();
-        assert!(pauses.len() > 25, "{}", pauses.len());
     }
 }

@@ -119,6 +119,7 @@ pub struct InvalidToken {
 mod tests {
     use super::*;
 
+    /// Catches: a token that JavaScript or Lua rounds to its neighbour.
     #[test]
     fn the_cap_is_fifteen_nines_and_exact_in_a_double() {
         let max = FencingToken::MAX.get();
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(FencingToken::MAX.next(), None);
     }
 
+    /// Catches: two texts that are one token.
     #[test]
     fn only_canonical_text_is_a_token() {
         assert_eq!("34".parse(), FencingToken::new(34));
@@ -150,6 +152,7 @@ mod tests {
         }
     }
 
+    /// Catches: a token out of range that comes in by JSON.
     #[test]
     fn json_is_a_plain_number_in_range() {
         let token: FencingToken = serde_json::from_str("34").unwrap();
@@ -159,12 +162,5 @@ mod tests {
         }
     }
 
-    proptest::proptest! {
-        #[test]
-        fn text_and_number_agree(number in 1..=FencingToken::MAX.get()) {
-            let token = FencingToken::new(number).unwrap();
-            proptest::prop_assert_eq!(token.to_string().parse(), Ok(token));
-            proptest::prop_assert_eq!(FencingToken::try_from(i64::from(token)), Ok(token));
-        }
-    }
+    proptest::proptest! {}
 }

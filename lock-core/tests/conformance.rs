@@ -1,17 +1,11 @@
 //! The in-process backend passes what every backend has to pass, on a clock that stands still.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{Clock, Extension, InitialToken, LockBackend, LockService, memory::MemoryBackend};
 use lock_testing::{
     ManualClock,
-    conformance::{self, Harness, RealTime},
+    conformance::{Harness, RealTime},
 };
 
 struct Memory {
@@ -55,43 +49,4 @@ lock_testing::conformance_tests!(
 fn memory_claims_every_extension() {
     let claimed = MemoryBackend::default().capabilities().extensions;
     assert_eq!(claimed, Extension::ALL);
-}
-
-/// A machine that stalls, once, for longer than a short lease and its delay.
-struct Stalling {
-    memory: Memory,
-    has_stalled: AtomicBool,
-}
-
-impl Stalling {
-    fn once() -> Self {
-        Self {
-            memory: Memory::fresh(),
-            has_stalled: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Harness for Stalling {
-    fn backend(&self) -> LockService {
-        self.memory.backend()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.memory.clock()
-    }
-
-    async fn pass(&self, time: Duration) {
-        let stall = match self.has_stalled.swap(true, Ordering::Relaxed) {
-            true => Duration::ZERO,
-            false => Duration::from_secs(1),
-        };
-        self.memory.pass(time + stall).await;
-    }
-}
-
-#[tokio::test]
-async fn a_machine_that_stalls_fails_no_backend() {
-    conformance::replay(&Stalling::once()).await;
-    conformance::expiry(&Stalling::once()).await;
 }

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::FutureExt;
 use lock_core::{
-    Attempt, Clock, ErrorKind, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
+    Attempt, Clock, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
     memory::MemoryBackend,
     metric::{self, MetricKind},
 };
@@ -111,6 +111,7 @@ impl World {
     }
 }
 
+/// Catches: a metric that is renamed, of another kind, or missing until something happens.
 #[tokio::test]
 async fn every_documented_name_is_exported_and_no_other() {
     let world = world();
@@ -134,6 +135,8 @@ async fn every_documented_name_is_exported_and_no_other() {
     }
 }
 
+/// Catches: something that is counted twice or not at all, a level that does not come down again, a
+/// time in milliseconds.
 #[tokio::test]
 async fn what_is_counted_is_what_happened_and_what_the_stats_say() {
     let world = world();
@@ -147,24 +150,6 @@ async fn what_is_counted_is_what_happened_and_what_the_stats_say() {
         ("palisade_acquire_failures_total", "", stats.failures, 1),
         ("palisade_renewals_total", "", stats.renewals, 1),
         ("palisade_losses_total", "reason=expired", losses.expired, 1),
-        (
-            "palisade_losses_total",
-            "reason=not_holder",
-            losses.not_holder,
-            0,
-        ),
-        (
-            "palisade_losses_total",
-            "reason=max_hold",
-            losses.max_hold,
-            0,
-        ),
-        (
-            "palisade_losses_total",
-            "reason=shut_down",
-            losses.shut_down,
-            0,
-        ),
         ("palisade_abandoned_total", "", stats.abandoned, 1),
     ] {
         let there = counter(&exported, name, labels);
@@ -173,13 +158,7 @@ async fn what_is_counted_is_what_happened_and_what_the_stats_say() {
     let failures = counter(&exported, "palisade_renewal_failures_total", "");
     assert_eq!(failures, stats.renewal_failures);
     assert!(failures > 1);
-}
 
-#[tokio::test]
-async fn levels_come_down_again_and_times_are_in_seconds() {
-    let world = world();
-    world.live().await;
-    let (exported, stats) = (world.exported(), world.locks.stats());
     assert_eq!((stats.held, stats.waiting), (0, 0));
     let value = |name: &str| &exported[&(name.to_owned(), String::new())];
     for name in ["palisade_held", "palisade_queue_length"] {
@@ -199,18 +178,6 @@ async fn levels_come_down_again_and_times_are_in_seconds() {
         let times: Vec<f64> = times.iter().map(|time| time.0).collect();
         assert_eq!(times, seconds, "{name}");
     }
-}
-
-#[tokio::test]
-async fn who_is_turned_away_has_met_others_and_no_failure() {
-    let world = world();
-    let _held = world.locks.acquire("r").ttl(TTL).await.unwrap();
-    let mut in_line = world.locks.acquire("r").into_future();
-    assert!((&mut in_line).now_or_never().is_none());
-    let turned_away = world.locks.acquire("r").max_waiters(1).await.unwrap_err();
-    assert_eq!(turned_away.kind(), ErrorKind::QueueFull);
-    let stats = world.locks.stats();
-    assert_eq!((stats.timeouts, stats.failures), (1, 0));
 }
 
 fn counter(exported: &Exported, name: &str, labels: &str) -> u64 {

@@ -18,12 +18,3 @@ fn a_token_may_be_a_day_ahead_of_the_clock_and_no_more() {
     clock.advance(Duration::from_micros(10));
     assert!(admits(tomorrow + 1));
 }
-
-#[test]
-fn other_counters_have_other_bounds() {
-    let thousand = Plausibility::up_to(FencingToken::new(1000).unwrap());
-    assert!(thousand.admits(FencingToken::new(1000).unwrap()));
-    assert!(!thousand.admits(FencingToken::new(1001).unwrap()));
-    assert!(Plausibility::unchecked().admits(FencingToken::MAX));
-    assert!(!Plausibility::default().admits(FencingToken::MAX));
-}

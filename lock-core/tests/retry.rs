@@ -61,18 +61,25 @@ impl World {
     }
 }
 
+/// Catches: a look too many, one too few, or none at all.
 #[tokio::test]
 async fn it_looks_until_the_limit_is_reached() {
-    let (world, start) = (world(), Moment::default());
-    let _held = world.held_by_rival().await;
-    let error = world
-        .run(world.acquire().retry(EVERY_PAUSE.limit(3)))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::WaitTimeout);
-    assert_eq!((world.looks(), world.clock.now()), (4, start + PAUSE * 3));
-    assert_eq!(error.retry_after(), Some(TTL.get() - PAUSE * 3));
-    assert_eq!(world.locks.stats().timeouts, 1);
+    for (limit, wait, pauses) in [(3, None, 3), (0, None, 0), (9, Some(Duration::ZERO), 0)] {
+        let (world, start) = (world(), Moment::default());
+        let _held = world.held_by_rival().await;
+        let acquire = world.acquire().retry(EVERY_PAUSE.limit(limit));
+        let acquire = match wait {
+            Some(wait) => acquire.wait(wait),
+            None => acquire,
+        };
+        let error = world.run(acquire).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WaitTimeout);
+        let waited = PAUSE * pauses;
+        let looks = (world.looks(), world.clock.now());
+        assert_eq!(looks, (pauses as usize + 1, start + waited));
+        assert_eq!(error.retry_after(), Some(TTL.get() - waited));
+        assert_eq!(world.locks.stats().timeouts, 1);
+    }
 }
 
 #[tokio::test]
@@ -87,6 +94,7 @@ async fn it_never_sleeps_past_the_end_of_its_wait_and_looks_a_last_time_there() 
     assert_eq!((world.looks(), world.clock.now()), (4, start + wait));
 }
 
+/// Catches: it looks before its time, or not again.
 #[tokio::test]
 async fn it_is_granted_at_the_first_look_after_the_release() {
     let world = world();
@@ -119,31 +127,7 @@ async fn it_takes_no_place_in_line() {
     assert!(polling.now_or_never().is_none());
 }
 
-#[tokio::test]
-async fn without_wait_and_limit_zero_it_looks_once() {
-    let world = world();
-    let _held = world.held_by_rival().await;
-    for acquire in [
-        world.acquire().wait(Duration::ZERO).retry(EVERY_PAUSE),
-        world.acquire().retry(EVERY_PAUSE.limit(0)),
-    ] {
-        let before = world.looks();
-        let error = world.run(acquire).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::WaitTimeout);
-        assert_eq!(world.looks(), before + 1);
-    }
-    assert!(
-        world
-            .acquire()
-            .retry(EVERY_PAUSE)
-            .try_now()
-            .await
-            .unwrap()
-            .granted()
-            .is_none()
-    );
-}
-
+/// Catches: a policy without limit asks a dead service for ever.
 #[tokio::test]
 async fn a_lock_service_that_does_not_answer_is_looked_for_again_for_ten_seconds() {
     let (world, start) = (world(), Moment::default());
@@ -157,6 +141,7 @@ async fn a_lock_service_that_does_not_answer_is_looked_for_again_for_ten_seconds
     assert_eq!(world.locks.stats().failures, 1);
 }
 
+/// Catches: a shutdown waits for the pause of somebody who polls.
 #[tokio::test]
 async fn a_shutdown_ends_a_pause() {
     let world = world();

@@ -131,6 +131,7 @@ impl World {
     }
 }
 
+/// Catches: a span that never learns its token, or is at another level.
 #[tokio::test]
 async fn an_acquisition_is_a_span_that_tells_who_got_what() {
     let world = world();
@@ -152,6 +153,7 @@ async fn an_acquisition_is_a_span_that_tells_who_got_what() {
     assert_eq!((held.level, held.within.get("token")), (Level::DEBUG, None));
 }
 
+/// Catches: a loss that nobody sees at the usual level.
 #[tokio::test]
 async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
     let world = world();
@@ -209,6 +211,7 @@ fn a_manager_whose_runtime_has_ended_says_so() {
     assert_eq!(error.unwrap_err().kind(), ErrorKind::ShutDown);
 }
 
+/// Catches: a log line with which anybody can release the lease.
 #[tokio::test]
 async fn nothing_that_is_told_shows_a_holder() {
     let world = world();

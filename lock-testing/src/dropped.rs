@@ -117,6 +117,7 @@ mod tests {
         }
     }
 
+    /// Catches: tests of dropped futures that all drop at the same await.
     #[test]
     fn it_is_dropped_at_the_await_that_was_named_before_or_after_what_it_waits_for() {
         assert_eq!(dropped(DropAt::waiting(0)), (0, 0, None));

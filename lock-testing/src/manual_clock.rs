@@ -126,6 +126,7 @@ impl Drop for Sleeper<'_> {
 mod tests {
     use super::*;
 
+    /// Catches: a clock that is moved to a moment for which nobody sleeps any more.
     #[test]
     fn the_next_wake_is_that_of_the_first_who_still_sleeps() {
         let clock = ManualClock::new();

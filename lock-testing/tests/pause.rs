@@ -68,17 +68,17 @@ async fn check_then_act(world: &World, me: &Process) -> Result<(), Failure> {
 async fn broken_by(
     section: impl AsyncFn(&World, &Process) -> Result<(), Failure> + 'static,
 ) -> Broken {
-    let test = pause::at_every_await(World::new, section);
-    test.try_check(|world| world.total() == 100)
+    let test = pause::at_every_await(async || World::new(), section);
+    test.try_check(async |world| world.total() == 100)
         .await
         .unwrap_err()
 }
 
 #[tokio::test]
 async fn a_fenced_section_passes_and_is_refused_when_it_is_stale() {
-    let passed = pause::at_every_await(World::new, fenced)
+    let passed = pause::at_every_await(async || World::new(), fenced)
         .rival(fenced)
-        .check(|world| world.total() == 100)
+        .check(async |world| world.total() == 100)
         .await;
     // Two awaits each to acquire, claim, read, write and release.
     assert_eq!(passed.awaits, 10);
@@ -103,9 +103,9 @@ async fn an_unfenced_section_fails_and_the_message_names_the_awaits() {
 #[tokio::test]
 #[should_panic(expected = "the invariant is broken by a pause at await 4 of 8")]
 async fn a_check_that_fails_panics() {
-    pause::at_every_await(World::new, unfenced)
+    pause::at_every_await(async || World::new(), unfenced)
         .rival(fenced)
-        .check(|world| world.total() == 100)
+        .check(async |world| world.total() == 100)
         .await;
 }
 
@@ -121,10 +121,10 @@ async fn a_pause_that_is_shorter_than_the_lease_lets_nobody_in() {
         drop(attempt.granted().ok_or("held")?);
         unfenced(world, me).await
     };
-    let passed = pause::at_every_await(World::new, unfenced)
+    let passed = pause::at_every_await(async || World::new(), unfenced)
         .rival(impatient)
         .pause(Ttl::default().get() / 2)
-        .check(|world| world.total() == 100)
+        .check(async |world| world.total() == 100)
         .await;
     assert_eq!((passed.awaits, passed.refused), (8, 0));
 }
@@ -137,8 +137,11 @@ async fn a_point_of_ones_own_is_an_await_with_a_line() {
         calls.set(before + 1);
         Ok::<_, Failure>(())
     };
-    let test = pause::at_every_await(|| Cell::new(0), section);
-    let broken = test.try_check(|calls| calls.get() == 2).await.unwrap_err();
+    let test = pause::at_every_await(async || Cell::new(0), section);
+    let broken = test
+        .try_check(async |calls| calls.get() == 2)
+        .await
+        .unwrap_err();
     let message = broken.to_string();
     assert!(
         message.contains("await 1 of 1 (pause::point, lock-testing/tests/pause.rs:"),
@@ -171,9 +174,9 @@ async fn the_watchdog_is_stopped_with_its_process_and_told_afterwards() {
         guard.remaining()?;
         Ok::<_, Failure>(())
     };
-    pause::at_every_await(|| (), section)
+    pause::at_every_await(async || (), section)
         .rival(rival)
-        .check(|()| true)
+        .check(async |()| true)
         .await;
     assert_eq!(seen.get(), Some(LostReason::Expired));
 }
@@ -188,8 +191,11 @@ async fn of_many_awaits_the_message_names_some() {
         calls.set(before + 1);
         Ok::<_, Failure>(())
     };
-    let test = pause::at_every_await(|| Cell::new(0), section);
-    let broken = test.try_check(|calls| calls.get() == 2).await.unwrap_err();
+    let test = pause::at_every_await(async || Cell::new(0), section);
+    let broken = test
+        .try_check(async |calls| calls.get() == 2)
+        .await
+        .unwrap_err();
     assert_eq!(broken.awaits(), [1, 2, 3, 4, 5, 6, 7]);
     let message = broken.to_string();
     assert!(message.contains("or at await 5 of 7"), "{message}");
@@ -199,8 +205,8 @@ async fn of_many_awaits_the_message_names_some() {
 /// Otherwise its watchdog would renew for ever, and the rival wait for ever.
 #[tokio::test]
 async fn a_stopped_process_renews_nothing_however_short_the_pause() {
-    let test = pause::at_every_await(World::new, unfenced).pause(Duration::ZERO);
-    let broken = test.try_check(|world| world.total() == 100).await;
+    let test = pause::at_every_await(async || World::new(), unfenced).pause(Duration::ZERO);
+    let broken = test.try_check(async |world| world.total() == 100).await;
     assert_eq!(broken.unwrap_err().awaits(), [4, 5]);
 }
 
@@ -210,9 +216,9 @@ async fn a_rival_waits_as_long_as_it_has_to() {
         let lease = me.locks().acquire("account").detached().await?.granted();
         lease.ok_or("held").map(drop).map_err(Failure::from)
     };
-    let passed = pause::at_every_await(|| (), section)
+    let passed = pause::at_every_await(async || (), section)
         .pause(Duration::from_secs(1))
-        .check(|()| true)
+        .check(async |()| true)
         .await;
     assert_eq!((passed.awaits, passed.refused), (2, 0));
 }
@@ -220,9 +226,12 @@ async fn a_rival_waits_as_long_as_it_has_to() {
 #[tokio::test]
 #[should_panic(expected = "the section never awaits, so nothing was tested")]
 async fn a_section_without_awaits_tests_nothing() {
-    pause::at_every_await(|| (), async |_: &(), _: &Process| Ok::<_, Failure>(()))
-        .check(|()| true)
-        .await;
+    pause::at_every_await(
+        async || (),
+        async |_: &(), _: &Process| Ok::<_, Failure>(()),
+    )
+    .check(async |()| true)
+    .await;
 }
 
 #[tokio::test]
@@ -233,8 +242,8 @@ async fn a_section_that_always_fails_tests_nothing() {
         world.account.write(guard.sequencer(), 0).await?;
         Ok::<_, Failure>(())
     };
-    pause::at_every_await(World::new, unclaimed)
-        .check(|_| true)
+    pause::at_every_await(async || World::new(), unclaimed)
+        .check(async |_| true)
         .await;
 }
 
@@ -248,17 +257,17 @@ async fn a_rival_that_never_gets_through_tests_nothing() {
         let late = me.clock().now() > Moment::default();
         if late { Err("it is late") } else { Ok(()) }
     };
-    pause::at_every_await(World::new, fenced)
+    pause::at_every_await(async || World::new(), fenced)
         .rival(late)
-        .check(|_| true)
+        .check(async |_| true)
         .await;
 }
 
 #[tokio::test]
 #[should_panic(expected = "the invariant does not hold even without a pause")]
 async fn an_invariant_that_never_holds_tests_nothing() {
-    pause::at_every_await(World::new, fenced)
-        .check(|world| world.total() == 0)
+    pause::at_every_await(async || World::new(), fenced)
+        .check(async |world| world.total() == 0)
         .await;
 }
 
@@ -273,10 +282,12 @@ async fn a_rival_that_can_never_go_on_is_told_of() {
         pause::point().await;
         Ok::<_, Failure>(())
     };
-    let world = || Shared {
+    let world = async || Shared {
         mutex: tokio::sync::Mutex::new(()),
     };
-    pause::at_every_await(world, section).check(|_| true).await;
+    pause::at_every_await(world, section)
+        .check(async |_| true)
+        .await;
 }
 
 #[tokio::test]
@@ -287,22 +298,24 @@ async fn a_section_that_never_ends_is_told_of() {
             pause::point().await;
         }
     };
-    pause::at_every_await(|| (), section).check(|()| true).await;
+    pause::at_every_await(async || (), section)
+        .check(async |()| true)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[should_panic(expected = "a pause test needs a runtime of one thread")]
 async fn a_runtime_of_many_threads_is_refused() {
-    pause::at_every_await(World::new, fenced)
-        .check(|_| true)
+    pause::at_every_await(async || World::new(), fenced)
+        .check(async |_| true)
         .await;
 }
 
 #[tokio::test]
 async fn nothing_of_a_test_is_left_running() {
     let metrics = tokio::runtime::Handle::current().metrics();
-    pause::at_every_await(World::new, fenced)
-        .check(|world| world.total() == 100)
+    pause::at_every_await(async || World::new(), fenced)
+        .check(async |world| world.total() == 100)
         .await;
     while metrics.num_alive_tasks() > 0 {
         tokio::task::yield_now().await;

@@ -35,19 +35,27 @@
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
 
+--
+-- They are types, because a check of a table is read and computed anew by each update of any
+-- column.
+create domain fenced.resource_name as text collate "C"
+  check (value ~ '^[]-~!#-[]+$' and length(value) <= 256);
+create domain fenced.token as bigint check (value between 1 and 999999999999999);
+create domain fenced.holder as text check (value <> '');
+create domain fenced.service_name as text collate "C" check (value ~ '^[A-Za-z0-9._:-]{1,64}$');
+
 create table fenced.lock_service (
   only_row boolean primary key default true check (only_row),
-  name     text collate "C" not null check (name ~ '^[A-Za-z0-9._:-]{1,64}$')
+  name     fenced.service_name not null
 );
 comment on table fenced.lock_service is
   'The one lock service whose tokens are taken. The first claim sets it.';
 
 create table fenced.high_water_mark (
-  resource   text collate "C" primary key
-             check (resource ~ '^[]-~!#-[]+$' and length(resource) <= 256),
-  token      bigint not null check (token between 1 and 999999999999999),
-  holder     text not null check (holder <> ''),
-  issuer     text collate "C" not null check (issuer ~ '^[A-Za-z0-9._:-]{1,64}$'),
+  resource   fenced.resource_name primary key,
+  token      fenced.token not null,
+  holder     fenced.holder not null,
+  issuer     fenced.service_name not null,
   claimed_at timestamptz not null default clock_timestamp()
 );
 comment on table fenced.high_water_mark is
@@ -181,19 +189,46 @@ begin
   if not pg_try_advisory_xact_lock(fenced.resource_lock_key(claim.resource)) then
     perform fenced.wait_for_open_transactions(claim.resource);
   end if;
-  insert into fenced.high_water_mark as m (resource, token, holder, issuer)
-    values (claim.resource, claim.token, claim.holder, claim.issuer)
-    on conflict on constraint high_water_mark_pkey do update
-      set token = excluded.token, holder = excluded.holder, claimed_at = excluded.claimed_at
-      where m.issuer = excluded.issuer and m.token < excluded.token;
-  if not found then
-    perform from fenced.high_water_mark m
-      where m.resource = claim.resource and m.token = claim.token
-        and m.holder = claim.holder and m.issuer = claim.issuer;
-    if not found then
-      perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
-    end if;
+  if not fenced.raise_mark(claim.resource, claim.token, claim.holder, claim.issuer) then
+    perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
   end if;
+end $$;
+
+-- Whether the mark shows this grant now. The caller has the locks of a claim.
+create function fenced.raise_mark(resource text, token bigint, holder text, issuer text)
+returns boolean
+language plpgsql as $$
+begin
+  update fenced.high_water_mark m set token = $2, holder = $3, claimed_at = clock_timestamp()
+    where m.resource = $1 and m.issuer = $4 and m.token < $2;
+  if found then
+    return true;
+  end if;
+  insert into fenced.high_water_mark (resource, token, holder, issuer) values ($1, $2, $3, $4)
+    on conflict do nothing;
+  if found then
+    return true;
+  end if;
+  perform from fenced.high_water_mark m
+    where m.resource = $1 and m.token = $2 and m.holder = $3 and m.issuer = $4;
+  return found;
+end $$;
+
+-- A claim that never waits, for fenced.acquire: that one holds a lock already. False: something is
+-- in its way, or it would be refused, or it is the first claim of all; fenced.claim says what.
+create function fenced.claim_now(resource text, token bigint, holder text, issuer text)
+returns boolean
+language plpgsql as $$
+begin
+  if not pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
+     or not pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
+    return false;
+  end if;
+  -- In a statement after the locks, so that it sees what was committed before them.
+  if (select i.name from fenced.lock_service i) = $4 then
+    return fenced.raise_mark($1, $2, $3, $4);
+  end if;
+  return false;
 end $$;
 
 -- This timeout, or that of the session if it is less. The session has one.
@@ -900,6 +935,205 @@ revoke all on function fenced.check_row_write, fenced.raise_unfenced_write, fenc
   fenced.protect(regclass, text) from public;
 grant execute on function fenced.check_row_write to public;
 
+-- JOBS
+--
+-- Jobs that run once per slot: a slot is a time of a schedule, or any text. A job is the resource
+-- 'job:NAME', for all of its slots. Who runs one holds its lease, has claimed the token, and works
+-- in transactions that fenced.begin_fenced has let in:
+--
+--   fenced.job_slot    where a slot stands: one read, at any time
+--   fenced.run_job     the same, and if the slot is due, marks it as done. First thing in the
+--                      transaction of the effect: both are committed, or neither
+--   fenced.save_job    saves the progress of a slot, in the transaction of a step
+--   fenced.fail_job    notes a failure, in a transaction of its own after the failed one
+--   fenced.newest_job  the newest time for which the job was done, or which is forgotten
+--   fenced.job_slots   what is known of the slots of all jobs, or of one
+--   fenced.retry_job, fenced.forget_job, fenced.forget_jobs_below   for operators
+--
+-- Those that write refuse a transaction without the fence of 'job:NAME' (FN010, FN011). So nobody
+-- who was overtaken can mark, save or fail anything, whatever the language of the program.
+
+create table fenced.job_run (
+  job        fenced.resource_name,
+  slot       fenced.resource_name,
+  done_token fenced.token,                    -- null: not done
+  done_at    timestamptz,
+  steps      bigint not null default 0,       -- that are committed
+  progress   text,                            -- what the last of them saved
+  attempts   bigint not null default 0,       -- that have failed
+  last_error text,
+  retry_at   timestamptz,
+  primary key (job, slot)
+);
+comment on table fenced.job_run is
+  'The slots of jobs that are done, have saved progress, or have failed.';
+
+create table fenced.forgotten_job (
+  job        fenced.resource_name primary key,
+  below_slot fenced.resource_name not null
+);
+comment on table fenced.forgotten_job is
+  'For each job the time below which its slots are forgotten: they count as done.';
+
+-- A slot of a schedule: UTC, in one form, so that the order of texts is that of times.
+create function fenced.is_time_slot(slot text) returns boolean
+language sql immutable parallel safe as $$
+  select slot operator(pg_catalog.~) '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$'
+$$;
+
+create function fenced.unix_ms(moment timestamptz) returns bigint
+language sql immutable parallel safe as $$
+  select (pg_catalog.date_part('epoch', moment) operator(pg_catalog.*) 1000)::pg_catalog.int8
+$$;
+
+-- "state" is 'due', 'done', 'forgotten' or 'backing off'; what is not known is 0 or ''.
+create function fenced.job_slot(job text, slot text)
+returns table (
+  state text, token bigint, done_at_ms bigint, steps bigint, progress text,
+  attempts bigint, last_error text, retry_in_ms bigint
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select case when r.done_token is not null then 'done'
+              when fenced.is_time_slot($2) and $2 collate "C" < f.below_slot then 'forgotten'
+              when r.retry_at > clock_timestamp() then 'backing off'
+              else 'due' end,
+         coalesce(r.done_token, 0)::bigint, coalesce(fenced.unix_ms(r.done_at), 0),
+         coalesce(r.steps, 0), coalesce(r.progress, ''),
+         coalesce(r.attempts, 0), coalesce(r.last_error, ''),
+         greatest(fenced.unix_ms(r.retry_at) - fenced.unix_ms(clock_timestamp()), 0)
+    from (select 1) as one
+    left join fenced.job_run r on r.job = $1 and r.slot = $2
+    left join fenced.forgotten_job f on f.job = $1
+$$;
+
+create function fenced.run_job(job text, slot text)
+returns table (
+  state text, token bigint, done_at_ms bigint, steps bigint, progress text,
+  attempts bigint, last_error text, retry_in_ms bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  before record;
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  -- One look for both: a slot that becomes due between two would be marked, and nobody told.
+  select * into before from fenced.job_slot($1, $2);
+  if before.state = 'due' then
+    insert into fenced.job_run (job, slot, done_token, done_at)
+      select $1, $2, m.token, clock_timestamp()
+        from fenced.high_water_mark m where m.resource = 'job:' || $1
+      on conflict (job, slot) do update
+        set done_token = excluded.done_token, done_at = excluded.done_at, retry_at = null;
+  end if;
+  return query select before.state, before.token, before.done_at_ms, before.steps,
+    before.progress, before.attempts, before.last_error, before.retry_in_ms;
+end $$;
+
+-- The steps that are committed with this transaction, and what they have come to.
+create function fenced.save_job(job text, slot text, steps bigint, progress text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  insert into fenced.job_run (job, slot, steps, progress) values ($1, $2, $3, $4)
+    on conflict (job, slot) do update set steps = $3, progress = $4;
+end $$;
+
+-- It is due again after so many milliseconds.
+create function fenced.fail_job(job text, slot text, error text, retry_in_ms bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  insert into fenced.job_run as r (job, slot, attempts, last_error, retry_at)
+    values ($1, $2, 1, $3, clock_timestamp() + $4 * interval '1 ms')
+    on conflict (job, slot) do update
+      set attempts = r.attempts + 1, last_error = $3, retry_at = excluded.retry_at
+      where r.done_token is null;
+end $$;
+
+-- '': none.
+create function fenced.newest_job(job text) returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select coalesce(greatest(
+    (select max(r.slot::text collate "C") from fenced.job_run r
+       where r.job = $1 and r.done_token is not null and fenced.is_time_slot(r.slot)),
+    (select f.below_slot::text from fenced.forgotten_job f where f.job = $1)), '')
+$$;
+
+-- From after a slot of a job on, ordered by both; all columns of fenced.job_slot after their names.
+create function fenced.job_slots(after_job text, after_slot text, count bigint)
+returns table (
+  job text, slot text, state text, token bigint, done_at_ms bigint, steps bigint, progress text,
+  attempts bigint, last_error text, retry_in_ms bigint
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select r.job::text, r.slot::text, s.*
+    from (select * from fenced.job_run
+            where (job, slot) > ($1 collate "C", $2 collate "C")
+            order by job, slot limit $3) r,
+         fenced.job_slot(r.job, r.slot) s
+    order by r.job, r.slot
+$$;
+
+-- A slot that has failed is due at once.
+create function fenced.retry_job(job text, slot text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  update fenced.job_run set attempts = 0, retry_at = null
+    where job = $1 and slot = $2 and done_token is null;
+  return found;
+end $$;
+
+-- Forgets what is known of a slot: it can run again, from its beginning.
+create function fenced.forget_job(job text, slot text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  delete from fenced.job_run where job = $1 and slot = $2;
+  return found;
+end $$;
+
+-- Forgets the times before this one, which count as done from then on, for good. It goes no further
+-- than the newest time that is done, and not past one that is known and not done, unless all are
+-- given up. Returns the time that it came to; '' if there is none.
+create function fenced.forget_jobs_below(
+  job text, below_slot text, give_up boolean default false
+) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  below text;
+begin
+  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  select least($2 collate "C",
+               min(slot::text collate "C") filter (where done_token is null and not $3),
+               case when not $3 then coalesce(
+                 max(slot::text collate "C") filter (where done_token is not null), '') end)
+    into below from fenced.job_run where job = $1 and fenced.is_time_slot(slot);
+  if below = '' then
+    return coalesce((select f.below_slot::text from fenced.forgotten_job f where f.job = $1), '');
+  end if;
+  insert into fenced.forgotten_job as f (job, below_slot) values ($1, below)
+    on conflict (job) do update
+      set below_slot = greatest(f.below_slot, excluded.below_slot)
+    returning below_slot into below;
+  delete from fenced.job_run
+    where job = $1 and slot < below and fenced.is_time_slot(slot);
+  return below;
+end $$;
+
+revoke all on function fenced.is_time_slot, fenced.unix_ms, fenced.job_slot, fenced.run_job,
+  fenced.save_job, fenced.fail_job, fenced.newest_job, fenced.job_slots, fenced.retry_job,
+  fenced.forget_job, fenced.forget_jobs_below from public;
+grant execute on function fenced.job_slot, fenced.run_job, fenced.save_job, fenced.fail_job,
+  fenced.newest_job, fenced.job_slots, fenced.retry_job, fenced.forget_job,
+  fenced.forget_jobs_below to public;
+
 -- LEASES
 --
 -- This database as lock service: leases with fencing tokens, and a fair queue.
@@ -921,7 +1155,8 @@ grant execute on function fenced.check_row_write to public;
 -- for each try of it. A request that is sent again with both finds itself: it gets the same lease,
 -- and never a second one.
 --
--- Locks are taken in this order: the mutex of the resource, always first; then its row. A statement
+-- Locks are taken in this order: the mutex of the resource, always first; then its row; those of a
+-- claim last, and only if they are free. A statement
 -- that updates a free row without the mutex would keep that row locked when it has lost the race,
 -- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
 --
@@ -933,10 +1168,9 @@ grant execute on function fenced.check_row_write to public;
 -- the queue up again.
 
 create table fenced.lease (
-  resource   text collate "C" primary key
-             check (resource ~ '^[]-~!#-[]+$' and length(resource) <= 256),
+  resource   fenced.resource_name primary key,
   token      bigint not null,                 -- of this lease, or of the last one
-  last_token bigint not null check (last_token <= 999999999999999), -- reserved ones, too
+  last_token bigint not null,                 -- reserved ones, too
   holder     text not null default '',        -- '': free
   expires_at timestamptz not null default '-infinity',
   attempts   text[] not null default '{}',    -- who was told of this lease
@@ -960,13 +1194,14 @@ comment on table fenced.waiter is
   'Those who wait, in the order of their tickets. Empty after a crash: they ask again.';
 
 create table fenced.tombstone (
-  minute   integer not null,
   resource text collate "C" not null,
   holder   text not null,
   attempt  text not null default '',          -- '': the whole acquisition
   token    bigint not null default 0,         -- of the lease that was released; 0: it was lost
-  primary key (minute, resource, holder, attempt)
+  minute   integer not null,                  -- it is forgotten two minutes later
+  primary key (resource, holder, attempt)
 );
+create index tombstone_by_minute on fenced.tombstone using brin (minute); -- costs an insert nothing
 comment on table fenced.tombstone is
   'Acquisitions that ended a minute or two ago: late copies of their requests get nothing.';
 
@@ -989,7 +1224,8 @@ as $$
     else 0 end
 $$;
 
--- The mutex of a resource in the lock service, until the end of the transaction.
+-- The mutex of a resource in the lock service, until the end of the transaction. It is held for
+-- longer only by a commit that hangs, behind which sessions would pile up whose clients have gone.
 create function fenced.lock_lease(resource text) returns void
 language plpgsql as $$
 begin
@@ -999,6 +1235,7 @@ begin
       message = 'leases need transactions at READ COMMITTED',
       hint = 'An older snapshot would not show what was decided while this call waited.';
   end if;
+  perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', 2000), true);
   perform pg_advisory_xact_lock(hashtextextended(lock_lease.resource, 815));
 end $$;
 
@@ -1011,30 +1248,33 @@ begin
   end if;
 end $$;
 
--- Whether this acquisition, or this attempt of it, has ended.
+-- Whether this acquisition, or this attempt of it, has ended. (A function in SQL that has a
+-- subquery is planned anew by each call; one in plpgsql is not.)
 create function fenced.has_ended(resource text, holder text, attempt text) returns boolean
-language sql volatile as $$
-  select exists (
+language plpgsql as $$
+begin
+  return exists (
     select from fenced.tombstone t
-    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
-      and t.resource = $1 and t.holder = $2 and t.attempt in ('', $3))
-$$;
+    where t.resource = $1 and t.holder = $2 and t.attempt in ('', $3));
+end $$;
 
 -- Whether the lease with this token was released by its holder, or the hold of this attempt.
 create function fenced.was_released(resource text, token bigint, holder text, attempt text)
 returns boolean
-language sql volatile as $$
-  select exists (
+language plpgsql as $$
+begin
+  return exists (
     select from fenced.tombstone t
-    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
-      and t.resource = $1 and t.token = $2 and t.holder = $3 and t.attempt = $4)
-$$;
+    where t.resource = $1 and t.token = $2 and t.holder = $3 and t.attempt = $4);
+end $$;
 
 create function fenced.bury(resource text, holder text, attempt text, token bigint) returns void
-language sql volatile as $$
-  insert into fenced.tombstone (minute, resource, holder, attempt, token)
-    values (fenced.this_minute(), $1, $2, $3, $4) on conflict do nothing
-$$;
+language plpgsql as $$
+begin
+  insert into fenced.tombstone (resource, holder, attempt, token, minute)
+    values ($1, $2, $3, $4, fenced.this_minute())
+    on conflict on constraint tombstone_pkey do update set minute = excluded.minute;
+end $$;
 
 -- The row of a resource, locked against renewals, after a lease that ran out was ended. Under the
 -- mutex.
@@ -1055,6 +1295,14 @@ begin
   return lease;
 end $$;
 
+-- Whether a waiter is one. A sign of life that is to come was given before the clock was set back:
+-- who lives gives another one within a second.
+create function fenced.is_alive(wait_until timestamptz, seen_at timestamptz) returns boolean
+language sql volatile as $$
+  select wait_until > clock_timestamp()
+    and clock_timestamp() - seen_at between interval '-3 s' and interval '3 s'
+$$;
+
 -- Whose turn it is: the first in the queue that is alive. Those before it, who are not, are
 -- dropped. Under the mutex.
 create function fenced.first_waiter(resource text) returns fenced.waiter
@@ -1064,8 +1312,7 @@ declare
 begin
   loop
     select * into waiter from fenced.waiter w where w.resource = $1 order by w.ticket limit 1;
-    exit when not found or waiter.wait_until > clock_timestamp()
-      and waiter.seen_at > clock_timestamp() - interval '3 s';
+    exit when not found or fenced.is_alive(waiter.wait_until, waiter.seen_at);
     delete from fenced.waiter w where w.resource = $1 and w.ticket = waiter.ticket;
   end loop;
   return waiter;
@@ -1125,12 +1372,16 @@ as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 99999999999999
 -- A wait of 0 ms looks once and leaves the queue; null waits without bound. With a channel you are
 -- told by NOTIFY, with the payload 'resource holder'. at_least is a token that the store asks for.
 -- The token is the greatest of: the last one plus one, the clock in 10 us, at_least.
+--
+-- claim_for is the name under which this database takes tokens as those of its lock service. With
+-- it the grant is claimed in the same step, if nobody is in the way: claimed. Otherwise call
+-- fenced.claim, which waits.
 create function fenced.acquire(
   resource text, holder text, attempt text, ttl_ms bigint,
   wait_ms bigint default 0, channel text default '', at_least bigint default 0,
   reserve integer default 1, metadata text default null, max_waiters integer default null,
-  not_after timestamptz default null,
-  out outcome text, out token bigint, out reserved integer, out left_ms bigint
+  not_after timestamptz default null, claim_for text default null,
+  out outcome text, out token bigint, out reserved integer, out left_ms bigint, out claimed boolean
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -1164,6 +1415,9 @@ begin
     outcome := 'granted';
     reserved := $8;
     left_ms := $4;
+    if claim_for is not null then
+      claimed := fenced.claim_now($1, token, $2, claim_for);
+    end if;
     return;
   end if;
 
@@ -1197,6 +1451,9 @@ begin
       delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
     end if;
     outcome := 'granted';
+    if claim_for is not null then
+      claimed := fenced.claim_now($1, token, $2, claim_for);
+    end if;
     return;
   end if;
 
@@ -1227,8 +1484,7 @@ begin
   -- One more attempt of an acquisition that waits takes no more room.
   if max_waiters <= (
     select count(distinct w.holder) from fenced.waiter w
-    where w.resource = $1 and w.holder <> $2 and w.wait_until > clock_timestamp()
-      and w.seen_at > clock_timestamp() - interval '3 s')
+    where w.resource = $1 and w.holder <> $2 and fenced.is_alive(w.wait_until, w.seen_at))
   then
     return 'full';
   end if;
@@ -1307,15 +1563,20 @@ end $$;
 --   renewed
 --   not_holder  no lease of this holder with this token lives; nothing changed
 --   busy        somebody is deciding about the resource: ask again
--- What is locked is skipped, so that one commit that hangs holds up no other lease.
+-- What is locked is skipped, so that one commit that hangs holds up no other lease. A standby that
+-- is promoted may lack the last ones.
 create function fenced.renew(
   resources text[], tokens bigint[], holders text[], ttls_ms bigint[]
 ) returns table (place bigint, outcome text)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
+declare
+  renewed bigint[];
 begin
-  perform fenced.flush_commit(); -- its holder relies on it, whatever becomes of the server
-  return query with asked as (
+  -- Flushed, because its holder relies on it. But not on a standby: one that is gone would end all
+  -- leases.
+  perform set_config('synchronous_commit', 'local', true);
+  with asked as (
     select * from unnest($1, $2, $3, $4) with ordinality
       as a (resource, token, holder, ttl_ms, place)
   ), free as materialized (
@@ -1328,14 +1589,17 @@ begin
       from free f where l.resource = f.resource
       returning f.place
   )
-  select a.place, case
-      when r.place is not null then 'renewed'
-      when l.resource is not null then 'busy'
-      else 'not_holder' end
-    from asked a
-    left join renewed r using (place)
-    left join fenced.lease l on l.resource = a.resource and l.token = a.token
-      and l.holder = a.holder and l.expires_at > clock_timestamp();
+  select array_agg(r.place) into renewed from renewed r;
+  return query select r, 'renewed' from unnest(renewed) r;
+  if cardinality(renewed) = cardinality($1) then
+    return; -- as nearly always: what follows compares each with each
+  end if;
+  return query
+    select a.place, case when l.resource is not null then 'busy' else 'not_holder' end
+      from unnest($1, $2, $3) with ordinality as a (resource, token, holder, place)
+      left join fenced.lease l on l.resource = a.resource and l.token = a.token
+        and l.holder = a.holder and l.expires_at > clock_timestamp()
+      where a.place <> all (coalesce(renewed, '{}'));
 end $$;
 
 -- Outcomes: released (also if it is sent again), not_holder.
@@ -1436,8 +1700,7 @@ begin
   perform fenced.flush_commit();
   perform fenced.lock_lease($1);
   select t.token into revocation from fenced.tombstone t
-    where t.minute in (fenced.this_minute(), fenced.this_minute() - 1)
-      and t.resource = $1 and t.holder = 'force' and t.attempt = $2::text;
+    where t.resource = $1 and t.holder = 'force' and t.attempt = $2::text;
   if found then
     outcome := 'ended';
     return;
@@ -1492,8 +1755,7 @@ begin
         select not exists (
           select from fenced.waiter o
           where o.resource = w.resource and o.ticket < w.ticket and o.holder <> w.holder
-            and o.wait_until > clock_timestamp()
-            and o.seen_at > clock_timestamp() - interval '3 s')) f (first)
+            and fenced.is_alive(o.wait_until, o.seen_at))) f (first)
       where w.channel = $1;
 end $$;
 
@@ -1509,7 +1771,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       and (only_resource is null or l.resource = only_resource)
   ), waiting as (
     select w.resource, count(distinct w.holder) as waiters from fenced.waiter w
-    where w.wait_until > clock_timestamp() and w.seen_at > clock_timestamp() - interval '3 s'
+    where fenced.is_alive(w.wait_until, w.seen_at)
       and (only_resource is null or w.resource = only_resource)
     group by w.resource
   )
@@ -1536,9 +1798,9 @@ create function fenced.lock_service_version() returns integer
 language sql immutable as $$ select 1 $$;
 
 revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
-  fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury, fenced.lease_now,
-  fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor, fenced.enqueue,
-  fenced.without_attempt, fenced.force_release from public;
+  fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
+  fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
+  fenced.enqueue, fenced.without_attempt, fenced.force_release from public;
 grant execute on function fenced.acquire, fenced.acquire_all, fenced.renew, fenced.release,
   fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
   fenced.lock_service_version to public;

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod connect;
+#[cfg(feature = "postgres")]
+mod one_database;
 mod settings;
 
 #[cfg(feature = "http")]
@@ -23,3 +25,5 @@ pub use palisade_redis::redlock;
 pub use palisade_zookeeper as zookeeper;
 
 pub use self::connect::{Connect, connect};
+#[cfg(feature = "postgres")]
+pub use self::one_database::one_database;

@@ -9,6 +9,7 @@ import schemathesis
 
 OF_LEASES = {"PUT /v1/leases/{resource}", "DELETE /v1/leases/{resource}"}
 OF_ACCOUNTS = {"GET /v1/accounts/{id}", "PUT /v1/accounts/{id}"}
+OF_JOBS = {"PUT /v1/jobs/{id}/{slot}"}
 ACQUIRE = "POST /v1/leases/{resource}"
 
 
@@ -47,7 +48,7 @@ def before_call(context, case, kwargs):
         wait = case.body.get("wait_ms")
         if isinstance(wait, int) and 100 < wait <= 60_000:
             case.body["wait_ms"] = 100
-    if label not in OF_LEASES | OF_ACCOUNTS:
+    if label not in OF_LEASES | OF_ACCOUNTS | OF_JOBS:
         return
     if case.meta is None or case.meta.generation.mode != schemathesis.GenerationMode.POSITIVE:
         return
@@ -55,7 +56,8 @@ def before_call(context, case, kwargs):
     name = parameters.get("resource") or parameters.get("id")
     if not is_name(name):
         return
-    resource = name if label in OF_LEASES else f"account:{name}"
+    kind = "account:" if label in OF_ACCOUNTS else "job:" if label in OF_JOBS else ""
+    resource = kind + name
     case.headers["Fencing-Token"] = Gateway().token(resource)
 
 

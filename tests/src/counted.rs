@@ -7,7 +7,6 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 ///
 /// # Panics
 /// If it was never exported, not even as zero.
-#[must_use]
 pub fn times(recorder: &DebuggingRecorder, metric: &Metric) -> u64 {
     let exported = recorder.snapshotter().snapshot().into_vec();
     let counted: Vec<u64> = exported

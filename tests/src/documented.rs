@@ -8,14 +8,25 @@ use crate::project::root;
 ///
 /// # Panics
 /// If there is none: the text and its test no longer match.
-#[must_use]
 pub fn example_for(client: &str) -> String {
-    let path = root().join("docs/protected-tables.md");
+    example("docs/protected-tables.md", client)
+}
+
+/// The query with this name in `docs/operations.md`.
+///
+/// # Panics
+/// If there is none: the text and its test no longer match.
+pub fn query_for_operators(name: &str) -> String {
+    example("docs/operations.md", name)
+}
+
+fn example(document: &str, name: &str) -> String {
+    let path = root().join(document);
     let text = fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     let example = text
-        .split_once(&format!("<!-- {client} -->\n```sql\n"))
+        .split_once(&format!("<!-- {name} -->\n```sql\n"))
         .and_then(|(_, rest)| rest.split_once("```"))
         .map(|(example, _)| example.to_owned());
-    example.unwrap_or_else(|| panic!("{} has no example for {client}", path.display()))
+    example.unwrap_or_else(|| panic!("{} has no example for {name}", path.display()))
 }

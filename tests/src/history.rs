@@ -13,7 +13,6 @@ use lock_core::{Clock, Moment, Sequencer, SystemClock};
 
 /// A grant, or an action under one, with its times.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Event {
     /// The grant.
     pub grant: Sequencer,
@@ -25,7 +24,6 @@ pub struct Event {
 
 impl Event {
     /// An event that was requested at `asked`, and is answered now.
-    #[must_use]
     pub fn answered(grant: &Sequencer, asked: Moment) -> Self {
         Self {
             grant: grant.clone(),
@@ -37,7 +35,6 @@ impl Event {
 
 /// Two events that cannot both be right.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Violation {
     /// The one that was over before the other was requested; or the first of two equals.
     pub earlier: Event,
@@ -70,21 +67,18 @@ impl History {
     }
 
     /// How many grants were returned.
-    #[must_use]
     pub fn grants(&self) -> usize {
         lock(&self.grants).len()
     }
 
     /// Grants that were requested after another grant of the same resource, whose token is not
     /// smaller, had been returned: violations of G1.
-    #[must_use]
     pub fn out_of_order(&self) -> Vec<Violation> {
         let grants = lock(&self.grants);
         overtaken(&grants, &grants)
     }
 
     /// Grants of different acquisitions with the same resource and token.
-    #[must_use]
     pub fn repeated(&self) -> Vec<Violation> {
         let mut seen: BTreeMap<_, &Event> = BTreeMap::new();
         let grants = lock(&self.grants);
@@ -106,7 +100,6 @@ impl History {
 
     /// Writes that were accepted although a claim with a greater token had been accepted before
     /// they were requested: violations of G4.
-    #[must_use]
     pub fn accepted_though_stale(&self) -> Vec<Violation> {
         overtaken(&lock(&self.claims), &lock(&self.writes))
     }

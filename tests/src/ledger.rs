@@ -59,19 +59,16 @@ impl Ledger {
     }
 
     /// How many accepted writes are missing.
-    #[must_use]
     pub fn lost(&self) -> usize {
         missing(&self.accepted, &self.fenced.value())
     }
 
     /// The same for the twin.
-    #[must_use]
     pub fn lost_from_twin(&self) -> usize {
         missing(&self.written_to_twin, &self.twin.value())
     }
 
     /// How many writes were accepted.
-    #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted
             .lock()
@@ -125,6 +122,7 @@ mod tests {
 
     use super::*;
 
+    /// Catches: a control that never loses anything.
     #[tokio::test]
     async fn a_holder_that_was_overtaken_loses_from_the_twin_only() {
         let locks = palisade::connect("memory:").await.unwrap();

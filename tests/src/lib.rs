@@ -16,6 +16,13 @@
 //! - [`wall_clock`]: the time of day as one server sees it.
 //! - [`warden`]: the process that outlives a killed test for long enough to clean up after it.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "nobody but the tests of this workspace uses it"
+)]
 
 pub mod counted;
 pub mod database_client;
@@ -46,3 +53,9 @@ pub struct Readme;
 #[doc = include_str!("../../docs/http.md")]
 #[derive(Debug)]
 pub struct Http;
+
+/// The examples of the page about jobs and leaders, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/jobs-and-leaders.md")]
+#[derive(Debug)]
+pub struct JobsAndLeaders;

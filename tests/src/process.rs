@@ -43,7 +43,6 @@ impl Process {
     ///
     /// # Panics
     /// If the program was not built or cannot be started.
-    #[must_use]
     pub fn spawn<A: AsRef<OsStr>>(name: &str, arguments: impl IntoIterator<Item = A>) -> Self {
         Self::try_spawn(name, arguments, Stdio::inherit())
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"))
@@ -53,7 +52,6 @@ impl Process {
     ///
     /// # Panics
     /// If the program was not built or cannot be started, or if the file cannot be written.
-    #[must_use]
     pub fn spawn_with_log<A: AsRef<OsStr>>(
         name: &str,
         arguments: impl IntoIterator<Item = A>,
@@ -92,7 +90,6 @@ impl Process {
     }
 
     /// The process id.
-    #[must_use]
     pub const fn id(&self) -> Pid {
         self.pid
     }

@@ -7,7 +7,6 @@ use std::{
 };
 
 /// The root of the repository.
-#[must_use]
 pub fn root() -> &'static Path {
     // This package lies one level below it.
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -15,7 +14,6 @@ pub fn root() -> &'static Path {
 
 /// A file of the project, by its path below the root.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct SourceFile {
     /// Its path below the root.
     pub path: PathBuf,
@@ -27,7 +25,6 @@ pub struct SourceFile {
 ///
 /// # Panics
 /// If this is not a git checkout.
-#[must_use]
 pub fn tracked_files(extension: Option<&str>) -> Vec<SourceFile> {
     let listed = run(Command::new("git").arg("ls-files").current_dir(root()));
     listed
@@ -47,7 +44,6 @@ pub fn tracked_files(extension: Option<&str>) -> Vec<SourceFile> {
 ///
 /// # Panics
 /// If there is no such folder, or a file in it cannot be read.
-#[must_use]
 pub fn files_in(folder: &str, extension: &str) -> Vec<SourceFile> {
     read_folder(&root().join(folder), extension)
         .unwrap_or_else(|error| panic!("cannot read {folder}: {error}"))
@@ -70,7 +66,6 @@ fn read_folder(folder: &Path, extension: &str) -> io::Result<Vec<SourceFile>> {
 ///
 /// # Panics
 /// If it fails.
-#[must_use]
 pub fn cargo(arguments: &[&str]) -> String {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
     run(Command::new(cargo).args(arguments).current_dir(root()))

@@ -12,7 +12,6 @@ use std::{
 ///
 /// # Panics
 /// If it cannot be created, for instance because PyPI cannot be reached.
-#[must_use]
 pub fn environment(scratch: &Path, list: &Path) -> PathBuf {
     let wanted = fs::read_to_string(list)
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", list.display()));

@@ -15,11 +15,13 @@ mod database;
 mod database_server;
 mod etcd;
 mod mariadb;
+mod owned;
 mod pgbouncer;
 mod postgres;
 mod redis;
 mod redlock;
 mod replicated;
+mod replication;
 mod rights;
 mod sentinel;
 mod zookeeper;
@@ -42,8 +44,9 @@ pub use self::{
     zookeeper::{ZooKeeper, zookeeper},
 };
 
-use std::{io, time::Duration};
+use std::io;
 
+pub use crate::observer::until;
 use crate::warden::{ServerKind, Warden};
 
 /// Starts a server without blocking the threads of the runtime.
@@ -57,25 +60,4 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await?
-}
-
-/// Polls until a condition holds.
-///
-/// # Panics
-/// If it does not within 60 s.
-pub async fn until<F>(what: &str, is_so: impl Fn() -> F + Send + Sync)
-where
-    F: Future<Output = bool> + Send,
-{
-    let looking = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    if tokio::time::timeout(Duration::from_secs(60), looking)
-        .await
-        .is_err()
-    {
-        panic!("never: {what}");
-    }
 }

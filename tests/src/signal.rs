@@ -65,7 +65,6 @@ pub fn pid(id: u32) -> io::Result<Pid> {
 
 /// The present state of a process, according to Linux's /proc: `T` stopped, `Z` dead but not yet
 /// waited for; `None` if there is no such process.
-#[must_use]
 pub fn state(process: Pid) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?; // the name before it may hold anything

@@ -9,8 +9,13 @@ use std::{
     process::Command,
 };
 
+use crate::servers::ClockOffset;
+
 /// The file in the directory of a server that says how far its clock is ahead.
 const FILE: &str = "clock-offset";
+
+/// The library that moves it.
+const LIBRARY: &str = "libclock_shim.so";
 
 /// Makes a server's clock movable. Initially it is right; a server that is started again in the
 /// same directory keeps its offset.
@@ -22,17 +27,25 @@ pub fn make_movable(server: &mut Command, dir: &Path) -> io::Result<()> {
     if !file.exists() {
         fs::write(&file, 0_i64.to_ne_bytes())?;
     }
+    // The account of the server may not be able to read where Cargo puts it.
+    let copy = dir.join(LIBRARY);
+    fs::copy(library()?, &copy)?;
     server
-        .env("LD_PRELOAD", library()?)
+        .env("LD_PRELOAD", copy)
         .env("PALISADE_CLOCK_OFFSET", file);
     Ok(())
 }
 
-/// Sets how many nanoseconds the clock of the server in `dir` is ahead, from this moment on.
+/// Sets by how much the clock of the server in `dir` is off, from this moment on.
 ///
 /// # Errors
 /// If there is no server with a movable clock.
-pub fn set_ahead(dir: &Path, nanos: i64) -> io::Result<()> {
+pub fn set(dir: &Path, by: ClockOffset) -> io::Result<()> {
+    let ahead = match by {
+        ClockOffset::Ahead(time) => i64::try_from(time.as_nanos()),
+        ClockOffset::Behind(time) => i64::try_from(time.as_nanos()).map(|nanos| -nanos),
+    };
+    let nanos = ahead.map_err(io::Error::other)?;
     // Written in place: the server has the file mapped.
     let file = File::options().write(true).open(dir.join(FILE))?;
     file.write_all_at(&nanos.to_ne_bytes(), 0)
@@ -42,8 +55,9 @@ pub fn set_ahead(dir: &Path, nanos: i64) -> io::Result<()> {
 fn library() -> io::Result<PathBuf> {
     let program = env::current_exe()?;
     let near = program.ancestors().skip(1);
-    let mut places = near.map(|dir| dir.join("deps/libclock_shim.so")).take(2);
+    let mut places = near.map(|dir| dir.join("deps").join(LIBRARY)).take(2);
     places.find(|path| path.exists()).ok_or_else(|| {
-        io::Error::other("libclock_shim.so is missing: it is built with the tests, on Linux only")
+        let why = "it is built with the tests, on Linux only";
+        io::Error::other(format!("{LIBRARY} is missing: {why}"))
     })
 }

@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 
 /// Which server a warden runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ServerKind {
     /// `redis-server`, without persistence.
     Redis,
@@ -31,9 +30,12 @@ pub enum ServerKind {
     /// `--copy-of=URL` to begin as a base backup of another one, or `--standby-of=URL` to replicate
     /// it afterwards, too.
     Postgres,
+    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) can move.
+    PostgresWithOwnClock,
     /// `mariadbd`, with a data directory of its own.
     MariaDb,
-    /// `pgbouncer`, in front of the database and in the mode that its arguments give.
+    /// `pgbouncer`, in front of the database and in the mode that its arguments give, and with the
+    /// settings that follow.
     PgBouncer,
     /// `chromedriver`, which starts browsers.
     ChromeDriver,
@@ -47,7 +49,6 @@ pub enum ServerKind {
 
 impl ServerKind {
     /// The warden's argument.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -55,6 +56,7 @@ impl ServerKind {
             Self::RedisTls => "redis-tls",
             Self::RedisSentinel => "redis-sentinel",
             Self::Postgres => "postgres",
+            Self::PostgresWithOwnClock => "postgres-with-own-clock",
             Self::MariaDb => "mariadb",
             Self::PgBouncer => "pgbouncer",
             Self::ChromeDriver => "chromedriver",
@@ -64,7 +66,6 @@ impl ServerKind {
     }
 
     /// Reads the warden's argument.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [
             Self::Redis,
@@ -72,6 +73,7 @@ impl ServerKind {
             Self::RedisTls,
             Self::RedisSentinel,
             Self::Postgres,
+            Self::PostgresWithOwnClock,
             Self::MariaDb,
             Self::PgBouncer,
             Self::ChromeDriver,
@@ -86,7 +88,6 @@ impl ServerKind {
 /// A test's order to a warden; each order is answered by one [`Reply`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Order {
     /// SIGSTOP, answered when the server has stopped.
     Pause,
@@ -97,6 +98,9 @@ pub enum Order {
     /// The same for a server that has nothing to lose but its memory: the quickest end that it
     /// supports. For Postgres this is an immediate shutdown, for the others SIGKILL.
     Stop,
+    /// The end that an operator gives it: for Postgres a fast shutdown, which ends the sessions and
+    /// saves everything; for the others the same as `Stop`.
+    ShutDown,
     /// Starts a server that was killed or stopped, on the same port.
     Start,
 }
@@ -104,7 +108,6 @@ pub enum Order {
 /// A warden's answer. The first one comes without an order, when the server accepts connections.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum Reply {
     /// The order was carried out; this is the present server.
     Done(Running),
@@ -114,7 +117,6 @@ pub enum Reply {
 
 /// Where to find a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Running {
     /// The process id of the server, or of the last one if it was killed.
     pub pid: u32,
@@ -129,7 +131,6 @@ impl Running {
     pub const LOG: &'static str = "server.log";
 
     /// Puts the description of a server together.
-    #[must_use]
     pub const fn new(pid: u32, url: String, dir: PathBuf) -> Self {
         Self { pid, url, dir }
     }
@@ -184,7 +185,6 @@ impl Warden {
     }
 
     /// Where the server is.
-    #[must_use]
     pub const fn running(&self) -> &Running {
         &self.running
     }

@@ -14,7 +14,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 /// A line that gets shorter with each hand-off. A sample is the time from the moment a release is
 /// sent until the next of them has the lock.
-pub(super) async fn hand_on(
+pub(crate) async fn hand_on(
     locks: &LockManager,
     ttl: Ttl,
     samples: &mut Samples,

@@ -5,6 +5,8 @@ mod line;
 mod redlock;
 mod zookeeper;
 
+pub(crate) use self::line::hand_on;
+
 use crate::{
     figure::{
         Figure,

@@ -22,7 +22,8 @@ pub(super) const EXIT_CODES: &str = exit_codes!();
 /// A lock service that others use, too: one in this process would have nothing to show.
 #[derive(Args, Debug)]
 pub(crate) struct OperatedLock {
-    /// Lock service: `redis://[user:password@]HOST[:PORT][/DB]`,
+    /// Lock service: `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
+    /// `redis://[user:password@]HOST[:PORT][/DB]`,
     /// `redis+sentinel://HOST:PORT,../NAME`, `redis+cluster://HOST:PORT,..`,
     /// `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`, `etcd://[user:password@]HOST[:PORT],..` or
     /// `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS `rediss` for `redis`, and `etcds`
@@ -88,6 +89,33 @@ pub(crate) enum DatabaseKind {
     Mysql,
     /// SQLite
     Sqlite,
+}
+
+/// Arguments for examining a set-up.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("examined").required(true).multiple(true).args(["lock", "store"]))]
+pub(crate) struct DoctorArgs {
+    /// Lock service: a URL as for `list` [default: the store, if that is a Postgres]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_LOCK",
+        hide_env_values = true
+    )]
+    pub(crate) lock: Option<Address>,
+    #[command(flatten)]
+    pub(crate) issuer: IssuerName,
+    /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE` or `mariadb://..`
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "PALISADE_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Option<Address>,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments for listing everything that is held.

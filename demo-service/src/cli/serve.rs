@@ -6,8 +6,9 @@ use clap::{
 };
 use fenced_http::signed::Audience;
 
-use super::{IssuerName, Lock, Store, duration, within};
+use super::{IssuerName, Lock, duration, within};
 use crate::{
+    address::Address,
     gateway::{AdminToken, HostNames, Limits},
     telemetry::LogFormat,
 };
@@ -34,16 +35,21 @@ Exit codes:
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) lock: Lock,
-    #[command(flatten)]
-    pub(crate) store: Store,
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
+    /// MariaDB are only for the operators' commands) [default: a SQLite file in the user's folder
+    /// of data, in which account 42 is open]
+    #[arg(id = "store", long = "store", value_name = "URL")]
+    #[arg(env = "PALISADE_STORE", hide_env_values = true)]
+    pub(crate) store: Option<Address>,
     #[command(flatten)]
     pub(crate) issuer: IssuerName,
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-    /// Address to listen on; loopback unless you say otherwise; port 0 picks a free port
+    /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080, or another port
+    /// there if that is taken]
     #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
-    #[arg(default_value = "127.0.0.1:8080", value_parser = address_to_listen_on)]
-    pub(crate) addr: SocketAddr,
+    #[arg(value_parser = address_to_listen_on)]
+    pub(crate) addr: Option<SocketAddr>,
     /// Names with commas between them under which the gateway may be asked, such as that of a proxy
     /// in front of it that passes `Host` on; it refuses all others but localhost, 127.0.0.1 and
     /// ::1, except for /healthz and /readyz on an address that is not loopback [default: on a
@@ -68,6 +74,11 @@ pub(crate) struct ServeArgs {
     #[arg(default_value_t = Limits::default().connections)]
     #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub(crate) max_connections: usize,
+    /// How long a connection may be idle, the head of a request may take to arrive, and a client
+    /// may take nothing of its answer; for tests
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "15s")]
+    #[arg(value_parser = request_timeout)]
+    pub(crate) silence: Duration,
     /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin, at least 16
     /// bytes [default: there is nothing at /v1/admin]
     #[arg(

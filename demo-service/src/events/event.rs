@@ -1,5 +1,6 @@
 use std::fmt;
 
+use clap::ValueEnum;
 use lock_core::FencingToken;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,8 @@ pub(crate) struct Event {
     /// The number of the repetition, from 1.
     pub(crate) run: u32,
     pub(crate) act: Act,
+    #[serde(skip_serializing_if = "Story::is_deposits", default)]
+    pub(crate) story: Story,
     /// Since the recording began.
     pub(crate) at_ms: u64,
     /// Where it happened.
@@ -34,6 +37,17 @@ pub(crate) enum Act {
     Unfenced,
     /// Act 2: the store refuses a write with an old token.
     Fenced,
+}
+
+/// What the clients of the scenario want to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Story {
+    /// Two deposits into one account
+    #[default]
+    Deposits,
+    /// One job that must run once, and two runners for it
+    Jobs,
 }
 
 /// The two clients of the scenario.
@@ -140,6 +154,7 @@ impl Event {
         Self {
             run,
             act,
+            story: Story::Deposits,
             at_ms,
             lane,
             client,
@@ -161,6 +176,21 @@ impl Event {
 }
 
 impl What {
+    /// A write that changed a balance.
+    pub(crate) const fn written(
+        token: Option<FencingToken>,
+        high_water: Option<FencingToken>,
+        (before, after): (Option<i64>, i64),
+    ) -> Self {
+        Self::WriteAccepted {
+            token,
+            status: 200,
+            high_water,
+            before,
+            after,
+        }
+    }
+
     /// Whether it happens inside a client, where nobody else sees it.
     const fn is_of_client(&self) -> bool {
         matches!(
@@ -179,6 +209,13 @@ impl Lane {
     }
 }
 
+impl Story {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+    const fn is_deposits(&self) -> bool {
+        matches!(self, Self::Deposits)
+    }
+}
+
 impl Act {
     /// In the order in which they are played.
     pub(crate) const BOTH: [Self; 2] = [Self::Unfenced, Self::Fenced];
@@ -188,6 +225,14 @@ impl Act {
         match self {
             Self::Unfenced => "/v1/unfenced/accounts",
             Self::Fenced => "/v1/accounts",
+        }
+    }
+
+    /// The path of its jobs, up to the name of the job.
+    pub(crate) const fn jobs_path(self) -> &'static str {
+        match self {
+            Self::Unfenced => "/v1/unfenced/jobs",
+            Self::Fenced => "/v1/jobs",
         }
     }
 
@@ -237,58 +282,5 @@ impl fmt::Display for Lane {
             Self::Client2 => "client 2",
             Self::Storage => "storage",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_is_flat_and_comes_back_the_same() {
-        let token = FencingToken::new(33).unwrap();
-        let events = [
-            Event::new(
-                (1, Act::Unfenced),
-                5,
-                Some(ClientName::One),
-                What::Paused { pid: 7 },
-            ),
-            Event::new(
-                (2, Act::Fenced),
-                812,
-                Some(ClientName::Two),
-                What::WriteAccepted {
-                    token: Some(token),
-                    status: 200,
-                    high_water: Some(token),
-                    before: Some(100),
-                    after: 150,
-                },
-            ),
-            Event::new(
-                (2, Act::Fenced),
-                900,
-                None,
-                What::Verdict {
-                    expected: 150,
-                    found: 150,
-                    lost_update: false,
-                    as_told: true,
-                },
-            ),
-        ];
-        let json = serde_json::to_value(&events).unwrap();
-        assert_eq!(
-            json[1],
-            serde_json::json!({
-                "run": 2, "act": "fenced", "at_ms": 812, "lane": "storage", "client": "client-2",
-                "kind": "write_accepted", "token": 33, "status": 200, "high_water": 33,
-                "before": 100, "after": 150,
-            })
-        );
-        assert_eq!(json[0]["lane"], "client-1");
-        assert!(json[2].get("client").is_none());
-        assert_eq!(serde_json::from_value::<Vec<Event>>(json).unwrap(), events);
     }
 }

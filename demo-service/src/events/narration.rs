@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{ClientName, Event, What};
+use super::{ClientName, Event, Story, What};
 
 /// One event in words, without its time.
 impl fmt::Display for Event {
@@ -23,6 +23,10 @@ impl fmt::Display for Event {
             }
             What::LeaseExpired { token } => write!(f, "the lease of {who} expires, token {token}"),
             What::Released { token } => write!(f, "{who} releases its lease, token {token}"),
+            What::Read { balance } if self.story == Story::Jobs => match balance {
+                0 => write!(f, "{who} looks: the job is not done"),
+                _ => write!(f, "{who} looks: the job is done"),
+            },
             What::Read { balance } => write!(f, "{who} reads the balance: {balance}"),
             What::Paused { pid } => write!(f, "{who} is stopped by SIGSTOP (pid {pid})"),
             What::Resumed { paused_ms, .. } => {
@@ -34,6 +38,10 @@ impl fmt::Display for Event {
             }
             What::Killed { pid } => write!(f, "{who} is killed by SIGKILL (pid {pid})"),
             What::WriteAccepted { .. } | What::WriteRefused { .. } => self.write_outcome(who, f),
+            What::Verdict { found, .. } if self.story == Story::Jobs => match found {
+                1 => write!(f, "the job was done once, as it should be"),
+                times => write!(f, "the job was done {times} times"),
+            },
             What::Verdict {
                 expected,
                 found,
@@ -65,6 +73,10 @@ impl Event {
                 let before = before.map(|before| format!(" over {before}"));
                 let token = token.map(|token| format!(", token {token}"));
                 let (before, token) = (before.unwrap_or_default(), token.unwrap_or_default());
+                if self.story == Story::Jobs {
+                    let again = if *after > 1 { " AGAIN" } else { "" };
+                    return write!(f, "{who} does the job{again}{token}: accepted ({status})");
+                }
                 write!(
                     f,
                     "{who} writes {after}{before}{token}: accepted ({status})"
@@ -80,10 +92,11 @@ impl Event {
                 let mark = high_water.map(|mark| format!(", the mark is {mark}"));
                 let token = token.map(|token| format!(", token {token}"));
                 let (mark, token) = (mark.unwrap_or_default(), token.unwrap_or_default());
-                write!(
-                    f,
-                    "{who} writes {attempted}{token}: refused ({status} {problem}{mark})"
-                )
+                let what = match self.story {
+                    Story::Deposits => format!("writes {attempted}"),
+                    Story::Jobs => "does the job".to_owned(),
+                };
+                write!(f, "{who} {what}{token}: refused ({status} {problem}{mark})")
             }
             _ => Ok(()),
         }

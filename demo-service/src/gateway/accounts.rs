@@ -61,13 +61,7 @@ pub(super) async fn write<DB: Ledger>(
     // Refusals are recorded around the handler, because the edge refuses, too.
     let written = time_limit::to_the_end(app.time_limit, &app.under_way, writing);
     let (receipt, before) = written.await?;
-    let written = What::WriteAccepted {
-        token: Some(token),
-        status: 200,
-        high_water: Some(receipt.token()),
-        before,
-        after: balance,
-    };
+    let written = What::written(Some(token), Some(receipt.token()), (before, balance));
     witness.note(&resource, written);
     Ok((receipt, Json(AccountBody { id, balance })))
 }
@@ -128,14 +122,7 @@ pub(super) async fn write_unfenced<DB: Ledger>(
     check_balance(balance)?;
     let writing = unfenced_write(app.clone(), id.clone(), balance);
     let before = time_limit::to_the_end(app.time_limit, &app.under_way, writing).await?;
-    let (token, after) = (witness.token(), balance);
-    let written = What::WriteAccepted {
-        token,
-        status: 200,
-        high_water: None,
-        before,
-        after,
-    };
+    let written = What::written(witness.token(), None, (before, balance));
     witness.note(&resource, written);
     Ok(Json(AccountBody { id, balance }))
 }
@@ -152,7 +139,7 @@ async fn unfenced_write<DB: Ledger>(
 
 /// An error of a commit, or of a statement that is its own transaction. Unless the database has
 /// answered that it refused, it may have been committed.
-fn of_commit(source: sqlx::Error) -> FenceError {
+pub(super) fn of_commit(source: sqlx::Error) -> FenceError {
     if ledger::was_refused(&source) {
         source.into()
     } else {
@@ -166,7 +153,7 @@ async fn plain_balance<DB: Ledger>(app: &App<DB>, id: &str) -> Result<Option<i64
 }
 
 /// The resource that protects the account, if the id can be one.
-fn resource(id: &str) -> Result<ResourceName, ApiError> {
+pub(super) fn resource(id: &str) -> Result<ResourceName, ApiError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if id.len() <= ID_LEN_MAX && !id.is_empty() && id.bytes().all(allowed) {
         return Ok(ResourceName::new(account_resource(id))?);
@@ -175,7 +162,7 @@ fn resource(id: &str) -> Result<ResourceName, ApiError> {
     Err(Problem::new(problems::MALFORMED).detail(detail).into())
 }
 
-fn check_balance(balance: i64) -> Result<(), ApiError> {
+pub(super) fn check_balance(balance: i64) -> Result<(), ApiError> {
     if (0..=BALANCE_MAX).contains(&balance) {
         return Ok(());
     }
@@ -203,6 +190,7 @@ mod tests {
     const WRITES: i64 = 100;
 
     /// Or the record of the scenario would show a write that wiped out another one as harmless.
+    /// Catches: a balance that is read before the write and not in it.
     #[tokio::test(flavor = "multi_thread")]
     async fn of_writes_at_the_same_time_each_tells_which_one_it_was_made_over() {
         let folder = tempfile::tempdir().unwrap();

@@ -12,9 +12,6 @@ use tokio::{
 
 use super::under_way::{OneMore, UnderWay};
 
-/// For how long a client may take nothing of an answer that is being sent to it.
-const STALLED_TIME_MAX: Duration = Duration::from_secs(15);
-
 /// For how long an answer may leave little by little: the script of `/docs`, 1.5 MB, at 25 kB/s.
 const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
 
@@ -23,6 +20,8 @@ const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
 pub(super) struct AnswerStream<S> {
     stream: S,
     requests: UnderWay,
+    /// For how long the client may take nothing.
+    stalled_max: Duration,
     /// While something has not left. A stream of events leaves with each of them.
     leaving: Option<Leaving>,
 }
@@ -36,10 +35,11 @@ struct Leaving {
 }
 
 impl<S> AnswerStream<S> {
-    pub(super) const fn new(stream: S, requests: UnderWay) -> Self {
+    pub(super) const fn new(stream: S, requests: UnderWay, stalled_max: Duration) -> Self {
         Self {
             stream,
             requests,
+            stalled_max,
             leaving: None,
         }
     }
@@ -54,6 +54,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AnswerStream<S> {
         let Self {
             stream,
             requests,
+            stalled_max,
             leaving,
         } = &mut *self;
         let leaving = leaving.get_or_insert_with(|| Leaving {
@@ -67,7 +68,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for AnswerStream<S> {
         }
         let now = Instant::now();
         let end = *leaving.end.get_or_insert(now + LEAVING_TIME_MAX);
-        let end = std::cmp::min(end, now + STALLED_TIME_MAX);
+        let end = std::cmp::min(end, now + *stalled_max);
         let stalled = leaving
             .stalled
             .get_or_insert_with(|| Box::pin(sleep_until(end)));

@@ -64,15 +64,15 @@ fn too_late() -> Problem {
         .detail("the body did not arrive in time and nothing was done: send the request again")
 }
 
-/// The single parameter of a path, percent-decoded.
+/// The single parameter of a path, percent-decoded; or all of them, in their order.
 #[derive(Debug)]
-pub(super) struct Segment(pub(super) String);
+pub(super) struct Segment<T = String>(pub(super) T);
 
-impl<S: Send + Sync> FromRequestParts<S> for Segment {
+impl<T: DeserializeOwned + Send + 'static, S: Send + Sync> FromRequestParts<S> for Segment<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        match parts.extract::<Path<String>>().await {
+        match parts.extract::<Path<T>>().await {
             Ok(Path(segment)) => Ok(Self(segment)),
             Err(rejection) => Err(Problem::new(problems::MALFORMED)
                 .detail(rejection.body_text())

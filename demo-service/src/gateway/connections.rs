@@ -17,13 +17,12 @@ use tokio::{
     time::timeout,
 };
 
-use super::{answer_stream::AnswerStream, caller::Caller, edge::Edge, under_way::UnderWay};
+use super::{
+    answer_stream::AnswerStream, caller::Caller, edge::Edge, limits::Limits, under_way::UnderWay,
+};
 
 /// The longest head of a request, of whose headers a connection keeps as much.
 const HEAD_LEN_MAX: usize = 64 << 10;
-
-/// How long the head of a request may take to arrive, and how long a connection may be idle.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// How long the gateway stays, once it is to stop, without a request: one may be on its way.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -34,6 +33,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 /// The connections of a gateway. Dropping it drops them all.
 pub(super) struct Connections {
     edge: Arc<Edge>,
+    limits: Limits,
     tasks: JoinSet<()>,
     graceful: GracefulShutdown,
     /// Requests that are being handled, and answers that have not left.
@@ -44,9 +44,10 @@ pub(super) struct Connections {
 
 impl Connections {
     /// None yet. Whatever else counts as handled delays the end.
-    pub(super) fn new(edge: Edge, handled: UnderWay) -> Self {
+    pub(super) fn new(edge: Edge, limits: Limits, handled: UnderWay) -> Self {
         Self {
             edge: Arc::new(edge),
+            limits,
             tasks: JoinSet::new(),
             graceful: GracefulShutdown::new(),
             requests: UnderWay::default(),
@@ -54,19 +55,18 @@ impl Connections {
         }
     }
 
-    /// Serves so many connections at once until the gateway is closing, and then until every
-    /// request has its answer, as far as its client reads it, and whatever else counts as handled
-    /// is done.
+    /// Serves as many connections at once as may be open until the gateway is closing, and then
+    /// until every request has its answer, as far as its client reads it, and whatever else counts
+    /// as handled is done.
     ///
     /// # Errors
     /// If requests, or writes that they have begun, are not done in time.
     pub(super) async fn serve(
         mut self,
         mut listener: TcpListener,
-        limit: usize,
         closing: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let places = Arc::new(Semaphore::new(limit));
+        let places = Arc::new(Semaphore::new(self.limits.connections));
         tokio::pin!(closing);
         loop {
             // Clients that find no place wait in the queue of the operating system.
@@ -106,10 +106,11 @@ impl Connections {
                 Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await)
             }
         });
-        let stream = AnswerStream::new(stream, self.requests.clone());
+        let silence = self.limits.silence;
+        let stream = AnswerStream::new(stream, self.requests.clone(), silence);
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME_MAX)
+            .header_read_timeout(silence)
             .max_buf_size(HEAD_LEN_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let serving = self.graceful.watch(serving);

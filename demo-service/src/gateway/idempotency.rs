@@ -192,6 +192,7 @@ mod tests {
     use super::*;
 
     /// The secret may be the seed of a key pair, which must not be the key of anything else.
+    /// Catches: the secret of a signing key that is used as it is.
     #[test]
     fn what_clients_see_has_a_key_of_its_own() {
         let secret = Secret::random();

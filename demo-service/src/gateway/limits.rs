@@ -9,6 +9,9 @@ pub(crate) struct Limits {
     pub(crate) waiting: usize,
     /// How many connections may be open at the same time.
     pub(crate) connections: usize,
+    /// How long the head of a request may take to arrive, how long a connection may be idle, and
+    /// for how long a client may take nothing of an answer that is being sent to it.
+    pub(crate) silence: Duration,
 }
 
 impl Default for Limits {
@@ -17,6 +20,7 @@ impl Default for Limits {
             request_time: Duration::from_secs(15),
             waiting: 500,
             connections: 4000,
+            silence: Duration::from_secs(15),
         }
     }
 }

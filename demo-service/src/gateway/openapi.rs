@@ -41,15 +41,3 @@ fn document(with_operators: bool) -> Value {
     }
     document
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_is_a_document() {
-        let document = document(true);
-        assert_eq!(document["openapi"], "3.1.0");
-        assert!(document["paths"]["/v1/admin/leases"].is_object());
-    }
-}

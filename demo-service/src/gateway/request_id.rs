@@ -34,6 +34,7 @@ fn sane(id: &HeaderValue) -> bool {
 mod tests {
     use super::*;
 
+    /// Catches: an id that forges a line of the log, or fills it.
     #[test]
     fn an_id_is_short_and_plain() {
         let longest = "x".repeat(LEN_MAX);

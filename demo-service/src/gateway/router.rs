@@ -9,7 +9,8 @@ use axum::{
 use fenced_http::{FencingLayer, ProblemType, Scope};
 
 use super::{
-    ACCOUNT, accounts, app::App, health, leases, openapi, operators, problems, time_limit::GiveUp,
+    ACCOUNT, JOB, accounts, app::App, health, jobs, leases, openapi, operators, problems,
+    time_limit::GiveUp,
 };
 use crate::ledger::Ledger;
 
@@ -22,6 +23,11 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
+        .route("/v1/jobs/{id}/{slot}", job_routes(&app))
+        .route(
+            "/v1/unfenced/jobs/{id}/{slot}",
+            put(jobs::run_unfenced::<DB>),
+        )
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -81,4 +87,11 @@ fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     get(accounts::read_unfenced)
         .route_layer(in_time)
         .put(accounts::write_unfenced)
+}
+
+fn job_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
+    let fence = FencingLayer::required(app.tokens.clone())
+        .resource(Scope::path("/v1/jobs/", JOB))
+        .methods([Method::PUT]);
+    put(jobs::run).route_layer(fence)
 }

@@ -1,4 +1,8 @@
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use axum::{Router, middleware::from_fn_with_state};
 use fenced_store::Protected;
@@ -16,6 +20,7 @@ use super::{
     connections::Connections,
     edge::Edge,
     idempotency::Idempotency,
+    limits::Limits,
     own_name::{HostNames, OwnNames},
     router::router,
     tokens::Tokens,
@@ -28,6 +33,9 @@ use crate::{
     ledger::{self, AnyStore, Ledger},
     telemetry,
 };
+
+/// The address to listen on unless another one is named.
+const USUAL_ADDR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 /// How long the lock service may take to answer at the start.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -42,7 +50,7 @@ pub(crate) struct Gateway {
     store_kind: &'static str,
     router: Router,
     closing: watch::Sender<bool>,
-    connections: usize,
+    limits: Limits,
     under_way: UnderWay,
     allowed_hosts: HostNames,
     metrics: Option<PrometheusHandle>,
@@ -56,20 +64,26 @@ impl Gateway {
     /// server that does not answer or does not let us in.
     pub(crate) async fn open(
         lock: &Address,
-        store: &Address,
+        store_address: &Address,
         setup: Setup,
     ) -> Result<Self, Failure> {
         let locks = connect("lock", lock, setup.issuer.as_ref(), setup.initial_token);
         let (locks, store) = if lock.is_postgres() {
             // The store makes the schema that both need.
-            let store = ledger::open(store).await?;
+            let store = ledger::open(store_address).await?;
             (locks.await?, store)
         } else {
             // A mistake in one address is told even if the other is down.
-            (locks.await?, ledger::open(store).await?)
+            (locks.await?, ledger::open(store_address).await?)
         };
-        let kind = store.kind();
+        if let Some((id, balance)) = setup.first_account {
+            store.open_account(id, balance).await?;
+        }
+        let (kind, is_one) = (store.kind(), lock == store_address);
         Ok(match store {
+            AnyStore::Postgres(store) if is_one => {
+                Self::over(Protected::in_one_database(locks, store), kind, setup)
+            }
             AnyStore::Postgres(store) => Self::over(Protected::new(locks, store), kind, setup),
             AnyStore::Sqlite(store) => Self::over(Protected::new(locks, store), kind, setup),
         })
@@ -101,7 +115,7 @@ impl Gateway {
             store_kind,
             router,
             closing,
-            connections: setup.limits.connections,
+            limits: setup.limits,
             under_way,
             allowed_hosts: setup.allowed_hosts,
             metrics,
@@ -143,7 +157,7 @@ impl Gateway {
             locks,
             router,
             closing,
-            connections: limit,
+            limits,
             under_way,
             allowed_hosts,
             metrics,
@@ -156,9 +170,9 @@ impl Gateway {
             stop.await;
             closing.send_replace(true);
         };
-        let connections = Connections::new(edge, under_way);
+        let connections = Connections::new(edge, limits, under_way);
         let served = tokio::select! {
-            served = connections.serve(listener, limit, closing) => served,
+            served = connections.serve(listener, closing) => served,
             never = telemetry::upkeep(metrics) => match never {},
         };
         if timeout(DISCONNECT_TIME_MAX, locks.shutdown())
@@ -171,13 +185,20 @@ impl Gateway {
     }
 }
 
-/// Takes an address to listen on.
+/// Takes an address to listen on: the usual one if none is named, or another port beside it if that
+/// is in use.
 ///
 /// # Errors
 /// [`Failure::CannotListen`] if it is in use or not ours.
-pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, Failure> {
-    let listener = TcpListener::bind(addr).await;
-    listener.map_err(|source| Failure::CannotListen { addr, source })
+pub(crate) async fn listen(named: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    let addr = named.unwrap_or(USUAL_ADDR);
+    match TcpListener::bind(addr).await {
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
+            TcpListener::bind((addr.ip(), 0)).await
+        }
+        bound => bound,
+    }
+    .map_err(|source| Failure::CannotListen { addr, source })
 }
 
 /// Connects to the lock service that an option names. The issuer is what the store calls it, if not

@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     /// Shared by gateways that are to know each other's idempotency keys.
     pub(crate) secret: Option<watch::Receiver<Secret>>,
     pub(crate) limits: Limits,
+    /// An account that is opened with this balance unless it is there already.
+    pub(crate) first_account: Option<(&'static str, i64)>,
     /// Names under which it may be asked, besides those of the machine. Without any, one that is
     /// not on a loopback address may be asked under every name.
     pub(crate) allowed_hosts: HostNames,

@@ -106,28 +106,3 @@ fn unknown() -> Problem {
         .detail("the write has begun and is not answered yet: read before you retry")
         .with("outcome", "unknown")
 }
-
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt;
-    use tokio::sync::oneshot;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_write_whose_client_is_gone_is_under_way_until_it_is_finished() {
-        let under_way = UnderWay::default();
-        let (begin, begun) = oneshot::channel::<()>();
-        let (finish, finished) = oneshot::channel::<()>();
-        let write = async {
-            begin.send(()).unwrap();
-            finished.await.map_err(|_| unknown())
-        };
-        let answered = to_the_end(Duration::from_secs(60), &under_way, write).now_or_never();
-        assert!(answered.is_none(), "and now the client is gone");
-        begun.await.unwrap();
-        assert!(!under_way.is_none());
-        finish.send(()).unwrap();
-        under_way.over().await;
-    }
-}

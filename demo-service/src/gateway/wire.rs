@@ -114,6 +114,22 @@ pub(crate) struct AccountBody {
     pub(crate) balance: i64,
 }
 
+/// What a job adds to its account.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunBody {
+    pub(crate) add: i64,
+}
+
+/// What became of a slot of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RanBody {
+    /// False if it was done before.
+    pub(crate) ran: bool,
+    /// Of the account, afterwards.
+    pub(crate) balance: i64,
+}
+
 /// Whether requests would get anywhere.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadyBody {
@@ -150,6 +166,7 @@ mod tests {
 
     use super::*;
 
+    /// Catches: a log of an answer that lets its reader write.
     #[test]
     fn what_is_for_the_holder_only_does_not_print() {
         let lease: LeaseBody = serde_json::from_value(json!({

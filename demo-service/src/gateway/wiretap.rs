@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    account_resource, problems,
+    account_resource, job_resource, problems,
     witness::{self, Taken},
 };
 use crate::events::{Act, Message, Recorder, What};
@@ -80,16 +80,23 @@ struct Target {
 impl Target {
     fn of(request: &request::Parts) -> Option<Self> {
         let path = request.uri.path();
-        let account = Act::BOTH
-            .into_iter()
-            .find_map(|act| path.strip_prefix(act.accounts_path())?.strip_prefix('/'));
-        let name = match account {
-            Some(id) => account_resource(id),
-            None => path.strip_prefix("/v1/leases/")?.to_owned(),
+        let below = |base: &str| path.strip_prefix(base)?.strip_prefix('/');
+        let account = || {
+            let id = Act::BOTH
+                .into_iter()
+                .find_map(|act| below(act.accounts_path()));
+            id.map(account_resource)
         };
+        let job = || {
+            let place = Act::BOTH.into_iter().find_map(|act| below(act.jobs_path()));
+            place?.split_once('/').map(|(id, _)| job_resource(id))
+        };
+        let written = account().or_else(job);
+        let is_write = written.is_some() && request.method == Method::PUT;
+        let name = written.or_else(|| Some(below("/v1/leases")?.to_owned()))?;
         Some(Self {
             resource: ResourceName::new(name).ok()?,
-            is_write: account.is_some() && request.method == Method::PUT,
+            is_write,
         })
     }
 }

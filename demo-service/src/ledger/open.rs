@@ -27,6 +27,29 @@ impl AnyStore {
             Self::Sqlite(_) => "sqlite",
         }
     }
+
+    /// Opens an account unless it is there already.
+    ///
+    /// # Errors
+    /// [`Failure::ServerLost`] if the database fails.
+    pub(crate) async fn open_account(&self, id: &str, balance: i64) -> Result<(), Failure> {
+        let opened = match self {
+            Self::Postgres(store) => open_account_in(store, id, balance).await,
+            Self::Sqlite(store) => open_account_in(store, id, balance).await,
+        };
+        opened.map_err(|error| Failure::ServerLost(told(&error)))
+    }
+}
+
+async fn open_account_in<DB: Ledger>(
+    store: &FencedStore<DB>,
+    id: &str,
+    balance: i64,
+) -> Result<(), sqlx::Error> {
+    let mut connection = store.pool().acquire().await?;
+    DB::open_account(&mut connection, id, balance)
+        .await
+        .map(drop)
 }
 
 /// Opens the store at the address. Creates what is missing of its tables, if its role may, and
@@ -56,7 +79,7 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
 }
 
 /// Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
-pub(crate) fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
+fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
     let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
     Ok(parse::<PgConnectOptions>(address)?.options([lock_timeout]))
 }

@@ -4,7 +4,7 @@ use axum::{
     Json, Router,
     extract::{Path, Query, Request, State},
     http::{StatusCode, header},
-    middleware::{Next, from_fn},
+    middleware::{Next, from_fn_with_state},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -34,15 +34,14 @@ use crate::{
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
 const PAUSE_MS_MAX: u64 = 30_000;
 
-/// How long a request may take to arrive. Its answer is made at once.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(15);
-
 /// The parts of the program that the page shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) studio: Studio,
     /// Those of the lock service and of the store.
     pub(crate) kinds: [&'static str; 2],
+    /// How long a request may take to arrive. Its answer is made at once.
+    pub(crate) request_time: Duration,
 }
 
 #[derive(Clone)]
@@ -70,13 +69,13 @@ pub(crate) fn router(page: Page, is_closing: watch::Receiver<bool>) -> Router {
         .route("/live/picture/{act}", get(picture))
         .route("/live/wire/{exchange}", get(wire))
         .with_state(live)
-        .route_layer(from_fn(in_time))
+        .route_layer(from_fn_with_state(page.request_time, in_time))
         .route_layer(CsrfLayer::new())
 }
 
 /// A middleware around all routes. The events of those that send some come later.
-async fn in_time(request: Request, next: Next) -> Response {
-    let answered = timeout(REQUEST_TIME_MAX, next.run(request)).await;
+async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+    let answered = timeout(limit, next.run(request)).await;
     answered.unwrap_or_else(|_| Problem::new(problems::REQUEST_TIMEOUT).into_response())
 }
 

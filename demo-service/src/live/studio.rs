@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     client::GatewayClient,
     duration::millis,
-    events::{Act, Event, Exchange, ExchangeId, Recorder},
+    events::{Act, Event, Exchange, ExchangeId, Recorder, Story},
     failure::Failure,
     scenario::{Cue, Director, Hand},
 };
@@ -35,6 +35,8 @@ pub(crate) struct Studio {
 pub(super) struct Settings {
     pub(super) ttl_ms: u64,
     pub(super) pause_ms: u64,
+    #[serde(default)]
+    pub(super) story: Story,
     /// Whether the visitor, not the clock, stops and resumes client 1.
     #[serde(default)]
     pub(super) by_hand: bool,
@@ -107,6 +109,7 @@ impl Studio {
             client: GatewayClient::for_director(self.gateway.clone())?,
             recorder: self.recorder.clone(),
             ttl: Duration::from_millis(settings.ttl_ms),
+            story: settings.story,
             nonce: rand::random(),
         });
         let mut stage = self.stage();

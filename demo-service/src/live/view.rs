@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::studio::Studio;
 use crate::{
-    events::{Act, ClientName, Event, ExchangeId, What},
+    events::{Act, ClientName, Event, ExchangeId, Story, What},
     report::{self, Scene},
 };
 
@@ -14,6 +14,7 @@ pub(super) struct View {
     playing: bool,
     now_ms: u64,
     by_hand: bool,
+    story: Story,
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
     acts: Vec<ActView>,
@@ -66,6 +67,9 @@ impl View {
             playing: status.playing,
             now_ms,
             by_hand: status.settings.is_some_and(|settings| settings.by_hand),
+            story: status
+                .settings
+                .map_or_else(Story::default, |settings| settings.story),
             failure: status.failure,
             acts: acts.into(),
         }

@@ -66,6 +66,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Catches: a command to copy that runs what somebody else has sent.
     #[test]
     fn nothing_in_a_request_is_taken_for_a_command() {
         let request = Message {

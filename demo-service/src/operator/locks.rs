@@ -28,7 +28,7 @@ pub(super) async fn connect(
     address: &Address,
     issuer: Option<&Issuer>,
 ) -> Result<LockManager, Failure> {
-    if address.scheme() == "memory" {
+    if address.is_memory() {
         return Err(Failure::Usage(format!(
             "--{option} memory: is of this process alone; say which one the service uses"
         )));

@@ -1,10 +1,10 @@
 use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
-use sqlx::{mysql::MySqlConnectOptions, sqlite::SqliteConnectOptions};
+use sqlx::{mysql::MySqlConnectOptions, postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
 
 use crate::{
     address::Address,
     failure::Failure,
-    ledger::{connect, parse, postgres, sqlite_file},
+    ledger::{connect, parse, sqlite_file},
 };
 
 /// A store that operators work on. It already has its tables.
@@ -36,8 +36,8 @@ pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
     const ASK: &str = "SELECT 1";
     match address.scheme() {
         "postgres" | "postgresql" => {
-            let store = connect(postgres(address)?, address, ASK).await?;
-            Ok(Operated::Postgres(store))
+            let options: PgConnectOptions = parse(address)?;
+            Ok(Operated::Postgres(connect(options, address, ASK).await?))
         }
         "sqlite" => {
             let options: SqliteConnectOptions = parse(address)?;

@@ -28,21 +28,3 @@ fn told(told: String, error: &FenceError) -> Failure {
         _ => Failure::Refused(told),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_server_that_may_be_down_is_asked_after() {
-        let down = of_store(&FenceError::from(sqlx::Error::PoolTimedOut)).to_string();
-        assert!(down.ends_with("down?"), "{down}");
-        let source = sqlx::Error::Protocol("no such table: fenced_high_water_mark".into());
-        let missing = of_store(&FenceError::NotMigrated { source }).to_string();
-        assert!(!missing.contains("down?"), "{missing}");
-        assert!(
-            missing.contains("no such table") && missing.contains("--store"),
-            "{missing}"
-        );
-    }
-}

@@ -18,6 +18,7 @@ use svg::{
 };
 
 use super::{Scene, scene::Verdict};
+use crate::events::Story;
 
 /// Width of every picture, in its own units; it scales.
 const WIDTH: f64 = 960.0;
@@ -78,11 +79,15 @@ fn description(scenes: &[Scene]) -> String {
             let Verdict {
                 expected, found, ..
             } = verdict;
+            let title = scene.act.title();
+            if scene.story == Story::Jobs {
+                told.push(format!("{title}: the job is done {found} times."));
+                continue;
+            }
             let what = match verdict.lost_update {
                 true => "an update is lost",
                 false => "nothing is lost",
             };
-            let title = scene.act.title();
             told.push(format!(
                 "{title}: {what}, the balance is {found} and should be {expected}."
             ));
@@ -93,13 +98,21 @@ fn description(scenes: &[Scene]) -> String {
 
 /// The story of the clients, as far as it shows.
 fn story(scene: &Scene) -> String {
+    let (does, late) = match scene.story {
+        Story::Deposits => ("writes", "writes what it had computed before"),
+        Story::Jobs => ("does the job", "does it, too"),
+    };
     let middle = if !scene.kills.is_empty() {
-        "It is killed, its lease ends by itself, and client 2 acquires the next one and writes."
+        format!(
+            "It is killed, its lease ends by itself, and client 2 acquires the next one and {does}."
+        )
     } else if !scene.pauses.is_empty() {
-        "It is stopped past the end of its lease. Client 2 acquires the next lease and writes. \
-         Client 1 is resumed and writes what it had computed before."
+        format!(
+            "It is stopped past the end of its lease. Client 2 acquires the next lease and {does}. \
+             Client 1 is resumed and {late}."
+        )
     } else {
-        "It works under it."
+        "It works under it.".to_owned()
     };
     format!("Client 1 acquires a lease. {middle}")
 }

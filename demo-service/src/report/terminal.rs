@@ -235,6 +235,7 @@ const fn written(kind: AccessKind) -> Option<char> {
 mod tests {
     use super::*;
 
+    /// Catches: a refused write that is not seen, because an accepted one is in its column.
     #[test]
     fn what_became_of_a_write_is_not_hidden_by_another_one() {
         let mut lane = Lane {
@@ -248,16 +249,5 @@ mod tests {
         lane.set_write(1000, '✓');
         lane.set_write(1000, '✗');
         assert!(lane.cells.ends_with(&['✗', '✓']), "{:?}", lane.cells);
-    }
-
-    #[test]
-    fn every_mark_is_in_the_legend_which_is_as_wide_as_a_lane() {
-        for mark in "┄━▒[·]×r✓!✗".chars() {
-            let explains = |(_, marks): &(&str, &str)| marks.contains(mark);
-            assert!(LEGEND.iter().any(explains), "{mark}");
-        }
-        for (_, marks) in LEGEND {
-            assert!(marks.chars().count() <= WIDTH, "{marks}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     story,
 };
 use crate::{
-    events::{Act, What},
+    events::{Act, Story, What},
     failure::Failure,
     gateway::account_resource,
 };
@@ -20,18 +20,25 @@ impl Director {
     /// If it cannot be played to its end. A different outcome than expected is not an error here.
     pub(crate) async fn play(&self, run: u32, act: Act, hand: Hand) -> Result<(), Failure> {
         let account = format!("{:016x}-{run}-{act}", self.nonce);
-        let resource = account_resource(&account)
-            .try_into()
-            .map_err(|error| Failure::NotAsTold(format!("{error}")))?;
+        let named = |resource: String| {
+            ResourceName::try_from(resource).map_err(|error| Failure::NotAsTold(format!("{error}")))
+        };
+        let resource = named(self.story.resource(&account))?;
+        let acknowledged = match self.story {
+            Story::Deposits => OPENING_BALANCE,
+            // How often the job was done.
+            Story::Jobs => 0,
+        };
         let opened = self
             .client
-            .write(Act::Unfenced, &account, OPENING_BALANCE, None)
+            .write(Act::Unfenced, &account, acknowledged, None)
             .await;
         opened.map_err(|error| lost("cannot open an account", &error))?;
-        self.recorder
-            .stage(ResourceName::clone(&resource), run, act);
+        // The clients read the account, whatever they lock.
+        for staged in [resource.clone(), named(account_resource(&account))?] {
+            self.recorder.stage(staged, run, act, self.story);
+        }
 
-        let acknowledged = OPENING_BALANCE;
         Scene {
             director: self,
             act,

@@ -56,7 +56,7 @@ impl Stage {
             ..Setup::default()
         };
         let gateway = Gateway::open(lock, &store, setup).await?;
-        let listener = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
+        let listener = listen(Some((Ipv4Addr::LOCALHOST, 0).into())).await?;
         let addr = listener
             .local_addr()
             .map_err(Failure::machine("finding a free port"))?;

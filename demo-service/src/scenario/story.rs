@@ -10,7 +10,7 @@ use super::{
     hand::{Cue, Hand},
 };
 use crate::{
-    events::{Act, ClientName},
+    events::{Act, ClientName, Story},
     failure::Failure,
     worker::Step,
 };
@@ -53,17 +53,20 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
     let mut two = scene.start(ClientName::Two)?;
     let ended = Notify::new();
     let second = async {
-        two.until(ready).await?;
-        two.go().await?;
-        let answer = two.until(answer).await?;
+        let mut last = two.until(ready_or_done).await?;
+        if last != Step::WasDone {
+            two.go().await?;
+            last = two.until(answer).await?;
+        }
         two.finish().await?;
         ended.notify_one();
-        Ok(answer)
+        Ok(last)
     };
     let is_told = hand.is_told();
     let first = late_write(scene, one, hand, stopped, ended.notified());
     let (second, first) = tokio::try_join!(second, first)?;
-    let second_as_told = scene.acknowledge(&second, DEPOSIT_OF_CLIENT_2);
+    let had_nothing_to_do = second == Step::WasDone;
+    let second_as_told = had_nothing_to_do || scene.acknowledge(&second, DEPOSIT_OF_CLIENT_2);
     let Some((one, first)) = first else {
         let loses = Some(false);
         return Ok(Course {
@@ -105,10 +108,16 @@ async fn settle(
     let accepted = scene.acknowledge(late, DEPOSIT_OF_CLIENT_1);
     let inert = accepted || scene.balance().await? == scene.acknowledged;
     if !accepted {
-        // A refusal is not a dead end: a fresh lease, a fresh read, and the deposit arrives.
-        one.until(ready).await?;
-        one.go().await?;
-        scene.acknowledge(&one.until(answer).await?, DEPOSIT_OF_CLIENT_1);
+        // A refusal is not a dead end: a fresh lease, a fresh read, and the deposit arrives; or it
+        // turns out that the job is done.
+        match scene.director.story {
+            Story::Deposits => {
+                one.until(ready).await?;
+                one.go().await?;
+                scene.acknowledge(&one.until(answer).await?, DEPOSIT_OF_CLIENT_1);
+            }
+            Story::Jobs => one.until(was_done).await?,
+        }
     }
     one.finish().await?;
     Ok(match scene.act {
@@ -133,6 +142,15 @@ async fn go_on_after_kill(scene: &mut Scene<'_>, one: ClientProcess) -> Result<C
 
 fn ready(step: Step) -> Option<()> {
     matches!(step, Step::Ready { .. }).then_some(())
+}
+
+/// A job may be done already.
+fn ready_or_done(step: Step) -> Option<Step> {
+    matches!(step, Step::Ready { .. } | Step::WasDone).then_some(step)
+}
+
+fn was_done(step: Step) -> Option<()> {
+    matches!(step, Step::WasDone).then_some(())
 }
 
 fn answer(step: Step) -> Option<Step> {

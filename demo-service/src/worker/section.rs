@@ -9,13 +9,17 @@ use super::{
 };
 use crate::{
     client::{ClientError, GatewayClient, WriteAnswer},
-    gateway::{account_resource, wire::LeaseBody},
+    events::{Act, Story},
+    gateway::wire::LeaseBody,
 };
 
 /// How long one request for the lease waits in the lock service; after that the client asks again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// A client that makes one deposit.
+/// What the job of the story is done for.
+const SLOT: &str = "2026-11-27T02:00:00Z";
+
+/// A client that makes one deposit, or does one job.
 pub(super) struct Worker {
     job: Job,
     client: GatewayClient,
@@ -62,7 +66,7 @@ impl Worker {
     }
 
     async fn acquire(&self) -> Result<LeaseBody, ClientError> {
-        let resource = account_resource(&self.job.account);
+        let resource = self.job.story.resource(&self.job.account);
         loop {
             if let Some(lease) = self
                 .client
@@ -82,13 +86,21 @@ impl Worker {
     ) -> Result<Pass, ClientError> {
         let Job {
             act,
+            story,
             ref account,
             deposit,
             ..
         } = self.job;
-        let balance = self.client.balance(act, account, Some(token)).await?;
+        let balance = match story {
+            Story::Deposits => self.client.balance(act, account, Some(token)).await?,
+            // How often it was done: a look that anybody may take.
+            Story::Jobs => self.client.balance(Act::Unfenced, account, None).await?,
+        };
         tell(&Step::Read { balance });
-
+        if story == Story::Jobs && balance > 0 {
+            tell(&Step::WasDone);
+            return Ok(Pass::Done);
+        }
         let balance = balance + deposit;
         take_time(&mut known).await;
         if !known.borrow().live() {
@@ -99,10 +111,13 @@ impl Worker {
             return Ok(Pass::Done);
         }
         // The check above and this write are two steps. Anything may happen between them.
-        let answer = self
-            .client
-            .write(act, account, balance, Some(token))
-            .await?;
+        let answer = match story {
+            Story::Deposits => self.client.write(act, account, balance, Some(token)).await,
+            Story::Jobs => {
+                let place = (account.as_str(), SLOT);
+                self.client.run_job(act, place, deposit, token).await
+            }
+        }?;
         tell(&answer.clone().into());
         match answer {
             WriteAnswer::Accepted { .. } => Ok(Pass::Done),

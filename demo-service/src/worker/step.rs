@@ -21,6 +21,8 @@ pub(crate) enum Step {
     Ready { balance: i64 },
     /// It has noticed that its lease ended.
     LeaseLost,
+    /// The job was done before: there is nothing to do.
+    WasDone,
     /// The store accepted the write.
     Written { status: u16, fenced: bool },
     /// The write was refused. A depositor starts afresh.

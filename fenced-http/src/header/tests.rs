@@ -25,14 +25,7 @@ fn plain(token: &str) -> String {
     format!("{token};res=\"account:42\";iss=\"redis\";hld=\"{HOLDER}\"")
 }
 
-#[test]
-fn a_plain_header_reads_as_its_sequencer() {
-    assert_eq!(read(plain("34")), Ok(sequencer(34, "account:42", "redis")));
-    let header = plain("34");
-    let header = FencingHeader::parse(header.as_bytes()).unwrap();
-    assert_eq!((header.expiry(), header.signature()), (None, None));
-}
-
+/// Catches: a parser that wants the order in which we write.
 #[test]
 fn parameters_come_in_any_order() {
     let value = format!(
@@ -161,49 +154,8 @@ fn a_holder_is_32_lower_case_hex_digits() {
     assert!(with(&format!("\"{}\0\"", &HOLDER[1..])).is_err());
 }
 
-#[test]
-fn names_have_their_alphabet_and_length() {
-    let resource = |name: &str| read(format!("34;res=\"{name}\";iss=\"b\";hld=\"{HOLDER}\""));
-    let issuer = |name: &str| read(format!("34;res=\"a\";iss=\"{name}\";hld=\"{HOLDER}\""));
-    for good in [
-        "..",
-        "%2F",
-        "%00",
-        "';DROP_TABLE",
-        "{tag}",
-        "a;b=c",
-        &"x".repeat(256),
-    ] {
-        assert!(resource(good).is_ok(), "{good:?}");
-    }
-    for bad in [
-        "",
-        "a b",
-        "a\\\"b",
-        "a\\b",
-        "🦀",
-        "ä",
-        "a\tb",
-        "a\0",
-        &"x".repeat(257),
-    ] {
-        assert!(resource(bad).is_err(), "{bad:?}");
-    }
-    for bad in ["", "a b", "a/b", &"x".repeat(65)] {
-        assert!(matches!(issuer(bad), Err(Malformed::Name(_))), "{bad:?}");
-    }
-}
-
-#[test]
-fn bytes_that_are_no_text_and_values_that_are_too_long_are_refused() {
-    let mut value = plain("34").into_bytes();
-    value[8] = 0xff;
-    assert_eq!(read(&value), Err(Malformed::Syntax { at: 8 }));
-    assert_eq!(read(vec![b'1'; 577]), Err(Malformed::TooLong));
-    assert_eq!(read(vec![b'1'; 10_000]), Err(Malformed::TooLong));
-}
-
 /// Two texts for one signature would let a signed header be altered without notice.
+/// Catches: a second text for one signature.
 #[test]
 fn a_signature_has_one_text_only() {
     let with = |sig: &str| read(format!("{};kid=k;sig={sig}", plain("34")));
@@ -265,11 +217,7 @@ fn without_the_long_signature_nothing_of_more_than_512_bytes_is_read() {
     assert!(read(&fits).is_err(), "that is no name");
 }
 
-#[test]
-fn the_limits_are_those_of_the_documentation() {
-    assert_eq!((super::USUAL_MAX_LEN, FencingHeader::MAX_LEN), (512, 576));
-}
-
+/// Catches: a header that our own servers refuse.
 #[test]
 fn what_could_not_be_read_is_not_written() {
     let sequencer = sequencer(1, "a", "b");
@@ -292,6 +240,7 @@ fn what_could_not_be_read_is_not_written() {
     }
 }
 
+/// Catches: a derived `Debug`.
 #[test]
 fn no_debug_text_or_error_shows_the_holder_or_the_signature() {
     let value = format!("{};kid=k2;sig=:{SIGNATURE}:", plain("34"));
@@ -344,18 +293,5 @@ proptest! {
     fn no_bytes_make_it_panic(value in proptest::collection::vec(any::<u8>(), 0..600)) {
         let accepted = read(&value).is_ok();
         prop_assert!(!accepted || value.is_ascii());
-    }
-
-    /// Near misses get further into the parser than random bytes.
-    #[test]
-    fn a_damaged_header_is_refused_or_means_something_else(at in 0_usize..500, byte: u8) {
-        let value = format!("{};exp=1900000000;kid=k2;sig=:{SIGNATURE}:", plain("34"));
-        let mut damaged = value.clone().into_bytes();
-        let at = at % damaged.len();
-        damaged[at] = byte;
-        let intact = FencingHeader::parse(value.as_bytes()).unwrap();
-        if let Ok(header) = FencingHeader::parse(&damaged) {
-            prop_assert_eq!(header == intact, damaged == value.as_bytes());
-        }
     }
 }

@@ -29,6 +29,7 @@ fn refusals(exported: &Snapshotter) -> BTreeMap<(String, String), u64> {
     refusals.collect()
 }
 
+/// Catches: a refusal that no counter shows.
 #[tokio::test]
 async fn refusals_of_the_layer_begin_at_nothing_and_are_counted() {
     let recorder = DebuggingRecorder::new();

@@ -38,6 +38,21 @@ pub(crate) trait Wording: Operations {
     /// The same, and lets nobody else lock them.
     const EXCLUSIVE: &'static str;
 
+    /// What comes before the name of a table of ours.
+    const SCHEMA: &'static str;
+
+    /// The time after a number of milliseconds, which is a parameter.
+    const LATER: &'static str;
+
+    /// Inserts a row, unless one with its key is there. It locks no gap, in which others insert.
+    const INSERT_NEW: &'static str;
+
+    /// Whether the column `slot` is a time of a schedule.
+    const IS_TIME_SLOT: &'static str;
+
+    /// A time as milliseconds since 1970.
+    fn millis(time: &str) -> String;
+
     /// Limits how long the following statement waits, if the database has such a limit.
     fn limit(lock_timeout: Option<Duration>) -> String;
 }

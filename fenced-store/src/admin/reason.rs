@@ -50,6 +50,7 @@ impl std::str::FromStr for Reason {
 mod tests {
     use super::*;
 
+    /// Catches: an order without a reason in the log.
     #[test]
     fn a_reason_says_something() {
         assert_eq!(Reason::new(" \n"), Err(InvalidReason));

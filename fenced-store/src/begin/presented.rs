@@ -27,7 +27,7 @@ impl<'a> Presented<'a> {
     }
 
     /// What the store checks of it.
-    pub(super) fn fence(&self) -> Fence {
+    pub(crate) fn fence(&self) -> Fence {
         Fence {
             sequencer: self.sequencer.clone(),
             #[cfg(feature = "postgres")]

@@ -113,23 +113,3 @@ fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
          WHERE name = {issuer} LOCK IN SHARE MODE\n{if_newer}; COMMIT"
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use lock_core::{FencingToken, Holder, Issuer, ResourceName};
-
-    use super::*;
-
-    #[test]
-    fn the_secret_is_in_no_statement() {
-        let holder = Holder::random();
-        let sequencer = Sequencer::new(
-            Issuer::new("redis").unwrap(),
-            ResourceName::new("account:42").unwrap(),
-            FencingToken::new(34).unwrap(),
-            holder,
-        );
-        let sql = raise(&MySqlTxOptions::default(), &sequencer);
-        assert!(!sql.contains(&holder.expose()), "{sql}");
-    }
-}

@@ -18,6 +18,12 @@ static MIGRATIONS: LazyLock<Migrator> =
 
 impl Installation for MySql {
     type Admin = ByStatements;
+    type Jobs = ByStatements;
+
+    /// Those of this database: a server has others, whose tables are not of this store.
+    const GUARDED: &'static str = "SELECT event_object_table FROM information_schema.triggers \
+        WHERE event_object_schema = DATABASE() \
+          AND trigger_name LIKE 'fenced!_guard!_%' ESCAPE '!' LIMIT 1";
 
     /// The lock of the script ends with the session. If the lock is not granted, the second line is
     /// an error, since a number cannot be two.

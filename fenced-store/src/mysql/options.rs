@@ -64,6 +64,7 @@ impl Default for MySqlTxOptions {
 mod tests {
     use super::*;
 
+    /// Catches: a timeout of less than a second that becomes none.
     #[test]
     fn a_lock_timeout_counts_in_whole_seconds_and_never_means_not_at_all() {
         let limit = |timeout| MySqlTxOptions::default().lock_timeout(timeout).limit();

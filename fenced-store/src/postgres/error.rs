@@ -219,6 +219,7 @@ mod tests {
     use super::*;
 
     /// Such as PgBouncer's "server conn crashed?", or its query_timeout.
+    /// Catches: a commit that is reported as failed by who cannot know it.
     #[test]
     fn an_error_that_a_pooler_may_have_made_leaves_it_open() {
         for code in [
@@ -232,6 +233,7 @@ mod tests {
         }
     }
 
+    /// Catches: a certain failure that is reported as unknown.
     #[test]
     fn an_error_of_postgres_before_the_statement_is_complete_stores_nothing() {
         for code in [

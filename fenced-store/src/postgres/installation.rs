@@ -24,6 +24,10 @@ const LOCK: i64 = 0x7061_6c69_7361_6465;
 
 impl Installation for Postgres {
     type Admin = ByFunctions;
+    type Jobs = ByFunctions;
+
+    const GUARDED: &'static str = "SELECT tgrelid::regclass::text FROM pg_catalog.pg_trigger \
+        WHERE tgname = 'fenced_guard' LIMIT 1";
 
     fn migrations() -> Migrations {
         Migrations {

@@ -5,6 +5,7 @@ mod calls;
 mod claim;
 mod error;
 mod installation;
+mod jobs;
 mod options;
 mod rights;
 mod single;
@@ -15,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{ResourceName, Sequencer};
+use lock_core::{LockManager, ResourceName, Sequencer};
 use sqlx::{
     Connection, Executor, PgConnection, PgPool, Postgres,
     postgres::{PgQueryResult, PgTransactionManager},
@@ -46,6 +47,22 @@ impl FencedStore<Postgres> {
     #[must_use]
     pub fn with_options(self, options: PgTxOptions) -> Self {
         self.with_tx_options(options)
+    }
+}
+
+impl Protected<Postgres> {
+    /// Combines a store with the lock service in the same database, and saves round trips: a lease
+    /// is granted and claimed in one, and so are
+    /// [commit and release](crate::FencedTx::commit_and_release).
+    ///
+    /// `palisade::one_database` makes the lock service over the pool of the store.
+    ///
+    /// If the lock service is *not* in the database of the store, every transaction is refused:
+    /// [`MarkLost`](FenceError::MarkLost). The tokens are those of the database, so the store's
+    /// [`plausibility`](FencedStore::plausibility) is not asked.
+    #[must_use]
+    pub fn in_one_database(locks: LockManager, store: PgFencedStore) -> Self {
+        Self::new(locks, store).with_one_database()
     }
 }
 
@@ -126,6 +143,26 @@ impl Operations for Postgres {
         tx.execute(commit).await.map_err(Self::of_commit)?;
         tx.end();
         Ok(())
+    }
+
+    async fn commit_and_release(
+        mut tx: OpenTx<Self>,
+        lease: &Sequencer,
+    ) -> Result<bool, FenceError> {
+        let message = sqlx::raw_sql(calls::commit_and_release(tx.tx_name(), lease));
+        let (completed, end) = calls::completed(&mut tx, message).await;
+        match end {
+            Ok(()) => {
+                tx.end();
+                Ok(true)
+            }
+            // Dropping it cleans the connection up, whatever the release has left there.
+            Err(error) if completed >= calls::COMMITTED => {
+                debug!(%error, "the lease was not released in the message of the commit");
+                Ok(false)
+            }
+            Err(error) => Err(Self::of_commit(error)),
+        }
     }
 
     /// In one message, unless the options have an isolation level, which cannot be set in it.

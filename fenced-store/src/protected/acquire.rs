@@ -96,6 +96,9 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
     async fn lock_and_claim(self) -> Result<L::Guard<DB>, ProtectedError> {
         let (protected, started) = (self.protected, self.protected.locks.clock().now());
         let mut leases = self.leases.clone();
+        if protected.one_database {
+            leases = leases.claiming();
+        }
         let mut repaired = Vec::new();
         let mut late = 0;
         loop {
@@ -111,7 +114,7 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
                 .find_map(|lease| lease.remaining().err());
             let Err(refused) = claimed else {
                 let Some(lost) = lost else {
-                    return Ok(L::protected(held, &protected.store));
+                    return Ok(L::protected(held, protected));
                 };
                 // The claims took longer than a lease: guards would be useless.
                 give_back(held).await;
@@ -137,7 +140,9 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
     }
 
     async fn claim(&self, leases: &[LeaseGuard]) -> Result<(), Refused> {
-        for lease in leases {
+        let one_database = self.protected.one_database;
+        let is_unclaimed = |lease: &&LeaseGuard| !(one_database && lease.is_claimed());
+        for lease in leases.iter().filter(is_unclaimed) {
             if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
                 // If the lease is lost, a refusal needs no repair: somebody else has it.
                 let above = error.needed_token().filter(|_| lease.is_held());
@@ -182,7 +187,15 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     /// # Cancel safety
     /// As [`AcquireProtected`].
     pub async fn try_now(self) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
-        match self.wait(Duration::ZERO).lock_and_claim().await {
+        self.attempt(Duration::ZERO).await
+    }
+
+    /// The same after a wait.
+    pub(crate) async fn attempt(
+        self,
+        wait: Duration,
+    ) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
+        match self.wait(wait).lock_and_claim().await {
             Ok(guard) => Ok(Attempt::Granted(guard)),
             Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
                 let retry_after = error.retry_after().unwrap_or_default();
@@ -199,6 +212,16 @@ impl<'a, DB: Dialect, L: Leases + 'a> IntoFuture for AcquireProtected<'a, DB, L>
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.lock_and_claim())
+    }
+}
+
+impl<DB: Dialect, L: Clone> Clone for AcquireProtected<'_, DB, L> {
+    fn clone(&self) -> Self {
+        Self {
+            protected: self.protected,
+            leases: self.leases.clone(),
+            wait: self.wait,
+        }
     }
 }
 

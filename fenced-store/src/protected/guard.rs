@@ -2,7 +2,7 @@ use std::ops::Deref;
 
 use lock_core::{DetachedLease, LeaseGuard, Released};
 
-use super::Held;
+use super::{Held, Protected};
 use crate::{Begin, Dialect, FencedStore, Presented};
 
 /// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
@@ -18,13 +18,18 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 pub struct ProtectedGuard<DB: Dialect> {
     held: Held,
     store: FencedStore<DB>,
+    /// Whether the store is the lock service, too.
+    one_database: bool,
 }
 
 impl<DB: Dialect> ProtectedGuard<DB> {
     /// The caller has claimed the lease's token.
-    pub(super) const fn new(lease: LeaseGuard, store: FencedStore<DB>) -> Self {
-        let held = Held::new(lease);
-        Self { held, store }
+    pub(super) fn new(lease: LeaseGuard, protected: &Protected<DB>) -> Self {
+        Self {
+            held: Held::new(lease),
+            store: protected.store.clone(),
+            one_database: protected.one_database,
+        }
     }
 
     /// Prepares a fenced transaction. It never claims again.
@@ -43,11 +48,30 @@ impl<DB: Dialect> ProtectedGuard<DB> {
         self.store.begin(self)
     }
 
+    /// Whether it would be refused without asking the store.
+    pub(super) fn is_over(&self) -> bool {
+        self.held.check().is_err()
+    }
+
+    pub(crate) const fn store(&self) -> &FencedStore<DB> {
+        &self.store
+    }
+
     /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token stays
     /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(self) -> DetachedLease {
         self.held.lease.detach()
+    }
+
+    /// Whether the store can release the lease, by a request that leaves no tombstone.
+    pub(super) fn is_released_by_store(&self) -> bool {
+        self.one_database && self.held.lease.needs_no_tombstone()
+    }
+
+    /// The store has released the lease.
+    pub(super) fn released_by_store(self) {
+        self.held.lease.released_elsewhere();
     }
 
     /// Releases the lease. The mark in the store stays.

@@ -3,8 +3,8 @@ use std::{ops::Deref, slice, time::Duration, vec};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use lock_core::{LeaseGuard, Lost, Released};
 
-use super::ProtectedGuard;
-use crate::{Begin, Dialect, FencedStore};
+use super::{Protected, ProtectedGuard};
+use crate::{Begin, Dialect};
 
 /// The guards of several resources, in the order in which they were named. The store knows the
 /// token of each.
@@ -23,8 +23,8 @@ pub struct ProtectedGuards<DB: Dialect> {
 
 impl<DB: Dialect> ProtectedGuards<DB> {
     /// The caller must have claimed the token of each lease.
-    pub(super) fn new(leases: Vec<LeaseGuard>, store: &FencedStore<DB>) -> Self {
-        let guard = |lease| ProtectedGuard::new(lease, store.clone());
+    pub(super) fn new(leases: Vec<LeaseGuard>, protected: &Protected<DB>) -> Self {
+        let guard = |lease| ProtectedGuard::new(lease, protected);
         let guards = leases.into_iter().map(guard).collect();
         Self { guards }
     }

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use lock_core::{Acquire, AcquireAll, Error, FencingToken, LeaseGuard};
 
-use super::{ProtectedGuard, ProtectedGuards};
-use crate::{Dialect, FencedStore};
+use super::{Protected, ProtectedGuard, ProtectedGuards};
+use crate::Dialect;
 
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
 #[expect(unnameable_types, reason = "what seals `AcquireProtected`")]
@@ -20,11 +20,14 @@ pub trait Leases: Clone + Send + Sync {
     /// Acquires all of them or none.
     fn acquired(self) -> impl Future<Output = Result<Self::Held, Error>> + Send;
 
+    /// Has each token claimed in the step that grants it, where that is possible.
+    fn claiming(self) -> Self;
+
     /// The same acquisition, with a token that is at least this; `None` if that is not possible.
     fn above(&self, floor: FencingToken) -> Option<Self>;
 
     /// The caller has claimed the token of each lease.
-    fn protected<DB: Dialect>(held: Self::Held, store: &FencedStore<DB>) -> Self::Guard<DB>;
+    fn protected<DB: Dialect>(held: Self::Held, protected: &Protected<DB>) -> Self::Guard<DB>;
 }
 
 impl Leases for Acquire<'_> {
@@ -33,6 +36,10 @@ impl Leases for Acquire<'_> {
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
+    }
+
+    fn claiming(self) -> Self {
+        self.claiming()
     }
 
     async fn acquired(self) -> Result<[LeaseGuard; 1], Error> {
@@ -45,9 +52,9 @@ impl Leases for Acquire<'_> {
 
     fn protected<DB: Dialect>(
         [lease]: [LeaseGuard; 1],
-        store: &FencedStore<DB>,
+        protected: &Protected<DB>,
     ) -> ProtectedGuard<DB> {
-        ProtectedGuard::new(lease, store.clone())
+        ProtectedGuard::new(lease, protected)
     }
 }
 
@@ -57,6 +64,11 @@ impl Leases for AcquireAll<'_> {
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
+    }
+
+    /// Nothing is claimed by a caller that does not get them all.
+    fn claiming(self) -> Self {
+        self
     }
 
     async fn acquired(self) -> Result<Vec<LeaseGuard>, Error> {
@@ -70,8 +82,8 @@ impl Leases for AcquireAll<'_> {
 
     fn protected<DB: Dialect>(
         leases: Vec<LeaseGuard>,
-        store: &FencedStore<DB>,
+        protected: &Protected<DB>,
     ) -> ProtectedGuards<DB> {
-        ProtectedGuards::new(leases, store)
+        ProtectedGuards::new(leases, protected)
     }
 }

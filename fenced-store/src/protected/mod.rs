@@ -1,11 +1,13 @@
 //! A lock service combined with a fenced store.
 
 mod acquire;
+mod commit;
 mod error;
 mod force;
 mod guard;
 mod guards;
 mod held;
+mod lead;
 mod leases;
 mod run;
 
@@ -20,13 +22,14 @@ use std::{
 use lock_core::{FencingToken, InvalidName, LockManager, ResourceName};
 use tracing::warn;
 
-pub(crate) use self::held::Held;
 pub use self::{
     acquire::{AcquireAllProtected, AcquireProtected},
+    commit::NotCommitted,
     error::ProtectedError,
     guard::ProtectedGuard,
     guards::ProtectedGuards,
 };
+pub(crate) use self::{held::Held, run::until_lost};
 use crate::{Dialect, FenceError, FencedStore, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.
@@ -73,6 +76,7 @@ pub struct Protected<DB: Dialect> {
     locks: LockManager,
     store: FencedStore<DB>,
     floor_repairs: Arc<AtomicU64>,
+    one_database: bool,
 }
 
 impl<DB: Dialect> Protected<DB> {
@@ -84,7 +88,15 @@ impl<DB: Dialect> Protected<DB> {
             locks,
             store,
             floor_repairs: Arc::default(),
+            one_database: false,
         }
+    }
+
+    /// Says that the lock service is in the database of the store.
+    #[cfg(feature = "postgres")]
+    pub(crate) const fn with_one_database(mut self) -> Self {
+        self.one_database = true;
+        self
     }
 
     /// Locks and claims a resource: await the builder. Waits without bound unless told otherwise.
@@ -174,6 +186,7 @@ impl<DB: Dialect> Clone for Protected<DB> {
             locks: self.locks.clone(),
             store: self.store.clone(),
             floor_repairs: Arc::clone(&self.floor_repairs),
+            one_database: self.one_database,
         }
     }
 }

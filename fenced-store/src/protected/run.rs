@@ -55,14 +55,7 @@ impl<DB: Dialect> AcquireProtected<'_, DB> {
         E: From<ProtectedError>,
     {
         let guard = self.await?;
-        let result = {
-            let (section, lost) = (pin!(section(&guard)), pin!(guard.lost()));
-            // The section is asked first: what it has finished counts.
-            match select(section, lost).await {
-                Either::Left((result, _)) => result,
-                Either::Right((lost, _)) => Err(ProtectedError::from(lost).into()),
-            }
-        };
+        let result = until_lost(&guard, section(&guard)).await;
         // After a loss there is nothing to release that would be worth waiting for.
         if guard.remaining().is_ok()
             && let Err(error) = guard.release().await
@@ -70,5 +63,18 @@ impl<DB: Dialect> AcquireProtected<'_, DB> {
             debug!(%error, "release failed, the watchdog goes on with it");
         }
         result
+    }
+}
+
+/// Runs a section until the lease is lost: then it is dropped at its present await.
+pub(crate) async fn until_lost<DB: Dialect, T, E: From<ProtectedError>>(
+    guard: &ProtectedGuard<DB>,
+    section: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let (section, lost) = (pin!(section), pin!(guard.lost()));
+    // The section is asked first: what it has finished counts.
+    match select(section, lost).await {
+        Either::Left((result, _)) => result,
+        Either::Right((lost, _)) => Err(ProtectedError::from(lost).into()),
     }
 }

@@ -17,6 +17,10 @@ static MIGRATIONS: LazyLock<Migrator> =
 /// There are no roles.
 impl Installation for Sqlite {
     type Admin = ByStatements;
+    type Jobs = ByStatements;
+
+    const GUARDED: &'static str = "SELECT tbl_name FROM sqlite_master \
+        WHERE type = 'trigger' AND name LIKE 'fenced!_guard!_%' ESCAPE '!' LIMIT 1";
 
     fn migrations() -> Migrations {
         Migrations {

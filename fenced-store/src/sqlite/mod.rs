@@ -171,6 +171,16 @@ impl Wording for Sqlite {
     const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
     const SHARED: &'static str = "";
     const EXCLUSIVE: &'static str = "";
+    const SCHEMA: &'static str = "main.";
+    const LATER: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', (? / 1000.0) || ' seconds')";
+    const INSERT_NEW: &'static str = "INSERT OR IGNORE INTO";
+    const IS_TIME_SLOT: &'static str = "slot GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T\
+        [0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'";
+
+    /// A day of the Julian calendar, of which 1970 is one.
+    fn millis(time: &str) -> String {
+        format!("CAST(ROUND((julianday({time}) - 2440587.5) * 86400000) AS INTEGER)")
+    }
 
     fn limit(_: Option<Duration>) -> String {
         String::new()

@@ -13,7 +13,7 @@ use crate::{
     begin_request::{BeginRequest, Fence},
     dialect::sealed::Errors,
     marks,
-    open_tx::OpenTx,
+    open_tx::{OpenTx, RollBack},
     rule,
 };
 
@@ -54,8 +54,10 @@ pub(super) async fn only_writer(
     match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
-            // A transaction that somebody left open is not ours.
+            // A transaction that somebody left open is not ours. It is rolled back here, because
+            // SQLite gives it the write lock before it finds that it is open.
             if Sqlite::is_leaked(&error) {
+                Sqlite::undo(&mut tx).await?;
                 tx.end();
             }
             Err(error)

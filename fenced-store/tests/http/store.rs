@@ -50,6 +50,13 @@ impl Service {
         }
     }
 
+    /// And a grant of it that was claimed.
+    async fn claimed() -> (Self, Sequencer) {
+        let (service, sequencer) = (Self::start().await, sequencer(33));
+        service.store.claim(&sequencer).await.unwrap();
+        (service, sequencer)
+    }
+
     async fn send(&self, method: &str, path: &str, sequencer: &Sequencer) -> Response<Body> {
         self.send_with(method, path, FencingHeader::new(sequencer))
             .await
@@ -170,9 +177,7 @@ async fn a_stale_holder_gets_412_and_the_row_stays_as_it_was() {
 
 #[tokio::test]
 async fn only_a_receipt_sets_fencing_accepted() {
-    let service = Service::start().await;
-    let sequencer = sequencer(33);
-    service.store.claim(&sequencer).await.unwrap();
+    let (service, sequencer) = Service::claimed().await;
     let response = service.send("POST", "/accounts/42", &sequencer).await;
     assert_eq!(
         (response.status(), accepted(&response)),
@@ -193,9 +198,7 @@ async fn only_a_receipt_sets_fencing_accepted() {
 /// A cache that repeats it would say "accepted" where no store was asked.
 #[tokio::test]
 async fn an_acceptance_is_for_no_cache() {
-    let service = Service::start().await;
-    let sequencer = sequencer(33);
-    service.store.claim(&sequencer).await.unwrap();
+    let (service, sequencer) = Service::claimed().await;
     for (method, path) in [("GET", "/accounts/42/read"), ("PUT", "/accounts/42")] {
         let response = service.send(method, path, &sequencer).await;
         assert_eq!(accepted(&response), Some("33"), "{method}");
@@ -249,9 +252,7 @@ async fn a_token_whose_lease_has_ended_is_good_until_the_next_claim() {
 
 #[tokio::test]
 async fn a_broken_statement_is_a_fault_of_the_service_and_writes_nothing() {
-    let service = Service::start().await;
-    let sequencer = sequencer(33);
-    service.store.claim(&sequencer).await.unwrap();
+    let (service, sequencer) = Service::claimed().await;
     let response = service.send("POST", "/accounts/42/break", &sequencer).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
     assert_eq!(accepted(&response), None);
@@ -261,9 +262,7 @@ async fn a_broken_statement_is_a_fault_of_the_service_and_writes_nothing() {
 
 #[tokio::test]
 async fn a_store_that_is_down_fails_closed() {
-    let service = Service::start().await;
-    let sequencer = sequencer(33);
-    service.store.claim(&sequencer).await.unwrap();
+    let (service, sequencer) = Service::claimed().await;
     service.store.pool().close().await;
     let response = service.send("PUT", "/accounts/42", &sequencer).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);

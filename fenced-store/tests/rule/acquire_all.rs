@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, Protected, ProtectedError};
+use fenced_store::{Protected, ProtectedError};
 use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Sequencer, Ttl};
 
-use super::{Harness, at_every_await, balance, fresh, grant_by, high_water, trusting};
+use super::{Harness, assert_kind, at_every_await, balance, fresh, grant_by, high_water, trusting};
 
 /// For what nobody is in the way of.
 const WAIT: Duration = Duration::from_secs(30);
@@ -121,7 +121,7 @@ pub(crate) async fn one_stale_grant_among_several_guards_refuses_all<H: Harness>
     let newer = memory_grant("account:42", 1000);
     world.store().claim(&newer).await.unwrap();
     let refused = guards.begin().await.unwrap_err();
-    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_kind!(refused, Stale);
     assert_eq!(refused.resource(), Some(newer.resource()));
     guards[0].begin().await.unwrap().commit().await.unwrap();
 }

@@ -9,7 +9,7 @@ use lock_testing::DropAt;
 use sqlx::Connection;
 use tokio::time::timeout;
 
-use super::{Harness, balance, fresh, grant};
+use super::{Harness, assert_kind, balance, claimed, grant};
 
 /// What takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -55,9 +55,7 @@ struct World<H: Harness> {
 
 impl<H: Harness> World<H> {
     async fn new() -> Self {
-        let world: H = fresh().await;
-        let grant = grant("account:42", 33);
-        world.store().claim(&grant).await.unwrap();
+        let (world, grant) = claimed::<H>().await;
         let store = world.store_of_one().await;
         Self {
             world,
@@ -81,46 +79,54 @@ impl<H: Harness> World<H> {
         assert_eq!(balance(&self.world).await, before + 2, "dropped {at:?}");
     }
 
+    /// A write of 1000 was finished, or was stored, or was not.
+    async fn has_added_or_not(&self, before: i64, finished: bool, at: DropAt) {
+        self.is_sound(at).await;
+        let added = balance(&self.world).await - before;
+        assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
+    }
+
     /// Nobody holds a lock any more.
     async fn is_free(&self) {
         let next = grant("account:42", 1_000_000);
         self.world.impatient().await.claim(&next).await.unwrap();
     }
+
+    /// Has a case drop a future in a world of its own, in which nothing is left then.
+    async fn at_every_await(mut case: impl AsyncFnMut(&Self, DropAt) -> bool) {
+        let world = Self::new().await;
+        at_every_await(async |at| {
+            let finished = case(&world, at).await;
+            world.is_sound(at).await;
+            finished
+        })
+        .await;
+        world.is_free().await;
+    }
 }
 
 pub(crate) async fn begin_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
-        let before = balance(&world.world).await;
-        let finished = at.poll(world.store.begin(&world.grant)).await.is_some();
-        world.is_sound(at).await;
-        assert_eq!(balance(&world.world).await, before + 2);
-        finished
+    World::<H>::at_every_await(async |world, at| {
+        at.poll(world.store.begin(&world.grant)).await.is_some()
     })
     .await;
-    world.is_free().await;
 }
 
 /// It has happened, or it has not.
 pub(crate) async fn commit_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
+    World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let mut tx = world.store.begin(&world.grant).await.unwrap();
         H::add(&mut tx, 1000).await.unwrap();
         let finished = at.poll(tx.commit()).await.is_some();
-        world.is_sound(at).await;
-        let added = balance(&world.world).await - before;
-        assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
+        world.has_added_or_not(before, finished, at).await;
         finished
     })
     .await;
-    world.is_free().await;
 }
 
 pub(crate) async fn rollback_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
+    World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let mut tx = world.store.begin(&world.grant).await.unwrap();
         H::add(&mut tx, 1000).await.unwrap();
@@ -130,7 +136,6 @@ pub(crate) async fn rollback_can_be_dropped_at_every_await<H: Harness>() {
         finished
     })
     .await;
-    world.is_free().await;
 }
 
 /// It is finished, or was never sent: claimed again, it is claimed.
@@ -150,39 +155,28 @@ pub(crate) async fn claim_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 pub(crate) async fn settle_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
-        let finished = at.poll(world.store.settle(&world.grant)).await.is_some();
-        world.is_sound(at).await;
-        finished
+    World::<H>::at_every_await(async |world, at| {
+        at.poll(world.store.settle(&world.grant)).await.is_some()
     })
     .await;
-    world.is_free().await;
 }
 
 pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
+    World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let write = H::add_at_once(&world.store, &world.grant, 42, 1000);
         let finished = at.poll(write).await.is_some();
-        world.is_sound(at).await;
-        let added = balance(&world.world).await - before;
-        assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
+        world.has_added_or_not(before, finished, at).await;
         finished
     })
     .await;
-    world.is_free().await;
 }
 
 /// A look leaves its connection outside of any transaction.
 pub(crate) async fn high_water_can_be_dropped_at_every_await<H: Harness>() {
-    let world = World::<H>::new().await;
-    at_every_await(async |at| {
+    World::<H>::at_every_await(async |world, at| {
         let look = world.store.high_water(world.grant.resource());
-        let finished = at.poll(look).await.is_some();
-        world.is_sound(at).await;
-        finished
+        at.poll(look).await.is_some()
     })
     .await;
 }
@@ -259,7 +253,7 @@ pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: Harness>() {
             };
             if !finished {
                 let refused = tx.commit().await.unwrap_err();
-                assert!(matches!(refused, FenceError::Aborted), "{refused:?}");
+                assert_kind!(refused, Aborted);
             } else {
                 drop(tx);
             }
@@ -281,7 +275,7 @@ pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
         world.store.protect(&rows).await.unwrap();
         let mut connection = world.store.pool().acquire().await.unwrap();
         let unfenced: FenceError = H::add(&mut connection, 1).await.unwrap_err().into();
-        assert!(matches!(unfenced, FenceError::Unfenced { .. }));
+        assert_kind!(unfenced, Unfenced);
         drop(connection);
         let unprotected = at.poll(world.store.unprotect(&rows)).await.is_some();
         world.store.unprotect(&rows).await.unwrap();

@@ -48,24 +48,6 @@ pub(crate) async fn no_secret_in_errors_or_tables<H: Harness>() {
     }
 }
 
-/// A store that was never migrated says what to do.
-pub(crate) async fn missing_tables_are_named<H: Harness>() {
-    let world = H::unmigrated().await;
-    let grant = grant("account:42", 33);
-    for error in [
-        world.store().claim(&grant).await.unwrap_err(),
-        world.store().begin(&grant).await.unwrap_err(),
-        world
-            .store()
-            .high_water(grant.resource())
-            .await
-            .unwrap_err(),
-    ] {
-        assert!(matches!(error, FenceError::NotMigrated { .. }), "{error:?}");
-        assert!(error.to_string().contains("call migrate()"));
-    }
-}
-
 fn digest(grant: &Sequencer) -> String {
     grant.holder().digest()
 }

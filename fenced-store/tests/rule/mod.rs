@@ -10,10 +10,15 @@ mod claim;
 mod dropped;
 mod enter;
 mod errors;
+pub(crate) mod everywhere;
 mod handover;
+mod jobs;
+mod lead;
 mod migrate;
 mod model;
+mod observe;
 mod protect;
+mod schedule;
 mod settle;
 mod several;
 mod single;
@@ -21,11 +26,11 @@ mod with;
 
 use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 
 pub(crate) use self::{
-    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, migrate::*,
-    model::*, protect::*, settle::*, several::*, single::*, with::*,
+    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, jobs::*,
+    lead::*, migrate::*, model::*, observe::*, protect::*, schedule::*, settle::*, several::*,
+    single::*, with::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -86,12 +91,6 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
         connection: &mut <Self::Db as sqlx::Database>::Connection,
     ) -> impl Future<Output = i64> + Send;
 
-    /// Runs an application's migrator, which keeps its books in the default table.
-    fn run_migrator(
-        &self,
-        migrator: Migrator,
-    ) -> impl Future<Output = Result<(), MigrateError>> + Send;
-
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
 
@@ -127,6 +126,31 @@ pub(crate) async fn fresh<H: Harness>() -> H {
     world.to_migrate().migrate().await.unwrap();
     world
 }
+
+/// A world in which the store is ready, and a grant of account 42 that was claimed in it.
+pub(crate) async fn claimed<H: Harness>() -> (H, Sequencer) {
+    let world: H = fresh().await;
+    let grant = grant("account:42", 33);
+    world.store().claim(&grant).await.unwrap();
+    (world, grant)
+}
+
+/// An error of the store is of this kind: `assert_kind!(error, Stale)`, and what else is to be said
+/// if it is not.
+macro_rules! assert_kind {
+    ($error:expr, $kind:ident) => {
+        crate::rule::assert_kind!($error, $kind, "another kind was expected")
+    };
+    ($error:expr, $kind:ident, $($more:tt)+) => {
+        assert!(
+            matches!($error, fenced_store::FenceError::$kind { .. }),
+            "{:?}: {}",
+            $error,
+            format_args!($($more)+)
+        )
+    };
+}
+pub(crate) use assert_kind;
 
 /// The same store, which takes every token for one that may have been issued.
 pub(crate) fn trusting<H: Harness>(world: &H) -> FencedStore<H::Db> {
@@ -171,40 +195,25 @@ pub(crate) fn token(number: u64) -> FencingToken {
     FencingToken::new(number).unwrap()
 }
 
-/// An application's first migration; it has the number that ours has, too.
-pub(crate) fn app_migrator() -> Migrator {
-    let sql = sqlx::SqlSafeStr::into_sql_str("CREATE TABLE of_the_application (id INTEGER)");
-    let kind = MigrationType::Simple;
-    let first = Migration::new(1, "application".into(), kind, sql, false);
-    Migrator::with_migrations(vec![first])
-}
-
 /// One named test per case, so that a failure has a name and hides no other. A case that is missing
 /// here is dead code, which does not get past clippy.
 macro_rules! rule_cases {
     ($harness:ty) => {
         rule_cases!($harness:
             stale_holder_cannot_begin,
-            unfenced_write_of_a_stale_holder_goes_through,
+            a_refused_begin_leaves_a_usable_connection,
             duplicate_token_is_refused,
             unclaimed_grant_cannot_begin,
             foreign_issuer_is_refused,
             refused_first_claim_leaves_nothing,
-            replayed_claim_changes_nothing,
-            claim_never_lowers_the_mark,
             stale_claim_does_not_wait_for_the_live_holder,
             claim_on_a_stray_shuts_the_older_holder_out,
             claim_waits_for_the_older_holder_and_gives_up_busy,
             concurrent_claims_leave_the_greatest,
-            concurrent_claims_of_one_token_have_one_winner,
             concurrent_first_claims_leave_one_issuer,
-            resources_do_not_know_each_other,
-            fenced_write_is_visible_and_has_a_receipt,
             mark_survives_rollback_and_drop,
             a_transaction_that_was_ended_inside_has_no_receipt,
-            savepoints_are_the_users,
             a_rolled_back_savepoint_takes_those_inside_with_it,
-            undecided_savepoint_cannot_be_committed,
             settling_waits_for_an_open_transaction,
             settling_changes_nothing,
             a_stale_holder_is_told_when_it_settles,
@@ -212,7 +221,8 @@ macro_rules! rule_cases {
             hostile_names_are_names,
             extreme_tokens_fit,
             implausible_token_is_not_claimed,
-            deleted_mark_admits_nobody,
+            what_would_be_refused_is_told_and_stored,
+            a_store_with_a_protected_table_does_not_observe,
             a_mark_that_the_store_forgot_is_lost,
             several_resources_share_a_transaction,
             a_stale_one_among_several_refuses_all,
@@ -233,17 +243,11 @@ macro_rules! rule_cases {
             single_write_may_enter_several_resources,
             busy_work_is_done_again,
             what_is_final_is_not_done_again,
-            what_stays_busy_is_given_up,
             seal_hands_the_store_over,
-            a_mark_is_sealed_above_the_clock,
             seal_again_changes_nothing,
             seals_at_the_same_time_agree,
-            seal_of_a_third_service_is_refused,
             seal_of_an_empty_store_sets_the_issuer,
-            seal_waits_for_open_transactions,
-            an_interrupted_seal_is_taken_up_again,
             a_later_seal_tells_what_an_earlier_one_has_left,
-            a_seal_that_another_has_overtaken_stops,
             a_mark_is_not_put_out_of_reach_by_mistake,
             a_handover_shuts_the_old_service_out,
             the_new_service_is_lifted_by_the_first_claim_that_is_refused,
@@ -268,6 +272,25 @@ macro_rules! rule_cases {
             protect_can_be_dropped_at_every_await,
             migrate_can_be_dropped_at_every_await,
             the_store_does_what_the_model_says,
+            a_slot_runs_once,
+            a_runner_that_is_overtaken_stores_nothing,
+            a_slot_that_failed_leaves_nothing_and_is_due_later,
+            a_slot_that_failed_is_due_again_by_itself,
+            a_slot_is_taken_over_from_its_last_step,
+            a_step_that_failed_is_done_again_alone,
+            old_times_are_forgotten_and_count_as_done,
+            a_job_is_held_by_one_runner,
+            other_jobs_do_not_disturb,
+            a_deposed_leader_is_refused,
+            a_leader_that_was_refused_leads_again,
+            missed_times_run_in_order_and_each_once,
+            a_schedule_that_is_held_is_looked_at_again_soon,
+            a_time_that_failed_keeps_those_after_it_waiting,
+            missed_times_are_passed_over,
+            a_new_schedule_begins_now,
+            a_job_can_be_dropped_at_every_await,
+            steps_can_be_dropped_at_every_await,
+            a_step_of_which_nobody_knows_is_followed_by_none,
             no_secret_in_errors_or_tables,
             protected_table_refuses_unfenced_writes,
             protected_rows_take_writes_of_their_resource,
@@ -279,9 +302,7 @@ macro_rules! rule_cases {
             protecting_again_changes_nothing_or_replaces,
             hostile_names_of_tables_and_columns_are_names,
             what_cannot_be_protected_is_named,
-            missing_tables_are_named,
             migrations_run_again_and_at_once,
-            migrations_of_the_application_are_its_own,
             the_schema_has_to_be_the_one_that_this_build_needs,
         );
     };

@@ -1,19 +1,15 @@
 //! After a commit that was not answered.
 
-use fenced_store::FenceError;
-
-use super::{Harness, balance, fenced_add, fresh, grant, high_water};
+use super::{Harness, assert_kind, balance, claimed, fenced_add, grant, high_water};
 
 /// Until the transaction that may still commit is over.
 pub(crate) async fn settling_waits_for_an_open_transaction<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<H>().await;
     let impatient = world.impatient().await;
     let mut open = world.store().begin(&grant).await.unwrap();
     H::add(&mut open, 1).await.unwrap();
     let busy = impatient.settle(&grant).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    assert_kind!(busy, Busy);
     open.commit().await.unwrap();
 
     impatient.settle(&grant).await.unwrap();
@@ -22,9 +18,7 @@ pub(crate) async fn settling_waits_for_an_open_transaction<H: Harness>() {
 }
 
 pub(crate) async fn settling_changes_nothing<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<H>().await;
     let before = world.dump().await;
     world.store().settle(&grant).await.unwrap();
     assert_eq!(world.dump().await, before);
@@ -32,22 +26,19 @@ pub(crate) async fn settling_changes_nothing<H: Harness>() {
 
 /// Nothing of it is under way then either.
 pub(crate) async fn a_stale_holder_is_told_when_it_settles<H: Harness>() {
-    let world: H = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<H>().await;
+    let new = grant("account:42", 34);
     world.store().claim(&new).await.unwrap();
     let error = world.store().settle(&old).await.unwrap_err();
-    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_kind!(error, Stale);
 }
 
 /// Claiming instead would let a holder in again that others have followed, which the store has
 /// forgotten as well.
 pub(crate) async fn settling_without_a_mark_does_not_claim<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<H>().await;
     world.delete_mark(grant.resource()).await;
     let error = world.store().settle(&grant).await.unwrap_err();
-    assert!(matches!(error, FenceError::MarkLost { .. }), "{error:?}");
+    assert_kind!(error, MarkLost);
     assert_eq!(high_water(&world, "account:42").await, None);
 }

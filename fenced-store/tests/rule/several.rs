@@ -6,7 +6,7 @@ use fenced_store::FenceError;
 use lock_core::Sequencer;
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Harness, balance, fenced_add, fresh, grant, high_water};
+use super::{Harness, assert_kind, balance, fenced_add, fresh, grant, high_water};
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(crate) async fn several_resources_share_a_transaction<H: Harness>() {
     for named in [&from, &to, &fee] {
         let newer = grant(named.resource().as_str(), 900);
         let error = impatient.claim(&newer).await.unwrap_err();
-        assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+        assert_kind!(error, Busy);
     }
     let receipt = tx.commit().await.unwrap();
     assert_eq!(receipt.resource(), from.resource());
@@ -62,7 +62,7 @@ pub(crate) async fn a_stale_one_among_several_refuses_all<H: Harness>() {
     for _ in 0..10 {
         let begin = world.store().begin(&first).and(&last).and(&stale);
         let error = begin.await.unwrap_err();
-        assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+        assert_kind!(error, Stale);
         assert_eq!(error.resource(), Some(stale.resource()));
         let error = world
             .store()
@@ -70,7 +70,7 @@ pub(crate) async fn a_stale_one_among_several_refuses_all<H: Harness>() {
             .and(&unclaimed)
             .await
             .unwrap_err();
-        assert!(matches!(error, FenceError::NotClaimed { .. }), "{error:?}");
+        assert_kind!(error, NotClaimed);
         assert_eq!(error.resource(), Some(unclaimed.resource()));
     }
     assert_eq!(world.dump().await, before);
@@ -98,7 +98,7 @@ pub(crate) async fn the_same_resource_twice_is_refused_unsent<H: Harness>() {
         }
     }
     let error = store.begin(&grant).and(&other).await.unwrap_err();
-    assert!(matches!(error, FenceError::Db { .. }), "{error:?}");
+    assert_kind!(error, Db);
 }
 
 /// While one that was named in the other order waits for `account:2`, it is in `account:1` already.

@@ -2,15 +2,13 @@
 
 use fenced_store::FenceError;
 
-use super::{Harness, balance, fresh, grant, grant_by, high_water};
+use super::{Harness, assert_kind, balance, claimed, fresh, grant, grant_by, high_water};
 
 /// An account that does not exist.
 const NOBODYS: i64 = 43;
 
 pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<H>().await;
     for expected in [107, 114] {
         let done = H::add_at_once(world.store(), &grant, 42, 7).await.unwrap();
         assert_eq!(done.rows_affected(), 1);
@@ -25,9 +23,8 @@ pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: Harness>() {
 
 /// Whether the statement would have matched a row or not: "stale" is never "0 rows".
 pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: Harness>() {
-    let world: H = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<H>().await;
+    let new = grant("account:42", 34);
     world.store().claim(&new).await.unwrap();
     for account in [42, NOBODYS] {
         let refused = H::add_at_once(world.store(), &old, account, 1).await;
@@ -46,8 +43,7 @@ pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: Harness>() {
 }
 
 pub(crate) async fn single_write_of_other_grants_is_refused<H: Harness>() {
-    let world: H = fresh().await;
-    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let (world, _) = claimed::<H>().await;
     let twin = H::add_at_once(world.store(), &grant("account:42", 33), 42, 1).await;
     assert!(matches!(twin, Err(FenceError::DuplicateToken { .. })));
     let early = H::add_at_once(world.store(), &grant("account:42", 34), 42, 1).await;
@@ -62,9 +58,7 @@ pub(crate) async fn single_write_of_other_grants_is_refused<H: Harness>() {
 
 /// Its error is the user's to see, and the next write goes through.
 pub(crate) async fn single_write_that_fails_stores_nothing<H: Harness>() {
-    let world: H = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<H>().await;
     for _ in 0..3 {
         let clash = "INSERT INTO accounts (id, balance) VALUES (44, 1), (42, 1)";
         match world
@@ -107,7 +101,7 @@ pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
     world.store().claim(&grant("account:42", 34)).await.unwrap();
     let both = world.store().begin(&one).and(&other);
     let error = both.execute(write).await.unwrap_err();
-    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_kind!(error, Stale);
     assert_eq!(error.resource(), Some(other.resource()));
     assert_eq!(balance(&world).await, 101);
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use fenced_store::{FenceError, FencedTx};
 use sqlx::Error;
 
-use super::{Harness, balance, fresh, grant};
+use super::{Harness, assert_kind, balance, claimed, grant};
 
 fn busy() -> FenceError {
     let source = Error::PoolTimedOut;
@@ -17,9 +17,7 @@ fn busy() -> FenceError {
 
 /// What the first attempts have written is rolled back. In a task of its own, with what it owns.
 pub(crate) async fn busy_work_is_done_again<H: Harness>() {
-    let world: H = fresh().await;
-    let ours = grant("account:42", 33);
-    world.store().claim(&ours).await.unwrap();
+    let (world, ours) = claimed::<H>().await;
     let attempts = Arc::new(AtomicU32::new(0));
     let (store, task_attempts) = (world.store().clone(), Arc::clone(&attempts));
     let presented = ours.clone();
@@ -42,9 +40,8 @@ pub(crate) async fn busy_work_is_done_again<H: Harness>() {
 
 /// Neither a refusal of the grant nor an error of the work's own.
 pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
-    let world: H = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<H>().await;
+    let new = grant("account:42", 34);
     let attempts = AtomicU32::new(0);
     let failing = async |tx: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
         attempts.fetch_add(1, Ordering::SeqCst);
@@ -52,7 +49,7 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
         Err(Error::RowNotFound.into())
     };
     let failed = world.store().with(&old, failing).await.unwrap_err();
-    assert!(matches!(failed, FenceError::Db { .. }), "{failed:?}");
+    assert_kind!(failed, Db);
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
     let fenced = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
         attempts.fetch_add(1, Ordering::SeqCst);
@@ -63,26 +60,11 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
         ))
     };
     let stale = world.store().with(&old, fenced).await.unwrap_err();
-    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    assert_kind!(stale, Stale);
     assert_eq!(attempts.swap(1, Ordering::SeqCst), 2, "a refusal is final");
     world.store().claim(&new).await.unwrap();
     let refused = world.store().with(&old, failing).await.unwrap_err();
-    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_kind!(refused, Stale);
     assert_eq!(attempts.load(Ordering::SeqCst), 1, "it never began");
     assert_eq!(balance(&world).await, 100);
-}
-
-/// The last error is passed on.
-pub(crate) async fn what_stays_busy_is_given_up<H: Harness>() {
-    let world: H = fresh().await;
-    let ours = grant("account:42", 33);
-    world.store().claim(&ours).await.unwrap();
-    let attempts = AtomicU32::new(0);
-    let work = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
-        attempts.fetch_add(1, Ordering::SeqCst);
-        Err(busy())
-    };
-    let error = world.store().with(&ours, work).await.unwrap_err();
-    assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
-    assert_eq!(attempts.load(Ordering::SeqCst), 11);
 }

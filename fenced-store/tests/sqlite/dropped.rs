@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, FencedStore, SqliteFencedStore};
+use fenced_store::{FencedStore, SqliteFencedStore};
 use futures_util::FutureExt;
 use lock_core::Sequencer;
 use sqlx::{
@@ -14,13 +14,11 @@ use tokio::time::timeout;
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, at_every_await, balance, fresh, grant},
+    rule::{Harness, at_every_await, balance, claimed, grant},
 };
 
-async fn claimed() -> (SqliteFile, SqliteFencedStore, Sequencer) {
-    let world: SqliteFile = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+async fn with_one_connection() -> (SqliteFile, SqliteFencedStore, Sequencer) {
+    let (world, grant) = claimed::<SqliteFile>().await;
     let store = FencedStore::new(world.pool_of_one().await);
     (world, store, grant)
 }
@@ -45,7 +43,7 @@ async fn conflict(connection: &mut sqlx::SqliteConnection) {
 
 #[tokio::test]
 async fn after_a_rollback_inside_the_pool_goes_on() {
-    let (world, store, grant) = claimed().await;
+    let (world, store, grant) = with_one_connection().await;
     for _ in 0..3 {
         let mut tx = store.begin(&grant).await.unwrap();
         conflict(&mut tx).await;
@@ -65,39 +63,11 @@ async fn after_a_rollback_inside_the_pool_goes_on() {
     assert_eq!(balance(&world).await, 109);
 }
 
-/// It is not an error of the database: what was written after that end is stored, unfenced.
-#[tokio::test]
-async fn a_commit_with_an_undecided_savepoint_after_the_end_was_aborted() {
-    let (world, store, grant) = claimed().await;
-    let mut tx = store.begin(&grant).await.unwrap();
-    let mut savepoint = tx.begin().await.unwrap();
-    conflict(&mut savepoint).await;
-    drop(savepoint);
-    SqliteFile::add(&mut tx, 1).await.unwrap();
-    let error = tx.commit().await.unwrap_err();
-    assert!(matches!(error, FenceError::Aborted), "{error:?}");
-    assert_eq!(balance(&world).await, 101);
-    add_fenced(&store, &grant).await;
-}
-
-/// A transaction that the application left open, which sqlx does not know of.
-#[tokio::test]
-async fn a_stray_is_replaced() {
-    let (world, store, grant) = claimed().await;
-    for _ in 0..3 {
-        store.pool().execute("BEGIN").await.unwrap();
-        add_fenced(&store, &grant).await;
-        store.pool().execute("BEGIN").await.unwrap();
-        store.claim(&grant).await.unwrap();
-    }
-    assert_eq!(balance(&world).await, 103);
-}
-
 /// A savepoint of sqlx, which it is documented not to use: SQLite refuses it as a second `BEGIN`,
 /// and nothing is lost by it, even if nobody waits for the answer.
 #[tokio::test]
 async fn a_savepoint_of_sqlx_is_refused_and_harmless() {
-    let (world, store, grant) = claimed().await;
+    let (world, store, grant) = with_one_connection().await;
     at_every_await(async |at| {
         let before = balance(&world).await;
         let mut tx = store.begin(&grant).await.unwrap();
@@ -121,7 +91,7 @@ const SLOW: &str = "WITH RECURSIVE number (n) AS \
 /// Of more than the thread of the connection takes at a time, the rollback is the last.
 #[tokio::test]
 async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
-    let (world, _, grant) = claimed().await;
+    let (world, _, grant) = with_one_connection().await;
     let options = world.store().pool().connect_options();
     let options = SqliteConnectOptions::clone(&options).command_buffer_size(1);
     let pool = SqlitePoolOptions::new().max_connections(1);
@@ -142,7 +112,7 @@ async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
 /// When the other writer is gone, SQLite lets in one that nobody wants any more.
 #[tokio::test]
 async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {
-    let (world, store, grant) = claimed().await;
+    let (world, store, grant) = with_one_connection().await;
     for _ in 0..3 {
         let other = world.store().begin(&grant).await.unwrap();
         let waiting = store.begin(&grant).into_future();
@@ -187,7 +157,7 @@ async fn a_database_in_memory_stays_whatever_is_dropped() {
 #[test]
 fn dropped_outside_of_its_runtime_it_is_rolled_back() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (world, store, grant) = runtime.block_on(claimed());
+    let (world, store, grant) = runtime.block_on(with_one_connection());
     let tx = runtime.block_on(async {
         let mut tx = store.begin(&grant).await.unwrap();
         SqliteFile::add(&mut tx, 1000).await.unwrap();

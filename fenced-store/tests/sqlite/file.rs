@@ -6,7 +6,6 @@ use fenced_store::{Executed, FenceError, FencedStore, SqliteFencedStore};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Executor, Sqlite, SqliteConnection, SqlitePool,
-    migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
 use tempfile::TempDir;
@@ -111,10 +110,6 @@ impl Harness for SqliteFile {
             .fetch_one(connection)
             .await
             .unwrap()
-    }
-
-    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
-        migrator.run(self.store.pool()).await
     }
 
     async fn dump(&self) -> String {

@@ -13,10 +13,10 @@ mod protect;
 mod protected;
 #[path = "../rule/mod.rs"]
 mod rule;
-mod times;
 mod traps;
 
 use file::SqliteFile;
-use rule::rule_cases;
+use rule::{everywhere::pause_cases, rule_cases};
 
 rule_cases!(SqliteFile);
+pause_cases!(SqliteFile);

@@ -1,9 +1,9 @@
 //! Every name that the store's side documents is exported.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use fenced_store::Protected;
-use lock_core::{FencingToken, InitialToken, metric};
+use fenced_store::{FenceError, Protected, ProtectedError};
+use lock_core::{FencingToken, InitialToken, RetryPolicy, metric};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use crate::{
@@ -11,16 +11,20 @@ use crate::{
     rule::{Harness, fresh, grant_by},
 };
 
-/// By name, and by reason if there is one.
+/// By name, or by reason or result if there is one.
 fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
     let snapshot = exported.snapshot().into_vec().into_iter();
     let counters = snapshot.filter_map(|(key, _, description, value)| match value {
         DebugValue::Counter(count) if metric_of_store(key.key().name()) => {
             assert!(description.is_some(), "{key:?} is not described");
             let key = key.key();
-            let reason = key.labels().find(|label| label.key() == "reason");
-            let name = reason.map_or(key.name(), metrics::Label::value);
-            Some((name.to_owned(), count))
+            let reason = key.labels().next();
+            let name = reason
+                .filter(|label| label.key() != "backend")
+                .map_or(key.name(), metrics::Label::value);
+            let is_observed = key.name() == metric::OBSERVED.name;
+            let observed = if is_observed { "observed " } else { "" };
+            Some((format!("{observed}{name}"), count))
         }
         _ => None,
     });
@@ -37,8 +41,27 @@ fn with(happened: &[(&str, u64)]) -> BTreeMap<String, u64> {
         "wrong_issuer",
         "implausible",
     ];
-    let others = [metric::FLOOR_REPAIRS, metric::TERMINATIONS].map(|metric| metric.name);
-    let all = reasons.into_iter().chain(others).map(|name| (name, 0));
+    let observed = [
+        "observed stale",
+        "observed duplicate",
+        "observed not_claimed",
+        "observed mark_lost",
+        "observed wrong_issuer",
+        "observed implausible",
+        "observed accepted",
+        "observed unknown",
+    ];
+    let results = ["ran", "done", "held", "backing_off", "failed", "lost"];
+    let others = [
+        metric::FLOOR_REPAIRS,
+        metric::TERMINATIONS,
+        metric::JOBS_TAKEN_OVER,
+        metric::JOBS_LATE,
+    ];
+    let others = others.map(|metric| metric.name);
+    let all = reasons.into_iter().chain(observed);
+    let all = all.chain(results).chain(others);
+    let all = all.map(|name| (name, 0));
     let counted = all.chain(happened.iter().copied());
     counted
         .map(|(name, count)| (name.to_owned(), count))
@@ -49,6 +72,7 @@ fn metric_of_store(name: &str) -> bool {
     metric::OF_STORES.iter().any(|metric| metric.name == name)
 }
 
+/// Catches: a refusal or a repair that no counter shows, or that has no description.
 #[tokio::test]
 async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
     let recorder = DebuggingRecorder::new();
@@ -83,4 +107,61 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
     let refused = ["stale", "wrong_issuer", "implausible", "not_claimed"];
     let refused = refused.map(|reason| (reason, 1));
     assert_eq!(counters(&exported), with(&refused));
+
+    // A store that observes refuses nothing.
+    let observer = world.store().observe().await.unwrap();
+    let _told = observer.look(&never).await;
+    let _told = observer.claim(&never).await;
+    let observed = ["observed not_claimed", "observed accepted"];
+    assert_eq!(
+        counters(&exported),
+        with(&observed.map(|result| (result, 1)))
+    );
+}
+
+/// Catches: an outcome of a job that is counted as another, or not at all.
+#[tokio::test]
+async fn what_becomes_of_a_slot_is_counted() {
+    let recorder = DebuggingRecorder::new();
+    let exported = recorder.snapshotter();
+    let _local = ::metrics::set_default_local_recorder(&recorder);
+    let world: SqliteFile = fresh().await;
+    let locks = palisade::connect("memory:").await.unwrap();
+    let jobs = Protected::new(locks, world.store().clone());
+    let fails = async |slot: &str| {
+        let soon = RetryPolicy::fixed(Duration::from_secs(600));
+        let once = jobs.once("night", slot).back_off(soon);
+        once.steps(async |job| {
+            job.step(async |_| Ok::<_, ProtectedError>(1)).await?;
+            Err::<(), _>(ProtectedError::from(FenceError::Aborted))
+        })
+        .await
+    };
+    fails("1").await.unwrap_err();
+    let _told = fails("1").await.unwrap();
+    assert!(jobs.retry_job("night", "1", Duration::ZERO).await.unwrap());
+    let taken_over = fails("1").await;
+    taken_over.unwrap_err();
+    let run = async |slot: &str| {
+        let once = jobs.once("night", slot);
+        once.run(async |_| Ok::<_, ProtectedError>(()))
+            .await
+            .unwrap()
+    };
+    for _ in 0..2 {
+        let _told = run("2").await;
+    }
+    let held = jobs.locks().acquire("job:night").await.unwrap();
+    let _told = run("3").await;
+    drop(held);
+    let taken_over = (metric::JOBS_TAKEN_OVER.name, 1);
+    let results = [
+        ("ran", 1),
+        ("done", 1),
+        ("held", 1),
+        ("backing_off", 1),
+        ("failed", 2),
+    ];
+    let expected = with(&[&results[..], &[taken_over]].concat());
+    assert_eq!(counters(&exported), expected);
 }

@@ -1,26 +1,15 @@
 //! Protected tables: what only SQLite can do, or do wrong.
 
 use fenced_store::{FenceError, Protection, SqliteFencedStore};
-use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, balance, fenced_add, fresh, grant},
+    rule::{
+        Harness, assert_kind, balance, by_row, fenced_add, grant, is_of_another, is_unfenced,
+        protected_and_claimed,
+    },
 };
-
-fn rows() -> Protection {
-    Protection::rows("accounts", "id", "account:").unwrap()
-}
-
-/// Accounts are protected by row, and the grant for 42 has been claimed.
-async fn protected() -> (SqliteFile, Sequencer) {
-    let world: SqliteFile = fresh().await;
-    world.store().protect(&rows()).await.unwrap();
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
-    (world, grant)
-}
 
 async fn run(connection: &mut SqliteConnection, statement: &str) -> Result<u64, FenceError> {
     let statement = AssertSqlSafe(statement.to_owned());
@@ -32,18 +21,10 @@ async fn add_unfenced(store: &SqliteFencedStore) -> Result<(), FenceError> {
     Ok(SqliteFile::add(&mut connection, 1).await?)
 }
 
-fn is_unfenced(error: &FenceError) -> bool {
-    matches!(error, FenceError::Unfenced { .. })
-}
-
-fn is_of_another(error: &FenceError) -> bool {
-    matches!(error, FenceError::WrongResource { .. })
-}
-
 /// The id that the database gives to a new row is known to the triggers.
 #[tokio::test]
 async fn a_row_is_judged_by_the_id_that_it_gets() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     run(&mut tx, "DELETE FROM accounts").await.unwrap();
     let insert = "INSERT INTO accounts (balance) VALUES (5)";
@@ -56,7 +37,7 @@ async fn a_row_is_judged_by_the_id_that_it_gets() {
 
 #[tokio::test]
 async fn conflict_clauses_do_not_silence_the_triggers() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     for statement in [
         "INSERT OR IGNORE INTO accounts VALUES (43, 0)",
         "INSERT OR REPLACE INTO accounts VALUES (43, 0)",
@@ -89,7 +70,7 @@ async fn conflict_clauses_do_not_silence_the_triggers() {
 /// next commit, or the next begin, clears it away; until then the mark decides.
 #[tokio::test]
 async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     run(&mut tx, "COMMIT").await.unwrap();
     drop(tx);
@@ -103,14 +84,15 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
 }
 
 /// `Busy` would say that nothing has happened, and have the work done again.
+/// Catches: work that is done twice, because its end was taken for a lock wait.
 #[tokio::test]
 async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_by_then() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let mut tx = world.impatient().await.begin(&own).await.unwrap();
     tx.execute("ROLLBACK").await.unwrap();
     let next = world.store().begin(&own).await.unwrap();
     let error = tx.commit().await.unwrap_err();
-    assert!(matches!(error, FenceError::Aborted), "{error:?}");
+    assert_kind!(error, Aborted);
     next.rollback().await.unwrap();
     let error = add_unfenced(world.store()).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
@@ -119,7 +101,7 @@ async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_b
 /// What is written after SQLite has ended the transaction by itself is refused by the triggers.
 #[tokio::test]
 async fn after_a_rollback_inside_nothing_is_written_unfenced() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     run(&mut tx, "INSERT OR ROLLBACK INTO accounts VALUES (42, 0)")
         .await
@@ -130,7 +112,7 @@ async fn after_a_rollback_inside_nothing_is_written_unfenced() {
 
 #[tokio::test]
 async fn a_renamed_table_stays_protected_and_can_be_protected_anew() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let pool = world.store().pool();
     pool.execute("ALTER TABLE accounts RENAME TO moved")
         .await
@@ -157,7 +139,7 @@ const NEW: &str = "UPDATE accounts SET balance = balance + 1";
 /// The triggers of the renamed table have their names still, and it is protected still.
 #[tokio::test]
 async fn another_table_of_the_old_name_is_protected_by_itself() {
-    let (world, own) = protected().await;
+    let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let store = world.store();
     store
         .pool()
@@ -182,15 +164,15 @@ async fn another_table_of_the_old_name_is_protected_by_itself() {
 
     assert!(refused(MOVED).await && !refused(NEW).await);
     // Never protected, it has nothing to lose, and takes nothing from the other.
-    store.unprotect(&rows()).await.unwrap();
+    store.unprotect(&by_row()).await.unwrap();
     assert!(refused(MOVED).await);
     fenced(MOVED).await;
 
-    store.protect(&rows()).await.unwrap();
+    store.protect(&by_row()).await.unwrap();
     assert!(refused(MOVED).await && refused(NEW).await);
     fenced(MOVED).await;
     fenced(NEW).await;
-    store.unprotect(&rows()).await.unwrap();
+    store.unprotect(&by_row()).await.unwrap();
     assert!(refused(MOVED).await && !refused(NEW).await);
     fenced(MOVED).await;
     let moved = Protection::rows("moved", "id", "account:").unwrap();

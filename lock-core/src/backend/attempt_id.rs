@@ -57,13 +57,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        #[test]
-        fn an_attempts_id_is_read_back(number: u64) {
-            let id = AttemptId(number);
-            prop_assert_eq!(id.to_string().parse(), Ok(id));
-        }
 
-        /// A text that is accepted is written the same way: no two texts are one id.
+        /// Catches: two texts that are one id: a cancel with the one would not find what the other
+        /// began.
         #[test]
         fn only_its_own_text_is_an_attempts_id(text in "[+0-9a-fA-Fxg ]{14,17}|.{0,18}") {
             if let Ok(id) = text.parse::<AttemptId>() {

@@ -1,7 +1,7 @@
 use std::num::NonZeroU32;
 
 use super::AttemptId;
-use crate::{FencingToken, Holder, Metadata, Moment, ResourceName, Sequencer, Ttl};
+use crate::{FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
 /// A request to acquire a lease. Its identity exists before the first byte is sent.
 #[derive(Clone, Debug)]
@@ -23,6 +23,9 @@ pub struct AcquireRequest {
     pub max_waiters: Option<u32>,
     /// How many consecutive tokens the grant takes, so that they can be handed out without asking.
     pub reserve: NonZeroU32,
+    /// The issuer under which the grant is to be claimed in the same step, if the lock service is
+    /// the database that has the marks. Others leave it alone: the holder claims.
+    pub claim: Option<Issuer>,
 }
 
 impl AcquireRequest {
@@ -38,6 +41,7 @@ impl AcquireRequest {
             metadata: None,
             max_waiters: None,
             reserve: NonZeroU32::MIN,
+            claim: None,
         }
     }
 }

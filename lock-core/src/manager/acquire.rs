@@ -54,6 +54,7 @@ pub struct Single {
     resource: Result<ResourceName, InvalidName>,
     pub(super) identity: Identity,
     pub(super) floor: Option<FencingToken>,
+    pub(super) claiming: bool,
 }
 
 /// The settings of every acquisition, of one resource or of several.
@@ -150,6 +151,7 @@ impl<'a> Acquire<'a> {
             resource,
             identity: Identity::Fresh,
             floor: None,
+            claiming: false,
         };
         Self::of(locks, what)
     }
@@ -159,6 +161,16 @@ impl<'a> Acquire<'a> {
     /// Needed when the store has seen greater tokens than the lock service remembers.
     pub const fn at_least(mut self, floor: FencingToken) -> Self {
         self.what.floor = Some(floor);
+        self
+    }
+
+    /// Asks a lock service that is a database with marks to claim the token in the step that grants
+    /// it. [`LeaseGuard::is_claimed`] says whether it did: it does not wait for transactions of
+    /// older holders, and the others cannot.
+    ///
+    /// For stores. A store that is this database saves a round trip.
+    pub const fn claiming(mut self) -> Self {
+        self.what.claiming = true;
         self
     }
 

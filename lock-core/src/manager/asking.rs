@@ -76,6 +76,8 @@ impl Acquire<'_> {
         let attempt = AttemptRef::new(resource.clone(), holder);
         let mut request = self.settings.request(attempt, wait);
         request.floor = self.what.floor;
+        let claiming = self.what.claiming.then(|| self.locks.inner.issuer.clone());
+        request.claim = claiming;
         request.upkeep = match self.what.identity {
             Identity::Fresh if self.settings.is_kept_up() => Upkeep::Watchdog,
             // Another process may be told of the same lease.

@@ -39,6 +39,7 @@ pub struct LeaseGuard {
     _watched: Option<Watched>,
     _guarding: Guarding,
     held: HeldLease,
+    is_claimed: bool,
     pub(super) on_drop: OnDrop,
 }
 
@@ -75,6 +76,7 @@ impl LeaseGuard {
             _watched: watched,
             _guarding: guarding,
             held,
+            is_claimed: grant.claimed,
             on_drop,
         }
     }
@@ -108,6 +110,13 @@ impl LeaseGuard {
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
         Ok(deadline.since(self.on_drop.locks.clock.now()))
+    }
+
+    /// Whether the token was claimed when it was granted, because
+    /// [`claiming`](crate::Acquire::claiming) asked for that.
+    #[must_use]
+    pub const fn is_claimed(&self) -> bool {
+        self.is_claimed
     }
 
     /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
@@ -199,6 +208,20 @@ impl LeaseGuard {
             Released::NotHolder => self.on_drop.turn_into(self.held.cancel()),
         }
         Ok(released)
+    }
+
+    /// Whether nobody else has this lease and every request of it was answered: whoever releases it
+    /// need not leave a tombstone.
+    #[must_use]
+    pub fn needs_no_tombstone(&self) -> bool {
+        self.held.sharing == Sharing::Alone && self.held.all_answered
+    }
+
+    /// Ends the guard of a lease that was released by a request which its manager did not send: a
+    /// store that is its lock service, too, releases in the message of a commit. Nothing is sent.
+    pub fn released_elsewhere(mut self) {
+        self.status.release();
+        self.on_drop.disarm();
     }
 
     /// Gives the lease up as dropping the guard does, and waits until that has happened: whoever

@@ -12,6 +12,7 @@ mod granted;
 mod guard;
 mod guarded;
 mod guards;
+mod lead;
 mod lost;
 mod meter;
 mod observed;
@@ -35,6 +36,7 @@ pub use self::{
     force::ForceReleased,
     guard::LeaseGuard,
     guards::LeaseGuards,
+    lead::{Candidate, Lead, Term},
     lost::{Lost, LostReason},
     owner::Owner,
     stats::{Losses, Stats},

@@ -103,6 +103,7 @@ mod tests {
     use super::*;
     use crate::SystemClock;
 
+    /// Catches: an idle connection counts as silent, or one that answers others.
     #[test]
     fn silence_is_only_while_something_is_under_way_and_since_the_last_answer() {
         let silence = Silence::new(Arc::new(SystemClock));
@@ -120,6 +121,7 @@ mod tests {
         assert_eq!(since(), None);
     }
 
+    /// Catches: a wait without bound asks a dead service for ever.
     #[test]
     fn an_acquire_asks_until_its_wait_is_over_and_for_so_long_at_most() {
         let (since, look) = (SystemClock.now(), Duration::from_secs(4));

@@ -79,34 +79,13 @@ fn answered<T>(end: Result<T, JoinError>) -> Result<T, RuntimeEnded> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::{pending, ready},
-        sync::Arc,
-    };
+    use std::{future::pending, sync::Arc};
 
-    use tokio::{
-        runtime::Builder,
-        sync::{Notify, oneshot},
-    };
+    use tokio::{runtime::Builder, sync::Notify};
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_request_goes_on_while_its_caller_is_not_polled() {
-        let (sent, received) = oneshot::channel();
-        let request = async move { sent.send(()).unwrap() };
-        let tasks = Tasks::here();
-        let mut caller = Box::pin(tasks.run(request));
-        // Begun, and from here on kept and not polled.
-        tokio::select! {
-            biased;
-            _ = &mut caller => {}
-            () = ready(()) => {}
-        }
-        received.await.unwrap();
-        assert_eq!(caller.await, Ok(()));
-    }
-
+    /// Catches: a request goes on although nobody waits for it.
     #[tokio::test]
     async fn a_request_ends_with_its_caller() {
         let (there, gone) = (Arc::new(()), Arc::new(Notify::new()));
@@ -127,6 +106,7 @@ mod tests {
         }
     }
 
+    /// Catches: a call from another runtime hangs, or panics.
     #[test]
     fn a_runtime_that_has_ended_says_so() {
         let runtime = Builder::new_current_thread().build().unwrap();

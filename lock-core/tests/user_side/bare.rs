@@ -79,6 +79,8 @@ impl LockBackend for Mute {
     }
 }
 
+/// Catches: errors of somebody else's backend that do not say of what, and a batch with fewer
+/// answers than requests.
 #[tokio::test]
 async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
     let service = LockService::from(Mute);

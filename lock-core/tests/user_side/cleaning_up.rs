@@ -34,6 +34,7 @@ impl World {
 }
 
 /// A service in trouble must not be asked every second by ever more that were dropped meanwhile.
+/// Catches: clean-up that goes on at its first pace, or for longer than anything can be left.
 #[tokio::test]
 async fn a_release_that_does_not_arrive_is_sent_ever_more_rarely_until_it_is_given_up() {
     // Whether others may keep the lease up, its ttl in seconds, for how many seconds it is tried,

@@ -3,8 +3,8 @@
 use std::{error::Error as _, future::IntoFuture, sync::Arc};
 
 use lock_core::{
-    Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Metadata, Operation, Outcome,
-    Owner, memory::MemoryBackend,
+    Acquire, Attempt, Error, ErrorKind, InitialToken, LockManager, Operation, Outcome, Owner,
+    memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
 
@@ -12,19 +12,6 @@ use crate::{
     bare::Bare,
     world::{poll_times, world},
 };
-
-#[tokio::test]
-async fn a_note_is_seen_by_everybody() {
-    let world = world();
-    let note = Metadata::new("node 7, pid 42").unwrap();
-    let acquire = world.locks().acquire("r").metadata(note.clone());
-    let guard = acquire.await.unwrap();
-    assert_eq!(world.holder("r").await.unwrap().metadata, Some(note));
-    guard.release().await.unwrap();
-    let silent = world.locks().acquire("r").await.unwrap();
-    assert_eq!(world.holder("r").await.unwrap().metadata, None);
-    drop(silent);
-}
 
 #[tokio::test]
 async fn one_too_many_does_not_wait() {
@@ -38,6 +25,8 @@ async fn one_too_many_does_not_wait() {
         (error.kind(), error.outcome()),
         (ErrorKind::QueueFull, Outcome::NotApplied)
     );
+    let stats = world.locks().stats();
+    assert_eq!((stats.timeouts, stats.failures), (1, 0));
     let look = world.locks().acquire("r").max_waiters(1).try_now().await;
     assert!(matches!(look, Ok(Attempt::Held { .. })));
     guard.release().await.unwrap();
@@ -45,23 +34,7 @@ async fn one_too_many_does_not_wait() {
     assert_eq!(world.holder("r").await, None);
 }
 
-#[tokio::test]
-async fn the_limit_of_the_manager_is_that_of_its_acquisitions() {
-    let clock = ManualClock::new();
-    let timer = Arc::new(clock.clone());
-    let service = MemoryBackend::new(Arc::<ManualClock>::clone(&timer), InitialToken::Clock);
-    let builder = LockManager::builder().clock(timer).max_waiters(1);
-    let locks = builder.build(service).unwrap();
-    let guard = locks.acquire("r").await.unwrap();
-    let mut first = std::pin::pin!(locks.acquire("r").into_future());
-    assert!(!poll_times(first.as_mut(), 3).await);
-    let error = locks.acquire("r").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::QueueFull);
-    let mut second = std::pin::pin!(locks.acquire("r").max_waiters(2).into_future());
-    assert!(!poll_times(second.as_mut(), 3).await, "it says otherwise");
-    drop(guard);
-}
-
+/// Catches: a bad option that reaches the service, or is ignored.
 #[tokio::test]
 async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     let world = world();
@@ -94,6 +67,7 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
         with(|acquire| acquire.metadata("note")).await.err(),
         with(|acquire| acquire.max_waiters(1)).await.err(),
         locks.acquire("r").owner(&owner).await.err(),
+        locks.acquire_together(["a", "b"]).await.err(),
         locks.list().await.err(),
     ];
     for error in refused {

@@ -1,17 +1,13 @@
 //! Several resources for one section: all of them or none.
 
-use std::{future::IntoFuture, pin::pin, sync::Arc, time::Duration};
+use std::{future::IntoFuture, pin::pin, time::Duration};
 
 use lock_core::{
-    AcquireAll, AcquireTogether, ErrorKind, InitialToken, LockManager, LostReason, Operation,
-    Outcome, Released, memory::MemoryBackend,
+    AcquireAll, AcquireTogether, ErrorKind, LockManager, LostReason, Operation, Outcome, Released,
 };
-use lock_testing::{Fault, ManualClock};
+use lock_testing::Fault;
 
-use crate::{
-    bare::Bare,
-    world::{TTL, World, poll_times, world},
-};
+use crate::world::{TTL, World, poll_times, world};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -32,6 +28,7 @@ impl World {
     }
 }
 
+/// Catches: guards in the order in which they were acquired, one of which is not renewed.
 #[tokio::test]
 async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() {
     let world = world();
@@ -66,6 +63,7 @@ async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() 
     }
 }
 
+/// Catches: the loss of one is told only when all are lost, or ends the others.
 #[tokio::test]
 async fn the_first_loss_is_told_and_the_others_go_on() {
     let world = world();
@@ -123,6 +121,7 @@ async fn one_by_one_what_was_acquired_is_given_back_when_the_wait_is_over() {
     assert_eq!(world.are_held().await, [false, false]);
 }
 
+/// Catches: all are granted, and the first of them is over.
 #[tokio::test]
 async fn one_by_one_a_lease_that_ran_out_meanwhile_is_a_loss() {
     let world = world();
@@ -159,6 +158,7 @@ async fn together_nothing_is_held_until_all_are_free() {
     world.until_free("b").await;
 }
 
+/// Catches: a wait for several that is over too late, or leaves some.
 #[tokio::test]
 async fn together_the_wait_ends_and_leaves_nothing() {
     let world = world();
@@ -193,20 +193,6 @@ async fn together_a_lost_answer_is_unknown_and_what_it_did_is_undone() {
 }
 
 #[tokio::test]
-async fn together_ends_with_its_manager() {
-    let world = world();
-    let _held = world.theirs.locks().acquire("b").await.unwrap();
-    let mut waiting = pin!(world.together().into_future());
-    assert!(!poll_times(waiting.as_mut(), 20).await);
-    world.locks().shutdown().await;
-    let error = waiting.await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.outcome()),
-        (ErrorKind::ShutDown, Outcome::NotApplied)
-    );
-}
-
-#[tokio::test]
 async fn what_is_dropped_at_any_await_leaves_nothing() {
     for one_by_one in [true, false] {
         let mut awaits = 0;
@@ -228,6 +214,7 @@ async fn what_is_dropped_at_any_await_leaves_nothing() {
     }
 }
 
+/// Catches: a name twice, which waits for itself.
 #[tokio::test]
 async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
     let world = world();
@@ -249,29 +236,4 @@ async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
         assert!(error.to_string().contains(says), "{error}");
     }
     assert_eq!(world.chaos.counts(Operation::Acquire).requests, 0);
-}
-
-#[tokio::test]
-async fn a_lock_service_without_such_a_step_says_so() {
-    let clock = ManualClock::new();
-    let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
-    let builder = LockManager::builder().clock(Arc::new(clock));
-    let locks = builder.build(Bare(service)).unwrap();
-    let error = locks.acquire_together(["a", "b"]).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let guards = locks.acquire_all(["a", "b"], WAIT).await.unwrap();
-    guards.release_all().await.unwrap();
-}
-
-/// So that the manager's limit can be overruled here, too.
-#[tokio::test]
-async fn one_by_one_the_queue_may_be_limited() {
-    let world = world();
-    let held = world.theirs.locks().acquire("a").await.unwrap();
-    let mut first = pin!(world.all().into_future());
-    assert!(!poll_times(first.as_mut(), 20).await);
-    let error = world.all().max_waiters(1).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::QueueFull);
-    held.release().await.unwrap();
-    first.await.unwrap().release_all().await.unwrap();
 }

@@ -57,6 +57,7 @@ impl Asking {
         let mut request = head.request.clone();
         request.attempt = AttemptRef::new(request.attempt.resource, Holder::random());
         request.reserve = reserve;
+        request.claim = None; // of this holder, who is nobody's
         if request.wait != Wait::Never {
             // The queue waits for longer than its head does.
             request.wait = Wait::Forever;

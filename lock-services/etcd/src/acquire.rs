@@ -110,7 +110,7 @@ impl Acquisition<'_> {
         }
         let (seen, waited) = match self.wait(&entry, ahead).await? {
             Turn::Ours { seen, waited } => (seen, waited),
-            Turn::Gone => return Ok(Waited::Gone),
+            Turn::Gone => return self.gone(),
             Turn::Over => {
                 self.service.cancel(&self.request.attempt).await?;
                 return self.held().await.map(Waited::Answer);
@@ -125,7 +125,7 @@ impl Acquisition<'_> {
             return Ok(Waited::Gone);
         }
         let Some(life) = self.kept else {
-            return Ok(Waited::Gone);
+            return self.gone();
         };
         // Not of all of the slack, which the next one may use up.
         let until = std::cmp::min(life.end(), seen.asked + told(life.length));
@@ -136,6 +136,15 @@ impl Acquisition<'_> {
         } else {
             grant
         })))
+    }
+
+    /// Its entry has gone with its lease, or somebody has ended it. If there is a tombstone, that
+    /// one says so.
+    fn gone(&self) -> Result<Waited, Error> {
+        match self.leaves_tombstone() {
+            true => Ok(Waited::Gone),
+            false => Err(Error::not_applied(ErrorKind::Released)),
+        }
     }
 
     async fn held(&self) -> Result<Attempt<Grant>, Error> {

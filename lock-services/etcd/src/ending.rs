@@ -67,15 +67,18 @@ impl Service {
         tombstone: Option<&[u8]>,
         known: Option<i64>,
     ) -> Result<bool, Failure> {
-        let remember = match tombstone {
+        let mut success = vec![Op::delete(&names.entry)];
+        match tombstone {
             Some(tombstone) => {
                 let lease = self.tombstone_lease_of_ended().await?;
-                Op::put(&names.tombstone, tombstone.to_vec(), lease)
+                success.push(Op::put(&names.tombstone, tombstone.to_vec(), lease));
             }
             // The one that was there since the entry.
-            None => Op::delete(&names.tombstone),
-        };
-        let mut success = vec![Op::delete(&names.entry), remember];
+            None if self.leases.has_tombstone(names) => {
+                success.push(Op::delete(&names.tombstone));
+            }
+            None => {}
+        }
         if known.is_none() {
             success.insert(0, Op::range(RangeRequest::key(&names.entry)));
         }

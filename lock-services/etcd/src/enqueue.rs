@@ -11,7 +11,7 @@ use super::{
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
-use lock_core::{Error, ErrorKind, Wait};
+use lock_core::{Error, ErrorKind, Upkeep, Wait};
 
 /// What came of asking for a queue entry.
 pub(super) enum Enqueued {
@@ -45,7 +45,8 @@ impl Acquisition<'_> {
         self.sent_once = !was_repeated;
         let (created, term) = (answer.revision(), answer.term());
         let (names, leases) = (&self.names, &self.service.leases);
-        leases.entered(names, lease, created, self.kept);
+        let changed = if tombstones.is_some() { created } else { 0 };
+        leases.entered(names, lease, changed, self.kept);
         let ahead = answer.ranges().next().unwrap_or_default();
         let last = ahead
             .kvs
@@ -67,8 +68,8 @@ impl Acquisition<'_> {
     }
 
     /// The leases that a new entry needs: one that lives for as long as was asked for from now on,
-    /// and the one for the tombstone.
-    async fn prepare(&mut self) -> Result<(i64, i64), Error> {
+    /// and the one for the tombstone, if it leaves one.
+    async fn prepare(&mut self) -> Result<(i64, Option<i64>), Error> {
         let ttl = self.request.ttl.get();
         let lease = loop {
             let lease = self.lease(ttl).await?;
@@ -79,8 +80,21 @@ impl Acquisition<'_> {
             }
             self.lose_lease();
         };
-        let tombstones = self.service.tombstone_lease(self.length()).await;
-        Ok((lease, tombstones?))
+        let tombstones = match self.leaves_tombstone() {
+            true => Some(self.service.tombstone_lease(self.length()).await?),
+            false => None,
+        };
+        Ok((lease, tombstones))
+    }
+
+    /// Whether a tombstone has to say that there was an entry: if somebody else may know the
+    /// acquisition and ask again, or if there is something to be remembered already.
+    ///
+    /// Of an acquisition that nobody else knows only late copies of the entry may come. While it
+    /// is there it refuses them itself. After a release there is a tombstone if it was sent twice;
+    /// however else it ended, its lease is not used again, and a copy goes with it.
+    pub(super) const fn leaves_tombstone(&self) -> bool {
+        matches!(self.request.upkeep, Upkeep::None) || self.tombstone.is_some()
     }
 
     /// The lease that it has, or takes, which may have ended.
@@ -101,7 +115,7 @@ impl Acquisition<'_> {
 
     /// The request that makes a queue entry, in one step, if nobody has cancelled it, it has none
     /// yet, and the floor that is written into it is the present one.
-    fn entry_request(&self, floor: Floor, lease: i64, tombstones: i64) -> TxnRequest {
+    fn entry_request(&self, floor: Floor, lease: i64, tombstones: Option<i64>) -> TxnRequest {
         let (attempt, names) = (&self.request.attempt, &self.names);
         let (key, floor_key) = (&names.entry, self.service.keys.floor());
         let (remembered, changed) = match &self.tombstone {
@@ -115,17 +129,19 @@ impl Acquisition<'_> {
             Wait::Never => Compare::none(&names.queue),
             Wait::Until(_) | Wait::Forever => Compare::created(key, 0),
         };
+        let remember =
+            tombstones.map(|on| Op::put(&names.tombstone, tombstone.encode_to_vec(), on));
+        let ahead = RangeRequest::youngest(&names.queue, 2).without_values();
+        let mut success = vec![Op::put(key, entry.encode_to_vec(), lease)];
+        success.extend(remember);
+        success.push(Op::range(ahead));
         TxnRequest {
             compare: vec![
                 free,
                 Compare::changed(&names.tombstone, changed),
                 Compare::changed(&floor_key, floor.changed),
             ],
-            success: vec![
-                Op::put(key, entry.encode_to_vec(), lease),
-                Op::put(&names.tombstone, tombstone.encode_to_vec(), tombstones),
-                Op::range(RangeRequest::youngest(&names.queue, 2).without_values()),
-            ],
+            success,
             // Whoever waits is hardly ever refused, and asks then.
             failure: match self.request.wait {
                 Wait::Never => self.present().map(Op::range).into(),

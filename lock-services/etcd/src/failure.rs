@@ -148,6 +148,7 @@ mod tests {
         Failure::new(status, sent).into()
     }
 
+    /// Catches: a login that has run out is given up, or a full disk is asked again and again.
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_is_not() {
         for (status, expected) in [
@@ -180,6 +181,7 @@ mod tests {
         }
     }
 
+    /// Catches: "not applied" of a request that the node may have passed on.
     #[test]
     fn the_outcome_is_unknown_if_anything_was_sent() {
         let timeout = || Status::unavailable("etcdserver: request timed out");

@@ -152,6 +152,15 @@ impl Leases {
         self.state().used.get(&names.id)?.holding
     }
 
+    /// Whether this client has written a tombstone of it, which is there still.
+    pub(super) fn has_tombstone(&self, names: &Names) -> bool {
+        let state = self.state();
+        state
+            .used
+            .get(&names.id)
+            .is_some_and(|used| used.changed > 0)
+    }
+
     /// An attempt has not used its lease, and never will.
     pub(super) fn unused(&self, names: &Names, id: i64, life: Option<Life>, now: Moment) {
         let lease = self.state().remove(names, id);
@@ -373,6 +382,7 @@ impl Drop for Leases {
 mod tests {
     use super::*;
 
+    /// Catches: rounding to whole seconds that takes some of the ttl away.
     #[test]
     fn a_holder_is_told_no_less_than_it_has_asked_for() {
         for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {

@@ -77,6 +77,7 @@ mod tests {
         Moment::from_origin(Duration::from_secs(seconds))
     }
 
+    /// Catches: a leader that was cut off vouches for a lease that its successor has ended.
     #[test]
     fn what_a_leader_says_by_himself_counts_if_he_led_at_the_time_of_the_look() {
         let seen = Ahead {

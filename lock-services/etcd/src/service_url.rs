@@ -69,6 +69,7 @@ impl std::fmt::Debug for Login {
 mod tests {
     use super::*;
 
+    /// Catches: a name or a password with an escape, and an IPv6 address.
     #[test]
     fn a_url_names_nodes() {
         for (url, nodes) in [
@@ -95,6 +96,7 @@ mod tests {
         assert_eq!(read.tls, Some(tls));
     }
 
+    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
     fn what_cannot_be_right_is_told_without_the_password() {
         for (url, says) in [

@@ -78,12 +78,13 @@ impl Service {
     /// client. Nobody waits for it: whether it worked shows at the next renewal, or the next look.
     pub(super) fn take_over(self: &Arc<Self>, found: Vec<(Names, Found)>, length: Duration) {
         let present = self.tombstones.for_leases(length);
-        let is_others = |found: &Found| {
+        let is_others = |names: &Names, found: &Found| {
             let on = found.tombstone.as_ref().map(|tombstone| tombstone.lease);
-            found.entry.is_some() && (on.is_none() || on != present)
+            let needs_none = on.is_none() && self.leases.holding(names).is_some();
+            found.entry.is_some() && !needs_none && (on.is_none() || on != present)
         };
         let mut found = found;
-        found.retain(|(_, found)| is_others(found));
+        found.retain(|(names, found)| is_others(names, found));
         let permit = Arc::clone(&self.takeovers).try_acquire_owned();
         if let Ok(permit) = permit
             && !found.is_empty()

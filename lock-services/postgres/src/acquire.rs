@@ -26,10 +26,15 @@ pub(super) async fn in_turn(
     waiters: &Arc<Waiters>,
     request: &AcquireRequest,
 ) -> Result<Attempt<Grant>, Error> {
+    let clock = &*client.clock;
     let silent = client.silence.outlasts(request.wait, Patience::SHORT);
+    let ask = |again: bool| async move {
+        let answer = stand(client, waiters, request).await?;
+        Ok(answer.map(|grant| grant.all_answered(!again)))
+    };
     tokio::select! {
         biased;
-        answer = stand(client, waiters, request) => answer,
+        answer = Patience::of(request.wait, clock.now()).ask(clock, ask) => answer,
         error = silent => Err(error),
     }
 }
@@ -72,7 +77,7 @@ impl Client {
             let asked = self.clock.now();
             let wait = wait_millis(request.wait, asked);
             let row = self
-                .one(sql::acquire(request, wait, channel, &self.not_after()))
+                .one(sql::acquire(request, wait, channel, self.not_after()))
                 .await?;
             let outcome: &str = row.try_get("outcome").map_err(translate)?;
             let left = Duration::from_millis(number(&row, "left_ms")?);
@@ -80,10 +85,10 @@ impl Client {
                 "granted" => {
                     let token = token(number(&row, "token")?)?;
                     let reserved = u32::try_from(number(&row, "reserved")?).unwrap_or(1);
+                    let claimed: Option<bool> = row.try_get("claimed").map_err(translate)?;
                     let grant = Grant::new(token, Lease::counted_from(asked, left));
-                    Ok(Answer::Granted(
-                        grant.reserving(reserved).all_answered(true),
-                    ))
+                    let grant = grant.reserving(reserved).claimed(claimed.unwrap_or(false));
+                    Ok(Answer::Granted(grant))
                 }
                 "held" => Ok(Answer::Held(left)),
                 "waiting" => Ok(Answer::Waiting),
@@ -98,17 +103,31 @@ impl Client {
         }
     }
 
+    /// Takes one look, and asks again while there is no answer.
     pub(super) async fn acquire_together(
+        &self,
+        requests: &[AcquireRequest],
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        let ask = |again: bool| async move {
+            let answer = self.ask_together(requests).await?;
+            let answered = |grant: Grant| grant.all_answered(!again);
+            Ok(answer.map(|grants| grants.into_iter().map(answered).collect()))
+        };
+        let patience = Patience::of(Wait::Never, self.clock.now());
+        patience.ask(&*self.clock, ask).await
+    }
+
+    async fn ask_together(
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let mut learnt = false;
         loop {
             let asked = self.clock.now();
-            let Some(text) = sql::acquire_all(requests, &self.not_after()) else {
+            let Some(call) = sql::acquire_all(requests, self.not_after()) else {
                 return Ok(Attempt::Granted(Vec::new()));
             };
-            let row = self.one(text).await?;
+            let row = self.one(call).await?;
             let outcome: &str = row.try_get("outcome").map_err(translate)?;
             let (tokens, left) = (numbers(&row, "tokens")?, numbers(&row, "left_ms")?);
             let first = |numbers: &[i64]| numbers.first().map_or(0, |first| first.unsigned_abs());
@@ -120,7 +139,7 @@ impl Client {
                         let left = Duration::from_millis(left.unsigned_abs());
                         let lease = Lease::counted_from(asked, left);
                         let grant = Grant::new(self::token(token.unsigned_abs())?, lease);
-                        Ok(grant.reserving(reserved.unsigned_abs()).all_answered(true))
+                        Ok(grant.reserving(reserved.unsigned_abs()))
                     });
                     grants.collect::<Result<_, _>>().map(Attempt::Granted)
                 }
@@ -161,7 +180,7 @@ fn wait_millis(wait: Wait, now: Moment) -> WaitMillis {
         wait if wait.is_over(now) => WaitMillis::Look,
         wait => {
             let left = wait.end(now).since(now).as_millis();
-            WaitMillis::For(u64::try_from(left).unwrap_or(u64::MAX >> 1).max(1))
+            WaitMillis::For(i64::try_from(left).unwrap_or(i64::MAX).max(1))
         }
     }
 }

@@ -52,9 +52,6 @@ impl PostgresBackend {
             let pool = PgPoolOptions::new()
                 .max_connections(options.connections)
                 .acquire_timeout(options.response_timeout)
-                // A connection that was lost shows when it is used, and then the request is sent
-                // again: each one may be.
-                .test_before_acquire(false)
                 .connect_lazy_with(address);
             Self::start(pool, ear, &options, clock).await
         })

@@ -1,6 +1,9 @@
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -8,10 +11,13 @@ use lock_core::{
     Clock, Error, ErrorKind, Moment,
     support::{Asking, Silence, Tasks, lock},
 };
-use sqlx::{AssertSqlSafe, PgPool, Row, postgres::PgRow};
+use sqlx::{
+    AssertSqlSafe, PgConnection, PgPool, Postgres, Row, pool::PoolConnection, postgres::PgRow,
+};
 
 use super::{
-    error::{is_stray, not_connected, translate},
+    call::{Call, Value},
+    error::{is_not_for_prepared, is_stray, not_connected, translate},
     sql,
 };
 
@@ -28,6 +34,8 @@ pub(super) struct Client {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) response_timeout: Duration,
     pub(super) silence: Silence,
+    /// Whether statements can be prepared.
+    prepares: Arc<AtomicBool>,
     learnt: Mutex<Learnt>,
 }
 
@@ -50,16 +58,21 @@ impl Client {
             silence: Silence::new(Arc::clone(&clock)),
             clock,
             response_timeout,
+            prepares: Arc::default(),
             learnt: Mutex::default(),
         };
-        client.learn().await?;
+        let is_read_committed = client.learn().await?;
+        let address = client.pool.connect_options();
+        let prepares = is_read_committed && client.is_at(&address).await?;
+        client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
     }
 
-    /// Reads the database's clock, and what interface it has.
-    pub(super) async fn learn(&self) -> Result<(), Error> {
+    /// Reads the database's clock, and what interface it has. Whether sessions are at READ
+    /// COMMITTED.
+    pub(super) async fn learn(&self) -> Result<bool, Error> {
         let at = self.clock.now();
-        let row = self.one(sql::WELCOME.to_owned()).await?;
+        let row = self.plain(sql::WELCOME.to_owned()).await?;
         let version: i32 = row.try_get("version").map_err(translate)?;
         if version != VERSION {
             let why = format!("it has version {version} of `fenced`, and {VERSION} is needed");
@@ -68,55 +81,110 @@ impl Client {
         let micros: i64 = row.try_get("unix_micros").map_err(translate)?;
         let unix = Duration::from_micros(micros.unsigned_abs());
         *lock(&self.learnt) = Learnt { unix, at };
-        Ok(())
+        let isolation: &str = row.try_get("isolation").map_err(translate)?;
+        Ok(isolation == "read committed")
     }
 
     /// Until when a request that is sent now may come into effect, by the database's clock: a
     /// pooler may keep it for minutes.
-    pub(super) fn not_after(&self) -> String {
+    pub(super) fn not_after(&self) -> Value {
         let Learnt { unix, at } = *lock(&self.learnt);
-        let until = unix + self.clock.now().since(at) + REQUEST_TTL;
-        format!(
-            "pg_catalog.to_timestamp({}.{:06})",
-            until.as_secs(),
-            until.subsec_micros()
-        )
+        Value::Time(unix + self.clock.now().since(at) + REQUEST_TTL)
     }
 
-    /// Sends a request that has one row for an answer.
-    pub(super) async fn one(&self, sql: String) -> Result<PgRow, Error> {
-        let mut rows = self.rows(sql).await?;
-        rows.pop().ok_or_else(|| {
-            Error::unknown(ErrorKind::Refused).because("the database gave no answer")
-        })
+    /// Sends a call, and waits for its answer. If the caller goes away meanwhile, the request goes
+    /// on: its connection is free again only when it was answered, or is closed.
+    pub(super) async fn rows(&self, call: Call) -> Result<Vec<PgRow>, Error> {
+        self.request(Request::Call(call)).await
     }
 
-    /// Sends a request, and waits for its answer. If the caller goes away meanwhile, the request
-    /// goes on: its connection is free again only when it was answered, or is closed.
-    pub(super) async fn rows(&self, sql: String) -> Result<Vec<PgRow>, Error> {
+    /// The same for a call that has one row for an answer.
+    pub(super) async fn one(&self, call: Call) -> Result<PgRow, Error> {
+        only(self.rows(call).await?)
+    }
+
+    /// Sends a statement that is no call, and has one row for an answer.
+    pub(super) async fn plain(&self, sql: String) -> Result<PgRow, Error> {
+        only(self.request(Request::Plain(sql)).await?)
+    }
+
+    async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
         let asking: Asking<'_> = self.silence.ask();
-        let (pool, timeout) = (self.pool.clone(), self.response_timeout);
-        let request = self.tasks.spawn(send(pool, timeout, sql));
-        let answer = request
-            .await
-            .map_err(|error| match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
-            })?;
-        if answer.is_ok() {
+        let (pool, prepares) = (self.pool.clone(), Arc::clone(&self.prepares));
+        let sent = send(pool, self.response_timeout, prepares, request);
+        let answer =
+            self.tasks
+                .spawn(sent)
+                .await
+                .map_err(|error| match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
+                })?;
+        // Another error is an answer, too.
+        if !matches!(&answer, Err(error) if error.kind() == ErrorKind::Unavailable) {
             asking.answered();
         }
         answer
     }
 }
 
-async fn send(pool: PgPool, timeout: Duration, sql: String) -> Result<Vec<PgRow>, Error> {
+fn only(mut rows: Vec<PgRow>) -> Result<PgRow, Error> {
+    rows.pop()
+        .ok_or_else(|| Error::unknown(ErrorKind::Refused).because("the database gave no answer"))
+}
+
+enum Request {
+    Call(Call),
+    Plain(String),
+}
+
+impl Request {
+    /// A session that turns out not to be one for prepared statements gets the same call in the
+    /// simple protocol, and so do all after it.
+    async fn fetch(
+        self,
+        connection: &mut PgConnection,
+        prepares: &AtomicBool,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
+        let text = match self {
+            Self::Plain(sql) => sql,
+            Self::Call(call) => {
+                if prepares.load(Ordering::Relaxed) {
+                    let (sql, arguments) = call.prepared().map_err(sqlx::Error::Encode)?;
+                    let query = sqlx::query_with(sql, arguments);
+                    match query.fetch_all(&mut *connection).await {
+                        Err(error) if is_not_for_prepared(&error) => {}
+                        answer => return answer,
+                    }
+                    prepares.store(false, Ordering::Relaxed);
+                }
+                call.text()
+            }
+        };
+        let query = sqlx::raw_sql(AssertSqlSafe(text));
+        query.fetch_all(connection).await
+    }
+}
+
+/// A connection that is idle is taken as it is, whatever the pool's own test: if it was lost, that
+/// shows when it is used, and then the request is sent again, as each one may be.
+async fn connection(pool: &PgPool, timeout: Duration) -> Result<PoolConnection<Postgres>, Error> {
+    if let Some(idle) = pool.try_acquire() {
+        return Ok(idle);
+    }
     let connecting = tokio::time::timeout(timeout, pool.acquire()).await;
-    let mut connection = match connecting {
-        Ok(connection) => connection.map_err(not_connected)?,
-        Err(_) => return Err(not_connected(sqlx::Error::PoolTimedOut)),
-    };
-    let query = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut *connection);
+    let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    connected.map_err(not_connected)
+}
+
+async fn send(
+    pool: PgPool,
+    timeout: Duration,
+    prepares: Arc<AtomicBool>,
+    request: Request,
+) -> Result<Vec<PgRow>, Error> {
+    let mut connection = connection(&pool, timeout).await?;
+    let query = request.fetch(&mut connection, &prepares);
     match tokio::time::timeout(timeout, query).await {
         Ok(Ok(rows)) => Ok(rows),
         Ok(Err(error)) => {

@@ -1,4 +1,5 @@
 use lock_core::{Error, ErrorKind};
+use sqlx::error::DatabaseError;
 
 /// Says what a failure of the client or the server means for a request that was sent.
 ///
@@ -6,6 +7,8 @@ use lock_core::{Error, ErrorKind};
 /// it came while the commit was under way.
 pub(super) fn translate(error: sqlx::Error) -> Error {
     let translated = match &error {
+        error if is_stray(error) => Error::not_applied(ErrorKind::Unavailable)
+            .because("its session was left inside a transaction by somebody else"),
         sqlx::Error::Database(refused) => of_server(refused.code().as_deref().unwrap_or_default()),
         sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => {
             Error::not_applied(ErrorKind::Unavailable).because("no connection to the database")
@@ -31,14 +34,24 @@ pub(super) fn not_connected(error: sqlx::Error) -> Error {
     }
 }
 
-/// The session is inside a transaction that is not ours: our own check; `SET TRANSACTION`, which
-/// comes too late; any statement in an aborted one.
-const STRAY: [&str; 3] = ["22P02", "25001", "25P02"];
-
-/// Whether the connection was left inside a transaction, and is of no use to anybody.
+/// Whether the connection was left inside a transaction, and is of no use to anybody: our own
+/// check; `SET TRANSACTION`, which comes too late; any statement in an aborted one.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| STRAY.contains(&&*code))
+    error.as_database_error().is_some_and(|error| {
+        error.constraint() == Some("autocommit_check") || has_code(error, &["25001", "25P02"])
+    })
+}
+
+/// Whether the session is not what a prepared statement needs: such a statement is gone or there
+/// twice, because there is a pooler; its answer has changed; it is not at READ COMMITTED. Nothing
+/// was done.
+pub(super) fn is_not_for_prepared(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.is_some_and(|error| has_code(error, &["26000", "42P05", "0A000", "25000"]))
+}
+
+fn has_code(error: &dyn DatabaseError, codes: &[&str]) -> bool {
+    error.code().is_some_and(|code| codes.contains(&&*code))
 }
 
 fn of_server(code: &str) -> Error {
@@ -54,9 +67,6 @@ fn of_server(code: &str) -> Error {
         "25006" => unavailable.because("the server is a standby: it takes no writes"),
         // A serialization failure, a deadlock, a lock timeout.
         "40001" | "40P01" | "55P03" => unavailable.because("the database was busy"),
-        code if STRAY.contains(&code) => {
-            unavailable.because("its session was left inside a transaction by somebody else")
-        }
         "3F000" | "42883" | "42P01" => {
             refused.because("the schema `fenced` is missing or old: apply its migrations")
         }

@@ -5,7 +5,7 @@ use lock_core::{
 };
 use sqlx::Row;
 
-use super::{client::Client, error::translate, sql};
+use super::{call::Call, client::Client, error::translate, sql};
 
 /// So many leases are renewed by one statement.
 const BATCH: usize = 1000;
@@ -35,13 +35,8 @@ impl Client {
                     }
                 }
                 Err(error) => {
-                    let (kind, outcome, text) = (error.kind(), error.outcome(), error.to_string());
                     for place in rest {
-                        let error = match outcome {
-                            lock_core::Outcome::NotApplied => Error::not_applied(kind),
-                            _ => Error::unknown(kind),
-                        };
-                        answers[place] = Err(error.because(text.clone()));
+                        answers[place] = Err(error.clone());
                     }
                     return answers;
                 }
@@ -100,8 +95,8 @@ impl Client {
         self.released(sql::release_hold(lease, attempt)).await
     }
 
-    async fn released(&self, sql: String) -> Result<Released, Error> {
-        let row = self.one(sql).await?;
+    async fn released(&self, call: Call) -> Result<Released, Error> {
+        let row = self.one(call).await?;
         let outcome: &str = row.try_get("outcome").map_err(translate)?;
         Ok(match outcome {
             "released" => Released::Released,

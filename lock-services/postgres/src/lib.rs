@@ -23,20 +23,24 @@
 //! put it up again, in any order.
 //!
 //! # Poolers
-//! Each request is one message in the simple protocol and a transaction of its own, so the pool may
-//! be a PgBouncer in transaction mode. `LISTEN` does nothing there: give the database's own address
-//! with [`PostgresOptions::listen`], or `?listen=` in the URL. Without it, waiters look.
+//! Each request is one message and a transaction of its own, so the pool may be a PgBouncer in
+//! transaction mode. Through it no statement is prepared, and nobody listens: give the database's
+//! own address with [`PostgresOptions::listen`], or `?listen=` in the URL. Without it, waiters
+//! look.
 //!
 //! # Power cuts and standbys
-//! A grant and a renewal are flushed to disk before anybody is told of them, whatever
-//! `synchronous_commit` says; a release is not: a lease whose release is lost ends by its ttl. A
-//! standby that is promoted without the last grants may grant the same resource again: then there
-//! are two holders until the ttl of the first is over, and the store refuses one of them.
+//! A grant is flushed to disk and to synchronous standbys before anybody is told of it, whatever
+//! `synchronous_commit` says; a renewal to disk, so that a standby that is gone ends no lease; a
+//! release is not flushed: a lease whose release is lost ends by its ttl. A standby that is
+//! promoted without the last grants or renewals may grant the same resource again: then there are
+//! two holders until the ttl of the first is over, and the store refuses one of them.
 #![forbid(unsafe_code)]
 
 mod acquire;
 mod backend;
+mod call;
 mod client;
+mod direct;
 mod error;
 mod holding;
 mod listener;

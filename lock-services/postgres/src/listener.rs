@@ -1,8 +1,8 @@
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use lock_core::Error;
 use sqlx::{
-    PgPool, Row,
+    PgPool,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
 use tracing::{debug, warn};
@@ -86,14 +86,14 @@ async fn hear(
 ) -> Result<(), End> {
     // A pooler that gives connections away between transactions would give them away with the
     // LISTEN: its other clients would get notices that they cannot read.
-    if !ear.given && !is_direct(client, &ear.address).await.map_err(End::Lost)? {
+    if !ear.given && !client.is_at(&ear.address).await.map_err(End::Lost)? {
         return Err(End::Deaf);
     }
     let lost = |error| End::Lost(translate(error));
     let mut listener = PgListener::connect_with(pool).await.map_err(lost)?;
     listener.ignore_pool_close_event(true);
     listener.listen(channel).await.map_err(lost)?;
-    let sent = client.rows(sql::notify(channel)).await;
+    let sent = client.plain(sql::notify(channel)).await;
     let heard = tokio::time::timeout(client.response_timeout, listener.recv()).await;
     match (sent, heard) {
         (_, Ok(heard)) => tell(Heard::Notice(heard.map_err(lost)?.payload())),
@@ -105,22 +105,4 @@ async fn hear(
         tell(Heard::Notice(notice.payload()));
     }
     Ok(())
-}
-
-/// Whether the server that answers at this address says that the address is its own.
-async fn is_direct(client: &Client, address: &PgConnectOptions) -> Result<bool, Error> {
-    let row = client.one(sql::WHERE.to_owned()).await?;
-    let number = |column| row.try_get::<Option<i32>, _>(column).map_err(translate);
-    let dialled = i32::from(address.get_port());
-    let is_path = address.get_socket().is_some() || address.get_host().starts_with('/');
-    let Some(port) = number("port")? else {
-        return Ok(is_path && number("set_port")? == Some(dialled));
-    };
-    let own: Option<String> = row.try_get("address").map_err(translate)?;
-    let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
-    let host = (address.get_host(), address.get_port());
-    let found = tokio::net::lookup_host(host).await;
-    let found = found.map_err(|error| translate(error.into()))?;
-    let mut found = found.map(|address| address.ip().to_canonical());
-    Ok(!is_path && port == dialled && found.any(|address| Some(address) == own))
 }

@@ -1,30 +1,16 @@
-//! The texts that are sent. The simple protocol has no parameters, so values are literals.
-
-use std::fmt::Write as _;
+//! The calls that are sent, and a few statements besides.
 
 use lock_core::{
-    AcquireRequest, AttemptId, AttemptRef, FencingToken, RenewRequest, ResourceName, Sequencer,
+    AcquireRequest, AttemptId, AttemptRef, FencingToken, RenewRequest, ResourceName, Sequencer, Ttl,
 };
 
-/// In front of each call: a transaction of its own, at the isolation level that it needs whatever
-/// the session's default is. A session that somebody left inside a transaction is refused, because
-/// its rollback would take the lease back: `SET` comes too late there, or the cast of the text
-/// fails. (Times count in microseconds, and messages take longer.)
-const ALONE: &str = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-    SELECT CASE WHEN pg_catalog.transaction_timestamp() \
-    OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
-    THEN CAST(pg_catalog.concat('in a transaction since ', \
-    pg_catalog.transaction_timestamp()) AS boolean) END AS alone, answer.* FROM fenced.";
-
-fn call(function: &str, arguments: &[String]) -> String {
-    format!("{ALONE}{function}({}) answer", arguments.join(", "))
-}
+use super::call::{Call, Value};
 
 /// How long an acquire waits, as the database is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMillis {
     Look,
-    For(u64),
+    For(i64),
     Forever,
 }
 
@@ -32,144 +18,125 @@ pub(super) fn acquire(
     request: &AcquireRequest,
     wait: WaitMillis,
     channel: &str,
-    not_after: &str,
-) -> String {
-    let AttemptRef {
-        resource,
-        holder,
-        id,
-    } = &request.attempt;
+    not_after: Value,
+) -> Call {
     let wait = match wait {
-        WaitMillis::Look => "0".to_owned(),
-        WaitMillis::For(millis) => millis.to_string(),
-        WaitMillis::Forever => "NULL".to_owned(),
+        WaitMillis::Look => Some(0),
+        WaitMillis::For(millis) => Some(millis),
+        WaitMillis::Forever => None,
     };
-    let floor = request.floor.map_or(0, FencingToken::get);
-    call(
-        "acquire",
-        &[
-            literal(resource.as_str()),
-            literal(&holder.digest()),
-            literal(&id.to_string()),
-            request.ttl.get().as_millis().to_string(),
-            wait,
-            literal(channel),
-            floor.to_string(),
-            request.reserve.to_string(),
-            optional(request.metadata.as_ref().map(|note| literal(note.as_str()))),
-            optional(request.max_waiters),
-            not_after.to_owned(),
-        ],
-    )
+    let most = request.max_waiters;
+    let claim_for = request.claim.as_ref().map(ToString::to_string);
+    of_attempt("acquire", &request.attempt)
+        .with(millis(request.ttl))
+        .with(wait)
+        .with(channel.to_owned())
+        .with(floor(request))
+        .with(reserve(request))
+        .with(note(request))
+        .with(most.map(|most| i32::try_from(most).unwrap_or(i32::MAX)))
+        .with(not_after)
+        .with(claim_for)
 }
 
 /// All requests have the same holder and attempt.
-pub(super) fn acquire_all(requests: &[AcquireRequest], not_after: &str) -> Option<String> {
+pub(super) fn acquire_all(requests: &[AcquireRequest], not_after: Value) -> Option<Call> {
     let AttemptRef { holder, id, .. } = &requests.first()?.attempt;
-    let list = |item: fn(&AcquireRequest) -> String, kind| array(requests.iter().map(item), kind);
-    Some(call(
-        "acquire_all",
-        &[
-            list(|request| literal(request.attempt.resource.as_str()), "text"),
-            literal(&holder.digest()),
-            literal(&id.to_string()),
-            list(
-                |request| request.ttl.get().as_millis().to_string(),
-                "bigint",
-            ),
-            list(
-                |request| request.floor.map_or(0, FencingToken::get).to_string(),
-                "bigint",
-            ),
-            list(|request| request.reserve.to_string(), "integer"),
-            list(
-                |request| optional(request.metadata.as_ref().map(|note| literal(note.as_str()))),
-                "text",
-            ),
-            not_after.to_owned(),
-        ],
-    ))
+    let name = |request: &AcquireRequest| request.attempt.resource.to_string();
+    let ttl = |request: &AcquireRequest| millis(request.ttl);
+    let call = Call::new("acquire_all")
+        .with(requests.iter().map(name).collect::<Vec<_>>())
+        .with(holder.digest())
+        .with(id.to_string())
+        .with(requests.iter().map(ttl).collect::<Vec<_>>())
+        .with(requests.iter().map(floor).collect::<Vec<_>>())
+        .with(requests.iter().map(reserve).collect::<Vec<_>>())
+        .with(requests.iter().map(note).collect::<Vec<_>>())
+        .with(not_after);
+    Some(call)
 }
 
-pub(super) fn renew(leases: &[&RenewRequest]) -> String {
-    let list = |item: fn(&Sequencer) -> String, kind| {
-        array(leases.iter().map(|lease| item(&lease.sequencer)), kind)
+pub(super) fn renew(leases: &[&RenewRequest]) -> Call {
+    let of = |text: fn(&Sequencer) -> String| {
+        let texts = leases.iter().map(|lease| text(&lease.sequencer));
+        texts.collect::<Vec<_>>()
     };
-    let ttls = leases
-        .iter()
-        .map(|lease| lease.ttl.get().as_millis().to_string());
-    call(
-        "renew",
-        &[
-            list(|lease| literal(lease.resource().as_str()), "text"),
-            list(|lease| lease.token().to_string(), "bigint"),
-            list(|lease| literal(&lease.holder().digest()), "text"),
-            array(ttls, "bigint"),
-        ],
-    )
+    let tokens = leases.iter().map(|lease| lease.sequencer.token().into());
+    let ttls = leases.iter().map(|lease| millis(lease.ttl));
+    Call::new("renew")
+        .with(of(|lease| lease.resource().to_string()))
+        .with(tokens.collect::<Vec<i64>>())
+        .with(of(|lease| lease.holder().digest()))
+        .with(ttls.collect::<Vec<_>>())
 }
 
-pub(super) fn release(lease: &Sequencer, tombstone: bool) -> String {
-    let mut arguments = of_lease(lease);
-    arguments.push(tombstone.to_string());
-    call("release", &arguments)
+pub(super) fn release(lease: &Sequencer, tombstone: bool) -> Call {
+    of_lease("release", lease).with(tombstone)
 }
 
-pub(super) fn release_hold(lease: &Sequencer, attempt: AttemptId) -> String {
-    let mut arguments = of_lease(lease);
-    arguments.push(literal(&attempt.to_string()));
-    call("release_hold", &arguments)
+pub(super) fn release_hold(lease: &Sequencer, attempt: AttemptId) -> Call {
+    of_lease("release_hold", lease).with(attempt.to_string())
 }
 
-fn of_lease(lease: &Sequencer) -> Vec<String> {
-    vec![
-        literal(lease.resource().as_str()),
-        lease.token().to_string(),
-        literal(&lease.holder().digest()),
-    ]
+pub(super) fn cancel(attempt: &AttemptRef) -> Call {
+    of_attempt("cancel", attempt)
 }
 
-pub(super) fn cancel(attempt: &AttemptRef) -> String {
-    call(
-        "cancel",
-        &[
-            literal(attempt.resource.as_str()),
-            literal(&attempt.holder.digest()),
-            literal(&attempt.id.to_string()),
-        ],
-    )
+fn of_lease(function: &'static str, lease: &Sequencer) -> Call {
+    Call::new(function)
+        .with(lease.resource().to_string())
+        .with(i64::from(lease.token()))
+        .with(lease.holder().digest())
 }
 
-pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> String {
-    call(
-        "force_release",
-        &[literal(resource.as_str()), token.to_string()],
-    )
+fn of_attempt(function: &'static str, attempt: &AttemptRef) -> Call {
+    Call::new(function)
+        .with(attempt.resource.to_string())
+        .with(attempt.holder.digest())
+        .with(attempt.id.to_string())
+}
+
+pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> Call {
+    Call::new("force_release")
+        .with(resource.to_string())
+        .with(i64::from(token))
 }
 
 /// For the attempts that are alive it is a sign of life.
-pub(super) fn look<'a>(channel: &str, alive: impl Iterator<Item = &'a str>) -> String {
-    call(
-        "look",
-        &[literal(channel), array(alive.map(literal), "text")],
-    )
+pub(super) fn look(channel: &str, alive: Vec<String>) -> Call {
+    Call::new("look").with(channel.to_owned()).with(alive)
 }
 
 /// Of one resource, or of all.
-pub(super) fn leases(resource: Option<&ResourceName>) -> String {
-    call(
-        "leases",
-        &[optional(resource.map(|name| literal(name.as_str())))],
-    )
+pub(super) fn leases(resource: Option<&ResourceName>) -> Call {
+    Call::new("leases").with(resource.map(ToString::to_string))
 }
 
-pub(super) fn forget_tombstones() -> String {
-    call("forget_tombstones", &[])
+pub(super) fn forget_tombstones() -> Call {
+    Call::new("forget_tombstones")
+}
+
+fn millis(ttl: Ttl) -> i64 {
+    i64::try_from(ttl.get().as_millis()).unwrap_or(i64::MAX)
+}
+
+fn floor(request: &AcquireRequest) -> i64 {
+    request.floor.map_or(0, i64::from)
+}
+
+fn reserve(request: &AcquireRequest) -> i32 {
+    i32::try_from(request.reserve.get()).unwrap_or(i32::MAX)
+}
+
+fn note(request: &AcquireRequest) -> Option<String> {
+    let note = request.metadata.as_ref();
+    note.map(|note| note.as_str().to_owned())
 }
 
 /// A notice to ourselves.
 pub(super) fn notify(channel: &str) -> String {
-    format!("SELECT pg_catalog.pg_notify({}, '')", literal(channel))
+    // It has letters, digits and `_` only.
+    format!("SELECT pg_catalog.pg_notify('{channel}', '')")
 }
 
 /// Where the server is, as it sees itself: the address of a connection that came over the network,
@@ -180,64 +147,29 @@ pub(super) const WHERE: &str = "SELECT pg_catalog.host(pg_catalog.inet_server_ad
 
 /// What a client has to know of the database: its clock, and the interface that it has.
 pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS version, \
-    CAST(extract(epoch from clock_timestamp()) * 1000000 AS bigint) AS unix_micros";
-
-/// A literal that means the same whatever `standard_conforming_strings` says.
-fn literal(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len() + 3);
-    if text.contains('\\') {
-        literal.push('E');
-    }
-    literal.push('\'');
-    for character in text.chars() {
-        if matches!(character, '\'' | '\\') {
-            literal.push(character);
-        }
-        literal.push(character);
-    }
-    literal.push('\'');
-    literal
-}
-
-fn optional(value: Option<impl ToString>) -> String {
-    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
-}
-
-fn array(items: impl Iterator<Item = String>, kind: &str) -> String {
-    let mut array = "ARRAY[".to_owned();
-    for (index, item) in items.enumerate() {
-        if index > 0 {
-            array.push_str(", ");
-        }
-        array.push_str(&item);
-    }
-    // Writing to a `String` cannot fail.
-    write!(array, "]::{kind}[]").unwrap_or_default();
-    array
-}
+    CAST(extract(epoch from clock_timestamp()) * 1000000 AS bigint) AS unix_micros, \
+    pg_catalog.current_setting('transaction_isolation') AS isolation";
 
 #[cfg(test)]
 mod tests {
-    use lock_core::{Holder, Ttl};
+    use std::time::Duration;
+
+    use lock_core::Holder;
 
     use super::*;
-
-    #[test]
-    fn a_text_stays_inside_its_literal() {
-        assert_eq!(literal("a');drop--"), "'a'');drop--'");
-        assert_eq!(literal(r"a\'"), r"E'a\\'''");
-    }
 
     #[test]
     fn the_secret_is_in_no_statement() {
         let holder = Holder::random();
         let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), holder);
         let request = AcquireRequest::new(attempt.clone(), Ttl::secs(1));
-        for sql in [
-            acquire(&request, WaitMillis::Look, "c", "NULL"),
-            acquire_all(&[request], "NULL").unwrap(),
+        let now = || Value::Time(Duration::ZERO);
+        for call in [
+            acquire(&request, WaitMillis::Look, "c", now()),
+            acquire_all(&[request], now()).unwrap(),
             cancel(&attempt),
         ] {
+            let sql = call.text();
             assert!(!sql.contains(&holder.expose()), "{sql}");
         }
     }

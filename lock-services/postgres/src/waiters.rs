@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc, Mutex,
@@ -43,7 +44,7 @@ pub(super) struct Waiters {
 
 #[derive(Default)]
 struct State {
-    places: HashMap<Key, Place>,
+    places: BTreeMap<Key, Place>,
     looking: Option<AbortHandle>,
     listening: Option<AbortHandle>,
     stopped: bool,
@@ -113,12 +114,13 @@ impl Waiters {
         match heard {
             // It says `resource holder`.
             Heard::Notice(notice) => {
+                let (resource, holder) = notice.split_once(' ').unwrap_or_default();
+                let first = (resource.to_owned(), holder.to_owned(), String::new());
                 let state = lock(&self.state);
-                for ((resource, holder, _), place) in &state.places {
-                    if notice.split_once(' ') == Some((resource, holder)) {
-                        place.turn.notify_one();
-                    }
-                }
+                let from = state.places.range(first..);
+                let its = from
+                    .take_while(|((r, h, _), _)| (r.as_str(), h.as_str()) == (resource, holder));
+                its.for_each(|(_, place)| place.turn.notify_one());
             }
             // Before that, some may have been lost.
             Heard::Everything | Heard::Nothing => {
@@ -198,7 +200,7 @@ impl Waiters {
         }
         let mut found = HashMap::default();
         let attempts = queued.iter().filter(|_| touch);
-        let alive = attempts.map(|(_, _, attempt)| attempt.as_str());
+        let alive = attempts.map(|(_, _, attempt)| attempt.clone()).collect();
         let look = sql::look(&self.channel, alive);
         for row in self.client.rows(look).await? {
             let text = |column| row.try_get::<String, _>(column).map_err(translate);

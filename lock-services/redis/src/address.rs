@@ -120,6 +120,7 @@ fn tcp_settings(response_timeout: Duration) -> TcpSettings {
 mod tests {
     use super::*;
 
+    /// Catches: a cluster whose nodes do not know their own host (`:7000`, `?:7000`).
     #[test]
     fn redirections_name_a_host_or_mean_the_one_that_answers() {
         let answering = Address {

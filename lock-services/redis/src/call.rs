@@ -69,34 +69,3 @@ async fn load_all(link: &mut Link) -> RedisResult<()> {
     }
     loads.exec_async(link).await
 }
-
-#[cfg(test)]
-mod tests {
-    use redis::Arg;
-
-    use super::*;
-    use crate::{keys::Keys, scripts::INSPECT};
-    use lock_core::ResourceName;
-
-    fn written(rare: [Option<&str>; 3]) -> String {
-        let (keys, resource) = (Keys::new("p", 1), ResourceName::new("r").unwrap());
-        let mut call = Call::new(&INSPECT, [keys.of(&resource).lease()]);
-        call.arg(34)
-            .rare_args(rare.map(|text| text.map(str::to_owned)));
-        let words = call
-            .command
-            .args_iter()
-            .skip(2)
-            .map(|argument| match argument {
-                Arg::Simple(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-                _ => String::new(),
-            });
-        words.collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn keys_are_counted_and_nothing_empty_is_at_the_end() {
-        assert_eq!(written([None, None, None]), "1 p:{0}:lease:r 34");
-        assert_eq!(written([None, Some("a"), None]), "1 p:{0}:lease:r 34  a");
-    }
-}

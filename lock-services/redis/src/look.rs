@@ -346,6 +346,8 @@ mod tests {
         }
     }
 
+    /// Catches: an error says "not applied", so nobody cancels an attempt that still stands in
+    /// line.
     #[test]
     fn an_attempt_that_may_be_left_at_the_server_is_never_said_not_to_be_applied() {
         let waiting = Acquired::Waiting {

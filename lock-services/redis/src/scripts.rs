@@ -139,25 +139,3 @@ fn constants() -> [(&'static str, String); 10] {
         ("MAX_JUMP", InitialToken::MAX_JUMP.to_string()),
     ]
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_script_begins_with_its_flags_and_what_it_shares() {
-        let (name, text) = part!("renew");
-        let text = Source::read(name, text).assembled();
-        assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal time, now"),
-            "{text}"
-        );
-        assert!(text.contains("local function load(key)"));
-        assert!(
-            !text.contains("local function hand_on"),
-            "renewals have no queue"
-        );
-        assert!(text.contains("<= 15000 then"), "constants: {text}");
-        assert!(!text.contains("--"), "{text}");
-    }
-}

@@ -192,6 +192,7 @@ mod tests {
         addresses.join(" ")
     }
 
+    /// Catches: the servers' login is sent to the sentinels, or theirs to the servers.
     #[test]
     fn a_url_names_servers_or_sentinels() {
         assert_eq!(addresses("redis://h"), "h:6379");
@@ -210,6 +211,7 @@ mod tests {
         assert_eq!((login.username(), login.password()), (Some("x"), Some("y")));
     }
 
+    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
     fn what_cannot_be_right_is_told_without_the_password() {
         for (url, says) in [

@@ -146,6 +146,7 @@ mod tests {
         }
     }
 
+    /// Catches: a wrong slot costs a redirection each time, and nothing fails.
     #[test]
     fn a_tag_decides_the_slot() {
         // From the specification, and from `CLUSTER KEYSLOT`.
@@ -158,6 +159,7 @@ mod tests {
         );
     }
 
+    /// Catches: a node that names itself with an empty host, and slots that nobody has.
     #[test]
     fn a_redirection_overrules_the_map() {
         let range = |first, last, nodes: Vec<Value>| {

@@ -71,28 +71,10 @@ mod tests {
     };
 
     use futures_util::FutureExt;
-    use tokio::sync::oneshot;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_request_that_is_kept_and_not_polled_gives_its_turn_back() {
-        let (turns, tasks) = (Turns::new(1), Tasks::here());
-        let (answer, answered) = oneshot::channel::<u8>();
-        let request = async move { Ok(answered.await.unwrap_or_default()) };
-        let mut kept = pin!(turns.run(&tasks, pending(), request));
-        assert!(kept.as_mut().now_or_never().is_none(), "it is under way");
-        let mut next = pin!(turns.run(&tasks, pending(), ready(Ok(2_u8))));
-        tokio::select! {
-            biased;
-            _ = &mut next => panic!("there is one turn"),
-            () = tokio::task::yield_now() => {}
-        }
-        answer.send(1).unwrap();
-        assert_eq!(next.await.unwrap(), 2, "nobody has polled the first one");
-        assert_eq!(kept.await.unwrap(), 1);
-    }
-
+    /// Catches: requests that are dropped use up all turns.
     #[tokio::test]
     async fn a_request_that_goes_away_gives_its_turn_back() {
         let (turns, tasks) = (Turns::new(1), Tasks::here());
@@ -105,17 +87,7 @@ mod tests {
         turns.run(&tasks, pending(), ready(Ok(()))).await.unwrap();
     }
 
-    #[tokio::test]
-    async fn half_of_the_turns_need_no_task_and_the_other_half_is_kept_by_nobody() {
-        let (turns, tasks) = (Turns::new(2), Tasks::here());
-        let direct = turns.run(&tasks, pending(), ready(Ok(1)));
-        assert_eq!(direct.now_or_never().expect("no task").unwrap(), 1);
-        let mut kept = pin!(turns.run(&tasks, pending(), pending::<Result<(), Error>>()));
-        assert!(kept.as_mut().now_or_never().is_none());
-        let second = turns.run(&tasks, pending(), ready(Ok(2)));
-        assert_eq!(second.await.unwrap(), 2);
-    }
-
+    /// Catches: a request goes out although its caller was told that it did not.
     #[tokio::test]
     async fn who_waits_too_long_sends_nothing() {
         let (turns, tasks) = (Turns::new(1), Tasks::here());

@@ -61,6 +61,7 @@ impl Note {
 mod tests {
     use super::*;
 
+    /// Catches: whoever may read the nodes can release a lease.
     #[test]
     fn what_is_written_is_read_and_shows_no_secret() {
         let holder = Holder::random();
@@ -72,6 +73,7 @@ mod tests {
         }
     }
 
+    /// Catches: what Curator, kazoo or a later version writes is read as a ttl.
     #[test]
     fn what_others_write_is_no_note() {
         for foreign in [

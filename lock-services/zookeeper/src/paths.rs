@@ -62,6 +62,7 @@ pub(super) fn resource(directory: &str) -> Option<ResourceName> {
 mod tests {
     use super::*;
 
+    /// Catches: two names in one directory, or one that ZooKeeper refuses, such as `..`.
     #[test]
     fn every_name_is_one_directory_and_comes_back() {
         let paths = Paths::new("/app", "palisade");

@@ -69,6 +69,7 @@ fn chroot(path: &str) -> Result<String, Error> {
 mod tests {
     use super::*;
 
+    /// Catches: a password with an escape, and a chroot that ends with a slash.
     #[test]
     fn a_url_names_servers_and_where_to_work() {
         let url = ServiceUrl::parse("zookeeper://a").unwrap();
@@ -82,6 +83,7 @@ mod tests {
         assert_eq!(url.session_timeout, Some(Duration::from_secs(4)));
     }
 
+    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
     fn what_cannot_be_right_is_told_without_the_password() {
         for (url, says) in [

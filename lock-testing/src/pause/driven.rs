@@ -4,6 +4,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::{Duration, Instant},
 };
 
 use futures_util::future::LocalBoxFuture;
@@ -20,6 +21,8 @@ use lock_core::Clock;
 pub(super) struct Driven<'a, T> {
     future: LocalBoxFuture<'a, T>,
     clock: &'a ManualClock,
+    /// How long, in real time, an answer from outside may take.
+    real_io: Duration,
     woken: Arc<Woken>,
     awaits: usize,
 }
@@ -54,10 +57,15 @@ const IDLE_TURNS: usize = 100;
 const CLOCK_STEPS_MAX: usize = 1_000;
 
 impl<'a, T> Driven<'a, T> {
-    pub(super) fn new(future: LocalBoxFuture<'a, T>, clock: &'a ManualClock) -> Self {
+    pub(super) fn new(
+        future: LocalBoxFuture<'a, T>,
+        clock: &'a ManualClock,
+        real_io: Duration,
+    ) -> Self {
         Self {
             future,
             clock,
+            real_io,
             woken: Arc::new(Woken(AtomicBool::new(true))),
             awaits: 0,
         }
@@ -113,10 +121,25 @@ impl<'a, T> Driven<'a, T> {
                 }
                 tokio::task::yield_now().await;
             }
+            if self.was_answered().await {
+                return Ok(());
+            }
             let next = self.clock.next_wake().ok_or(Stuck::Idle)?;
             self.clock.advance(next.since(self.clock.now()));
         }
         Err(Stuck::Idle)
+    }
+
+    /// Waits for an answer from outside. The clock stands still meanwhile.
+    async fn was_answered(&self) -> bool {
+        let asked = Instant::now();
+        while asked.elapsed() < self.real_io {
+            if self.woken.take() {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        false
     }
 }
 

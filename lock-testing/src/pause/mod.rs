@@ -42,9 +42,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! pause::at_every_await(World::new, withdraw)
+//! pause::at_every_await(async || World::new(), withdraw)
 //!     .rival(withdraw)
-//!     .check(|world| world.total() == 100)
+//!     .check(async |world| world.total() == 100)
 //!     .await;
 //! # }
 //! ```
@@ -81,9 +81,9 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let passed = pause::at_every_await(World::new, withdraw)
+//! let passed = pause::at_every_await(async || World::new(), withdraw)
 //!     .rival(withdraw)
-//!     .check(|world| world.total() == 100)
+//!     .check(async |world| world.total() == 100)
 //!     .await;
 //! assert_eq!(passed.awaits, 10);
 //! assert!(passed.refused > 0);
@@ -134,7 +134,7 @@ const PAUSE: Duration = Duration::from_secs(25 * 60 * 60);
 /// An `async fn(&World, &Process) -> Result<..>` can be passed by name; a closure is written
 /// `async |world, me| ..`.
 pub fn at_every_await<'t, W, T, E>(
-    world: impl Fn() -> W + 't,
+    world: impl AsyncFn() -> W + 't,
     section: impl AsyncFn(&W, &Process) -> Result<T, E> + 't,
 ) -> AtEveryAwait<'t, W>
 where
@@ -150,6 +150,7 @@ where
             section,
             lock_service: Box::new(in_memory),
             pause: PAUSE,
+            real_io: Duration::ZERO,
         },
     }
 }
@@ -177,6 +178,22 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
         self
     }
 
+    /// How long, by the clock on the wall, an answer from outside may take: of a database or of any
+    /// other server that your section really talks to. Defaults to zero: then it has nobody to talk
+    /// to.
+    ///
+    /// An answer that is there at once is no await, so that awaits come and go from run to run: a
+    /// test that fails has found something, one that passes has not been everywhere.
+    ///
+    /// Leases live by a manual clock, which goes on when nothing else does. With this, it waits for
+    /// so long before. An answer that takes longer finds leases that have ended, so the test fails
+    /// in its run without a pause; it does not pass by mistake. Half a second is plenty for a
+    /// database on the same machine; a section that only waits for time waits so long, too.
+    pub const fn real_io(mut self, longest: Duration) -> Self {
+        self.simulation.real_io = longest;
+        self
+    }
+
     /// Makes a fresh lock service for each run. Defaults to the one in memory, whose tokens begin
     /// at 1.
     pub fn lock_service(mut self, service: impl Fn(&ManualClock) -> LockService + 't) -> Self {
@@ -193,7 +210,7 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     ///
     /// # Cancel safety
     /// Cancel safe: the run stops where it is.
-    pub async fn check(self, invariant: impl Fn(&W) -> bool) -> Passed {
+    pub async fn check(self, invariant: impl AsyncFn(&W) -> bool) -> Passed {
         match self.try_check(invariant).await {
             Ok(passed) => passed,
             Err(broken) => panic!("{broken}"),
@@ -213,7 +230,7 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     ///
     /// # Cancel safety
     /// Cancel safe: the run stops where it is.
-    pub async fn try_check(self, invariant: impl Fn(&W) -> bool) -> Result<Passed, Broken> {
+    pub async fn try_check(self, invariant: impl AsyncFn(&W) -> bool) -> Result<Passed, Broken> {
         assert!(
             Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread,
             "a pause test needs a runtime of one thread: a plain #[tokio::test]"

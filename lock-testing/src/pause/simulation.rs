@@ -11,11 +11,23 @@ use lock_core::LockService;
 
 /// A test that is run again and again, each time from the beginning in a world of its own.
 pub(super) struct Simulation<'t, W> {
-    pub(super) world: Box<dyn Fn() -> W + 't>,
+    pub(super) world: Box<dyn MakeWorld<W> + 't>,
     pub(super) section: Rc<dyn Body<W> + 't>,
     pub(super) rival: Rc<dyn Body<W> + 't>,
     pub(super) lock_service: MakeService<'t>,
     pub(super) pause: Duration,
+    /// How long, in real time, an answer from outside may take.
+    pub(super) real_io: Duration,
+}
+
+/// Makes the world of one run.
+pub(super) trait MakeWorld<W> {
+    fn make(&self) -> LocalBoxFuture<'_, W>;
+}
+
+/// Looks at the world at the end of one run.
+pub(super) trait Invariant<W> {
+    fn holds<'a>(&'a self, world: &'a W) -> LocalBoxFuture<'a, bool>;
 }
 
 /// Makes the lock service of one run.
@@ -52,9 +64,9 @@ pub(super) struct PausedAt {
 
 impl<W> Simulation<'_, W> {
     /// Runs the section to its end, then the rival to its end. Returns the number of awaits.
-    pub(super) async fn without_pause(&self, invariant: &dyn Fn(&W) -> bool) -> usize {
+    pub(super) async fn without_pause(&self, invariant: &dyn Invariant<W>) -> usize {
         let during = During(None);
-        let stage = Stage::new(self);
+        let stage = Stage::new(self).await;
         let mut section = stage.section();
         let ending = section.run_to_end().await;
         let awaits = section.awaits();
@@ -68,7 +80,7 @@ impl<W> Simulation<'_, W> {
             }
         }
         assert!(
-            invariant(&stage.world),
+            invariant.holds(&stage.world).await,
             "the invariant does not hold even without a pause"
         );
         drop(during);
@@ -81,9 +93,9 @@ impl<W> Simulation<'_, W> {
         &self,
         number: usize,
         of: usize,
-        invariant: &dyn Fn(&W) -> bool,
+        invariant: &dyn Invariant<W>,
     ) -> Option<Run> {
-        let stage = Stage::new(self);
+        let stage = Stage::new(self).await;
         let mut section = stage.section();
         let place = match section.run_to_await(number).await {
             Ok(Step::Awaits(place)) => place,
@@ -100,7 +112,7 @@ impl<W> Simulation<'_, W> {
         let ending = section.run_to_end().await;
         let ending = ending.unwrap_or_else(|stuck| at.panic("section", stuck));
         drop(section);
-        let holds = invariant(&stage.world);
+        let holds = invariant.holds(&stage.world).await;
         drop(during);
         Some(Run {
             at,
@@ -121,12 +133,12 @@ struct Stage<'s, 't, W> {
 }
 
 impl<'s, 't, W> Stage<'s, 't, W> {
-    fn new(simulation: &'s Simulation<'t, W>) -> Self {
+    async fn new(simulation: &'s Simulation<'t, W>) -> Self {
         let clock = ManualClock::new();
         let service = (simulation.lock_service)(&clock);
         Self {
             simulation,
-            world: (simulation.world)(),
+            world: simulation.world.make().await,
             me: Process::start(service.clone(), &clock),
             other: Process::start(service, &clock),
             clock,
@@ -135,12 +147,12 @@ impl<'s, 't, W> Stage<'s, 't, W> {
 
     fn section(&self) -> Driven<'_, Ending> {
         let future = self.simulation.section.start(&self.world, &self.me);
-        Driven::new(future, &self.clock)
+        Driven::new(future, &self.clock, self.simulation.real_io)
     }
 
     fn rival(&self) -> Driven<'_, Ending> {
         let future = self.simulation.rival.start(&self.world, &self.other);
-        Driven::new(future, &self.clock)
+        Driven::new(future, &self.clock, self.simulation.real_io)
     }
 }
 
@@ -163,6 +175,18 @@ where
             let result = (self.body)(world, me).await;
             result.map(drop).map_err(|error| format!("{error:?}"))
         })
+    }
+}
+
+impl<W, F: AsyncFn() -> W> MakeWorld<W> for F {
+    fn make(&self) -> LocalBoxFuture<'_, W> {
+        Box::pin(self())
+    }
+}
+
+impl<W, F: AsyncFn(&W) -> bool> Invariant<W> for F {
+    fn holds<'a>(&'a self, world: &'a W) -> LocalBoxFuture<'a, bool> {
+        Box::pin(self(world))
     }
 }
 

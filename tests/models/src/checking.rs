@@ -2,6 +2,7 @@
 //!
 //! A model is searched breadth first, up to 300 000 states. With `PALISADE_MODELS=whole`, as in
 //! `scripts/test --deep`, every state is looked at, and the story of a fault is the shortest.
+#![forbid(unsafe_code)]
 
 use std::{collections::BTreeSet, env, fmt::Debug, hash::Hash, time::Instant};
 
@@ -47,6 +48,31 @@ where
                 checker.assert_no_discovery(property.name);
             }
         }
+    }
+}
+
+/// A protocol of which one rule can be left out.
+pub trait Flawed: Model {
+    /// The rules.
+    type Flaw: Copy + Debug;
+
+    /// The same protocol without this rule.
+    #[must_use]
+    fn with(self, flaw: Self::Flaw) -> Self;
+}
+
+/// Shows that rules are needed: without each of them, this property of this model breaks.
+///
+/// # Panics
+/// If one does not.
+pub fn assert_needed<M>(rules: impl IntoIterator<Item = (M::Flaw, &'static str, M)>)
+where
+    M: Flawed + Clone + Send + Sync + 'static,
+    M::State: Clone + Debug + PartialEq + Hash + Send + Sync + 'static,
+    M::Action: Clone + Debug + PartialEq,
+{
+    for (flaw, property, model) in rules {
+        assert_breaks(&format!("{flaw:?}"), property, model.with(flaw));
     }
 }
 

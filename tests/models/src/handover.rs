@@ -14,10 +14,11 @@
 //! clock has reached or a client has asked for.
 
 mod actions;
+mod tests;
 
 use stateright::{Model, Property};
 
-pub use self::actions::Action;
+pub(crate) use self::actions::Action;
 
 /// How many acquisitions there are.
 const ACQUISITIONS: usize = 3;
@@ -29,8 +30,7 @@ type Token = u8;
 
 /// The steps of a handover, in order. Each step may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Step {
+pub(crate) enum Step {
     /// The new service is asked for a token, and refused as partner if that is above the marks and
     /// the clock.
     Probe,
@@ -48,7 +48,7 @@ pub enum Step {
 
 /// The model: the steps there and back, and how often what may happen.
 #[derive(Clone, Debug)]
-pub struct Handover {
+pub(crate) struct Handover {
     there: Vec<Step>,
     back: Vec<Step>,
     restarts: u8,
@@ -59,8 +59,7 @@ pub struct Handover {
 
 /// What a client does that was refused as stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lift {
+pub(crate) enum Lift {
     /// Acquires again, with a token above the mark.
     AboveTheMark,
     /// Acquires again, with any token.
@@ -69,7 +68,7 @@ pub enum Lift {
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     /// The last token of each service.
     last: [Token; 2],
     issuer: usize,
@@ -144,8 +143,7 @@ enum Broken {
 
 impl Handover {
     /// As built, there and back.
-    #[must_use]
-    pub fn there_and_back() -> Self {
+    pub(crate) fn there_and_back() -> Self {
         let steps = [
             Step::Probe,
             Step::ChangeIssuer,
@@ -159,46 +157,6 @@ impl Handover {
             ahead: [0, 0],
             lift: Lift::AboveTheMark,
         }
-    }
-
-    /// With other steps, or in another order, both ways.
-    #[must_use]
-    pub fn with_steps(self, steps: &[Step]) -> Self {
-        Self {
-            there: steps.to_vec(),
-            back: steps.to_vec(),
-            ..self
-        }
-    }
-
-    /// With other steps on the way back.
-    #[must_use]
-    pub fn with_way_back(self, steps: &[Step]) -> Self {
-        Self {
-            back: steps.to_vec(),
-            ..self
-        }
-    }
-
-    /// With a second service that has counted past the clock.
-    #[must_use]
-    pub const fn to_one_ahead(mut self) -> Self {
-        self.ahead = [0, 3];
-        self
-    }
-
-    /// With a first service that has counted past the clock.
-    #[must_use]
-    pub const fn from_one_ahead(mut self) -> Self {
-        self.ahead = [3, 0];
-        self
-    }
-
-    /// With clients that do this when they are refused as stale.
-    #[must_use]
-    pub const fn with_lift(mut self, lift: Lift) -> Self {
-        self.lift = lift;
-        self
     }
 
     fn steps(&self, state: &State) -> &[Step] {

@@ -9,6 +9,8 @@
 //! All acquisitions are of different resources and of one client. A revocation takes effect at any
 //! time after it was decided on.
 
+mod tests;
+
 use stateright::{Model, Property};
 
 /// What a holder is told, and by how much the lease is longer.
@@ -21,8 +23,7 @@ const LEASES: usize = 2;
 
 /// One rule left out. Each of them must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// A lease is taken without a request whatever is left of it.
     TakenWithoutSlack,
     /// A lease is free although it is about to be revoked.
@@ -37,13 +38,15 @@ pub enum Flaw {
 
 /// The model, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Leases {
+pub(crate) struct Leases {
     flaw: Option<Flaw>,
 }
 
+flawed!(Leases);
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     now: u8,
     leases: [Lease; LEASES],
     acquisitions: [Acquisition; ACQUISITIONS],
@@ -92,8 +95,7 @@ enum Phase {
 
 /// What may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// Time goes by.
     Pass,
     /// An acquisition takes a lease, and enters.
@@ -116,20 +118,8 @@ pub enum Action {
 
 impl Leases {
     /// As it is built.
-    #[must_use]
-    pub const fn as_built() -> Self {
+    pub(crate) const fn as_built() -> Self {
         Self { flaw: None }
-    }
-
-    /// The same with one rule left out.
-    #[must_use]
-    pub const fn with(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
-        self
-    }
-
-    fn has(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 
     /// A lease that lives for long enough. False if it has ended.
@@ -138,7 +128,7 @@ impl Leases {
         let lease = &mut state.leases[number];
         match lease.use_of_it {
             Use::NotGranted => (lease.ends, lease.counted) = (Some(now + LENGTH), now + LENGTH),
-            _ if lease.counted >= now + TTL || self.has(Flaw::TakenWithoutSlack) => {
+            _ if lease.counted >= now + TTL || self.is(Flaw::TakenWithoutSlack) => {
                 state.was_used_again = true;
             }
             _ if lease.ends.is_some() => {
@@ -164,7 +154,7 @@ impl Leases {
         let acquisition = &mut state.acquisitions[of];
         acquisition.phase = Phase::Ended;
         if acquisition.place.take().is_some() {
-            acquisition.has_tombstone = !self.has(Flaw::NoTombstone);
+            acquisition.has_tombstone = !self.is(Flaw::NoTombstone);
         }
         // The client knows that its entry was sent once, and takes its tombstone back.
         if is_free && acquisition.copy.is_none() {
@@ -173,12 +163,13 @@ impl Leases {
     }
 }
 
-/// The entry, which compares that there is neither a place nor a tombstone.
+/// The entry, which compares that there is neither a place nor a tombstone. It leaves a tombstone
+/// only if somebody else may know the acquisition, as they know the first one.
 fn enter(state: &mut State, of: usize, lease: usize) {
     let lives = state.leases[lease].ends.is_some();
     let acquisition = &mut state.acquisitions[of];
     if lives && acquisition.place.is_none() && !acquisition.has_tombstone {
-        (acquisition.place, acquisition.has_tombstone) = (Some(lease), true);
+        (acquisition.place, acquisition.has_tombstone) = (Some(lease), of == 0);
     }
 }
 
@@ -226,7 +217,7 @@ impl Model for Leases {
             match lease.use_of_it {
                 Use::Free => actions.push(Action::Retire(number)),
                 Use::Over if lease.ends.is_some() => actions.push(Action::Revoke(number)),
-                _ if self.has(Flaw::RevokedIsFree) && lease.ends.is_some() => {
+                _ if self.is(Flaw::RevokedIsFree) && lease.ends.is_some() => {
                     actions.push(Action::Revoke(number));
                 }
                 _ => {}
@@ -260,7 +251,7 @@ impl Model for Leases {
             Action::Refused(of, lease) => {
                 if self.take(&mut state, of, lease) {
                     state.acquisitions[of].copy = Some(lease);
-                    self.end(&mut state, of, self.has(Flaw::SentTwiceIsFree));
+                    self.end(&mut state, of, self.is(Flaw::SentTwiceIsFree));
                 }
             }
             Action::Copy(of) => {
@@ -271,13 +262,13 @@ impl Model for Leases {
                 let is_there = state.acquisitions[of].place.is_some();
                 self.end(&mut state, of, is_there);
             }
-            Action::Force(of) => self.end(&mut state, of, self.has(Flaw::RevokedIsFree)),
+            Action::Force(of) => self.end(&mut state, of, self.is(Flaw::RevokedIsFree)),
             Action::Retire(lease) => state.leases[lease].use_of_it = Use::Over,
             Action::Revoke(lease) => ends(&mut state, lease),
             Action::Delete(of) => {
                 let copy = state.acquisitions[of].copy;
                 let lives = copy.is_some_and(|lease| state.leases[lease].ends.is_some());
-                if lives && !self.has(Flaw::TombstoneGoesFirst) {
+                if lives && !self.is(Flaw::TombstoneGoesFirst) {
                     return None;
                 }
                 state.acquisitions[of].has_tombstone = false;

@@ -8,12 +8,13 @@
 //! Requests may be late or come in twice: a renewal of any length may come in at any time. Time is
 //! a few steps, and a lease is there or has ended; who is granted next is another model's.
 
+mod tests;
+
 use stateright::{Model, Property};
 
 /// One rule left out. Each of them must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// A renewal sets the end anew, wherever it was.
     SetsTheEndAnew,
     /// A renewal never brings the end nearer, wherever it is.
@@ -24,7 +25,7 @@ pub enum Flaw {
 
 /// The model: how long a lease may be, how often the clock is set, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Renewal {
+pub(crate) struct Renewal {
     /// The lengths that are asked for, in steps.
     lengths: &'static [u8],
     /// How often the clock is set back.
@@ -34,9 +35,11 @@ pub struct Renewal {
     flaw: Option<Flaw>,
 }
 
+flawed!(Renewal);
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     /// What is left of the lease, by the clock of the server.
     left: u8,
     /// The longest that anybody was promised of it, as the server has kept it.
@@ -53,8 +56,7 @@ pub struct State {
 
 /// What may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// Time goes by.
     Pass,
     /// The lease is renewed to this length.
@@ -67,8 +69,7 @@ pub enum Action {
 
 impl Renewal {
     /// As it is built.
-    #[must_use]
-    pub const fn as_built() -> Self {
+    pub(crate) const fn as_built() -> Self {
         Self {
             lengths: &[2, 3, 5],
             back: 2,
@@ -77,18 +78,12 @@ impl Renewal {
         }
     }
 
-    /// The same with one rule left out.
-    #[must_use]
-    pub const fn with(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
-        self
-    }
-
     /// What the server makes of a renewal to this length.
     fn renew(&self, state: &mut State, length: u8) {
-        state.longest = match self.flaw {
-            Some(Flaw::KeepsTheLast) => length,
-            _ => std::cmp::max(state.longest, length),
+        state.longest = if self.is(Flaw::KeepsTheLast) {
+            length
+        } else {
+            std::cmp::max(state.longest, length)
         };
         // More is left than anybody was promised only if the clock was set back.
         let kept = match self.flaw {

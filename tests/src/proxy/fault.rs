@@ -2,7 +2,6 @@ use std::time::Duration;
 
 /// The faults of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Fault {
     /// Nothing: for a trap that only reports that its message went by.
     Nothing,

@@ -20,10 +20,6 @@ pub struct LossyProxy {
 
 /// The shares of all requests that suffer each fault, from 0 to 1.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a request gets lost on its way or on its way back"
-)]
 pub struct Losses {
     /// They never arrive.
     pub requests: f64,
@@ -62,7 +58,6 @@ impl LossyProxy {
     }
 
     /// Host and port.
-    #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

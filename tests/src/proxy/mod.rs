@@ -94,9 +94,14 @@ impl Proxy {
     }
 
     /// The URL of the proxy, for schemes such as `redis`.
-    #[must_use]
     pub fn url(&self, scheme: &str) -> String {
         format!("{scheme}://{}", self.address)
+    }
+
+    /// The port of the proxy, on the loopback address.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Hits every existing connection.
@@ -151,7 +156,6 @@ impl Proxy {
     }
 
     /// How many connections were ever made.
-    #[must_use]
     pub fn connections(&self) -> usize {
         lock(&self.shared.connections).len()
     }
@@ -160,13 +164,11 @@ impl Proxy {
     ///
     /// # Panics
     /// If it was never made.
-    #[must_use]
     pub fn has_ended(&self, connection: usize) -> bool {
         lock(&self.shared.connections)[connection].has_ended()
     }
 
     /// How many requests, replies and pushes were dropped, on all connections.
-    #[must_use]
     pub fn dropped(&self) -> usize {
         let connections = lock(&self.shared.connections);
         connections.iter().map(|each| each.dropped()).sum()

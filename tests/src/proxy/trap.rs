@@ -13,13 +13,11 @@ pub struct Trap {
 
 impl Trap {
     /// Whether the fault has happened.
-    #[must_use]
     pub fn has_sprung(&self) -> bool {
         self.connection().is_some()
     }
 
     /// The number of the connection that it happened on.
-    #[must_use]
     pub fn connection(&self) -> Option<usize> {
         self.snare.sprung_on.get().copied()
     }

@@ -17,7 +17,6 @@ pub struct Browser {
 
 /// The kind of its screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Screen {
     /// A large window.
     Desktop,
@@ -27,7 +26,6 @@ pub enum Screen {
 
 /// The colours that its user prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Colours {
     /// Dark on light.
     Light,

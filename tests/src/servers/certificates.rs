@@ -48,31 +48,26 @@ impl Certificates {
     }
 
     /// The certificate of the authority.
-    #[must_use]
     pub fn ca(&self) -> String {
         self.file("ca.pem")
     }
 
     /// The server's certificate.
-    #[must_use]
     pub fn server(&self) -> String {
         self.file("server.pem")
     }
 
     /// Its private key.
-    #[must_use]
     pub fn server_key(&self) -> String {
         self.file("server.key")
     }
 
     /// A client's certificate.
-    #[must_use]
     pub fn client(&self) -> String {
         self.file("client.pem")
     }
 
     /// Its private key.
-    #[must_use]
     pub fn client_key(&self) -> String {
         self.file("client.key")
     }

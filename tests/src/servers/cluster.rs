@@ -62,20 +62,17 @@ impl RedisCluster {
     }
 
     /// `redis+cluster://..`, with all initial nodes.
-    #[must_use]
     pub fn url(&self) -> String {
         let nodes: Vec<_> = self.nodes().map(Redis::address).collect();
         format!("redis+cluster://{}", nodes.join(","))
     }
 
     /// The nodes that were primaries at the start.
-    #[must_use]
     pub fn primaries(&self) -> &[Redis] {
         &self.primaries
     }
 
     /// The nodes that were replicas at the start.
-    #[must_use]
     pub fn replicas(&self) -> &[Redis] {
         &self.replicas
     }

@@ -43,7 +43,6 @@ pub struct TestDatabase<DB: Databases> {
 
 impl<DB: Databases> TestDatabase<DB> {
     /// The URL to connect to.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }

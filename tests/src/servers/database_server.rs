@@ -1,10 +1,10 @@
-use std::{
-    fs, io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::fs;
 
-use super::{blocking, start};
-use crate::warden::{Order, Running, ServerKind, Warden};
+use super::{ClockOffset, owned::Owned};
+use crate::{
+    wall_clock,
+    warden::{Order, Running, ServerKind},
+};
 
 /// A database server for one test, which may kill it.
 ///
@@ -12,7 +12,7 @@ use crate::warden::{Order, Running, ServerKind, Warden};
 #[derive(Debug)]
 pub struct DatabaseServer {
     url: String,
-    warden: Arc<Mutex<Warden>>,
+    server: Owned,
 }
 
 impl DatabaseServer {
@@ -23,6 +23,14 @@ impl DatabaseServer {
     /// If it cannot be started.
     pub async fn postgres(settings: &[&str]) -> Self {
         Self::start(ServerKind::Postgres, None, settings).await
+    }
+
+    /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn postgres_with_own_clock() -> Self {
+        Self::start(ServerKind::PostgresWithOwnClock, None, &[]).await
     }
 
     /// Starts a MariaDB.
@@ -54,15 +62,12 @@ impl DatabaseServer {
     async fn start(kind: ServerKind, origin: Option<String>, settings: &[&str]) -> Self {
         let settings = settings.iter().flat_map(|setting| ["-c", setting]);
         let arguments = origin.into_iter().chain(settings.map(String::from));
-        let warden = start(kind, arguments.collect()).await;
-        Self {
-            url: warden.running().url.clone(),
-            warden: Arc::new(Mutex::new(warden)),
-        }
+        let server = Owned::start(kind, arguments.collect()).await;
+        let url = server.running().url;
+        Self { url, server }
     }
 
     /// The URL of a database in it, by a user with all rights. It stays the same across restarts.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -71,12 +76,8 @@ impl DatabaseServer {
     ///
     /// # Panics
     /// If that cannot be read.
-    #[must_use]
     pub fn log(&self) -> String {
-        let log = {
-            let warden = self.warden.lock().unwrap_or_else(PoisonError::into_inner);
-            warden.running().dir.join(Running::LOG)
-        };
+        let log = self.server.running().dir.join(Running::LOG);
         let read = fs::read(&log).unwrap_or_else(|error| panic!("cannot read the log: {error}"));
         String::from_utf8_lossy(&read).into_owned()
     }
@@ -86,7 +87,7 @@ impl DatabaseServer {
     /// # Panics
     /// If that fails.
     pub async fn kill(&self) {
-        self.order(Order::Kill).await;
+        self.server.order(Order::Kill).await;
     }
 
     /// An immediate shutdown: it loses everything that is not in its write-ahead log.
@@ -94,7 +95,24 @@ impl DatabaseServer {
     /// # Panics
     /// If that fails.
     pub async fn stop_immediately(&self) {
-        self.order(Order::Stop).await;
+        self.server.order(Order::Stop).await;
+    }
+
+    /// A fast shutdown of Postgres: it ends all sessions, and everything is saved.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn shut_down(&self) {
+        self.server.order(Order::ShutDown).await;
+    }
+
+    /// Makes the server's wall clock jump, so that it is off by this much.
+    ///
+    /// # Panics
+    /// If the server has no clock of its own.
+    pub fn set_clock(&self, by: ClockOffset) {
+        wall_clock::set(&self.server.running().dir, by)
+            .unwrap_or_else(|error| panic!("cannot move the clock of {}: {error}", self.url));
     }
 
     /// Starts it again after it was killed or stopped, with all its stored data.
@@ -102,16 +120,6 @@ impl DatabaseServer {
     /// # Panics
     /// If that fails.
     pub async fn start_again(&self) {
-        self.order(Order::Start).await;
-    }
-
-    async fn order(&self, order: Order) {
-        let warden = Arc::clone(&self.warden);
-        let done: io::Result<()> = blocking(move || {
-            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
-            warden.order(order)
-        })
-        .await;
-        done.unwrap_or_else(|error| panic!("cannot {order:?} the server at {}: {error}", self.url));
+        self.server.order(Order::Start).await;
     }
 }

@@ -1,17 +1,17 @@
 use std::{
     io,
     process::{Output, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::{process::Command, sync::OnceCell};
 
-use super::{Certificates, blocking, start, until};
+use super::{Certificates, owned::Owned, until};
 use crate::{
     port,
-    warden::{Order, Running, ServerKind, Warden},
+    warden::{Order, Running, ServerKind},
 };
 
 /// The etcd server that the tests of this process share. Use only keys of your own.
@@ -28,7 +28,7 @@ pub async fn etcd() -> &'static Etcd {
 /// Dropping it ends the nodes and returns when they are gone.
 #[derive(Debug)]
 pub struct Etcd {
-    nodes: Vec<Arc<Mutex<Warden>>>,
+    nodes: Vec<Owned>,
     /// The initial URLs of the nodes, which stay the same.
     urls: Vec<String>,
     /// The arguments with which `etcdctl` gets access.
@@ -37,7 +37,6 @@ pub struct Etcd {
 
 /// A user of a server that requires a login.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct EtcdUser {
     /// The user's name.
     pub name: &'static str,
@@ -117,32 +116,24 @@ impl Etcd {
                 ["--initial-cluster", &members],
             ];
             let arguments = own.concat().into_iter().chain(arguments.iter().copied());
-            start(ServerKind::Etcd, arguments.map(String::from).collect())
+            Owned::start(ServerKind::Etcd, arguments.map(String::from).collect())
         });
         // All at once: none of a cluster is ready before there are two.
         let nodes = join_all(nodes).await;
         Self {
-            urls: nodes
-                .iter()
-                .map(|node| node.running().url.clone())
-                .collect(),
-            nodes: nodes
-                .into_iter()
-                .map(|node| Arc::new(Mutex::new(node)))
-                .collect(),
+            urls: nodes.iter().map(|node| node.running().url).collect(),
+            nodes,
             access,
         }
     }
 
     /// The URL to connect to, `etcd://127.0.0.1:PORT,..`. It stays the same across restarts.
-    #[must_use]
     pub fn url(&self) -> String {
         let scheme = self.urls[0].split("://").next().unwrap_or_default();
         format!("{scheme}://{}", self.addresses().join(","))
     }
 
     /// The same, for a user.
-    #[must_use]
     pub fn url_of(&self, user: &EtcdUser) -> String {
         let password = user.password.replace(' ', "%20");
         let login = format!("://{}:{password}@", user.name);
@@ -150,7 +141,6 @@ impl Etcd {
     }
 
     /// Host and port of each node.
-    #[must_use]
     pub fn addresses(&self) -> Vec<&str> {
         let address = |url: &'_ String| url.rfind('/').map_or(0, |slash| slash + 1);
         self.urls.iter().map(|url| &url[address(url)..]).collect()
@@ -176,7 +166,6 @@ impl Etcd {
     }
 
     /// An `etcdctl` that is killed when its process is dropped.
-    #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let scheme = if self.urls[0].starts_with("etcds") {
             "https"
@@ -267,12 +256,8 @@ impl Etcd {
     }
 
     /// A node's process and files.
-    #[must_use]
     pub fn running(&self, node: usize) -> Running {
-        let warden = self.nodes[node]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        warden.running().clone()
+        self.nodes[node].running()
     }
 
     /// Kills a node with SIGKILL. It keeps its data.
@@ -280,7 +265,7 @@ impl Etcd {
     /// # Panics
     /// If that fails.
     pub async fn kill(&self, node: usize) {
-        self.order(node, Order::Kill).await;
+        self.nodes[node].order(Order::Kill).await;
     }
 
     /// Starts a killed node again.
@@ -288,7 +273,7 @@ impl Etcd {
     /// # Panics
     /// If that fails.
     pub async fn start_again(&self, node: usize) {
-        self.order(node, Order::Start).await;
+        self.nodes[node].order(Order::Start).await;
     }
 
     /// Stops a node with SIGSTOP: connections stay open, but nothing is answered.
@@ -296,7 +281,7 @@ impl Etcd {
     /// # Panics
     /// If that fails.
     pub async fn pause(&self, node: usize) {
-        self.order(node, Order::Pause).await;
+        self.nodes[node].order(Order::Pause).await;
     }
 
     /// Lets a stopped node go on.
@@ -304,17 +289,6 @@ impl Etcd {
     /// # Panics
     /// If that fails.
     pub async fn resume(&self, node: usize) {
-        self.order(node, Order::Resume).await;
-    }
-
-    async fn order(&self, node: usize, order: Order) {
-        let warden = Arc::clone(&self.nodes[node]);
-        let done = blocking(move || {
-            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
-            warden.order(order)
-        });
-        let url = &self.urls[node];
-        done.await
-            .unwrap_or_else(|error| panic!("cannot {order:?} the node at {url}: {error}"));
+        self.nodes[node].order(Order::Resume).await;
     }
 }

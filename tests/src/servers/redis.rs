@@ -1,16 +1,12 @@
-use std::{
-    env, io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{env, time::Duration};
 
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult, Value};
 use tokio::sync::OnceCell;
 
-use super::{Certificates, blocking, start};
+use super::{Certificates, owned::Owned};
 use crate::{
     wall_clock,
-    warden::{Order, Running, ServerKind, Warden},
+    warden::{Order, Running, ServerKind},
 };
 
 /// The variable that names a Redis server to use for [`redis()`] instead of starting one.
@@ -46,7 +42,6 @@ impl SharedRedis {
     }
 
     /// The URL to connect to.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -54,7 +49,6 @@ impl SharedRedis {
 
 /// How far a server's wall clock is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third direction")]
 pub enum ClockOffset {
     /// It shows a later time.
     Ahead(Duration),
@@ -68,7 +62,7 @@ pub enum ClockOffset {
 #[derive(Debug)]
 pub struct Redis {
     url: String,
-    warden: Arc<Mutex<Warden>>,
+    server: Owned,
 }
 
 impl Redis {
@@ -127,27 +121,22 @@ impl Redis {
 
     async fn start_as(kind: ServerKind, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().copied().map(String::from).collect();
-        let warden = start(kind, arguments).await;
-        Self {
-            url: warden.running().url.clone(),
-            warden: Arc::new(Mutex::new(warden)),
-        }
+        let server = Owned::start(kind, arguments).await;
+        let url = server.running().url;
+        Self { url, server }
     }
 
     /// The URL to connect to, `redis://127.0.0.1:PORT`. It stays the same across restarts.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Host and port, `127.0.0.1:PORT`.
-    #[must_use]
     pub fn address(&self) -> &str {
         self.url.rsplit('/').next().unwrap_or_default()
     }
 
     /// The port.
-    #[must_use]
     pub fn port(&self) -> &str {
         self.url.rsplit(':').next().unwrap_or_default()
     }
@@ -184,10 +173,8 @@ impl Redis {
     }
 
     /// The server's process and files.
-    #[must_use]
     pub fn running(&self) -> Running {
-        let warden = self.warden.lock().unwrap_or_else(PoisonError::into_inner);
-        warden.running().clone()
+        self.server.running()
     }
 
     /// Kills the server with SIGKILL. All its data is lost, and every connection breaks.
@@ -195,7 +182,7 @@ impl Redis {
     /// # Panics
     /// If that fails.
     pub async fn kill(&self) {
-        self.order(Order::Kill).await;
+        self.server.order(Order::Kill).await;
     }
 
     /// Starts the server again on the same port, with no data. Kills it first if it still runs.
@@ -212,8 +199,8 @@ impl Redis {
     /// # Panics
     /// If that fails.
     pub async fn restart(&self) {
-        self.order(Order::Kill).await;
-        self.order(Order::Start).await;
+        self.server.order(Order::Kill).await;
+        self.server.order(Order::Start).await;
     }
 
     /// Stops the server with SIGSTOP: connections stay open, but nothing is answered.
@@ -221,7 +208,7 @@ impl Redis {
     /// # Panics
     /// If that fails.
     pub async fn pause(&self) {
-        self.order(Order::Pause).await;
+        self.server.order(Order::Pause).await;
     }
 
     /// Lets a stopped server go on. It then answers everything that was sent meanwhile.
@@ -229,7 +216,7 @@ impl Redis {
     /// # Panics
     /// If that fails.
     pub async fn resume(&self) {
-        self.order(Order::Resume).await;
+        self.server.order(Order::Resume).await;
     }
 
     /// Makes the server's wall clock jump, so that it is off by this much.
@@ -237,23 +224,7 @@ impl Redis {
     /// # Panics
     /// If the server has no clock of its own.
     pub fn set_clock(&self, by: ClockOffset) {
-        let nanos = match by {
-            ClockOffset::Ahead(time) => i64::try_from(time.as_nanos()),
-            ClockOffset::Behind(time) => i64::try_from(time.as_nanos()).map(|nanos| -nanos),
-        };
-        nanos
-            .map_err(io::Error::other)
-            .and_then(|nanos| wall_clock::set_ahead(&self.running().dir, nanos))
+        wall_clock::set(&self.running().dir, by)
             .unwrap_or_else(|error| panic!("cannot move the clock of {}: {error}", self.url));
-    }
-
-    async fn order(&self, order: Order) {
-        let warden = Arc::clone(&self.warden);
-        let done: io::Result<()> = blocking(move || {
-            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
-            warden.order(order)
-        })
-        .await;
-        done.unwrap_or_else(|error| panic!("cannot {order:?} the server at {}: {error}", self.url));
     }
 }

@@ -44,13 +44,11 @@ impl RedlockServers {
     }
 
     /// The URL of all servers.
-    #[must_use]
     pub fn url(&self) -> String {
         url_of(&self.nodes)
     }
 
     /// The servers, in the order of the URL.
-    #[must_use]
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }
@@ -67,7 +65,6 @@ impl RedlockServers {
     ///
     /// # Panics
     /// If the options are invalid.
-    #[must_use]
     pub fn operated(&self, options: RedlockOptions) -> RedlockNodes {
         let nodes = RedlockNodes::new(&self.url(), options, Arc::new(SystemClock));
         nodes.expect("a URL of Redlock and options that can be right")

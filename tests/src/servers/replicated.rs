@@ -15,13 +15,11 @@ impl<'a> Replicated<'a> {
     }
 
     /// The initial primary.
-    #[must_use]
     pub const fn primary(&self) -> &'a Redis {
         self.primary
     }
 
     /// The initial replicas.
-    #[must_use]
     pub const fn replicas(&self) -> &'a [Redis] {
         self.replicas
     }

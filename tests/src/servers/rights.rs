@@ -5,7 +5,6 @@ use crate::project::files_in;
 ///
 /// # Panics
 /// If they are not there.
-#[must_use]
 pub fn documented_rights() -> Vec<String> {
     let pages = files_in("lock-services/redis/src", "md");
     let page = pages.iter().find(|page| page.path.ends_with("servers.md"));

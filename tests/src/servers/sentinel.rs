@@ -69,20 +69,17 @@ impl RedisWithSentinels {
     }
 
     /// `redis+sentinel://..`, with all sentinels.
-    #[must_use]
     pub fn url(&self) -> String {
         let sentinels: Vec<_> = self.sentinels.iter().map(Redis::address).collect();
         format!("redis+sentinel://{}/{NAME}", sentinels.join(","))
     }
 
     /// The servers in their initial roles.
-    #[must_use]
     pub fn servers(&self) -> Replicated<'_> {
         Replicated::new(&self.servers[0], &self.servers[1..])
     }
 
     /// The sentinels.
-    #[must_use]
     pub fn sentinels(&self) -> &[Redis] {
         &self.sentinels
     }

@@ -1,8 +1,4 @@
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{io, time::Duration};
 
 use futures_util::future::join_all;
 use tokio::{
@@ -12,10 +8,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{blocking, start, until};
+use super::{owned::Owned, until};
 use crate::{
     port,
-    warden::{Order, ServerKind, Warden},
+    warden::{Order, ServerKind},
 };
 
 /// The ZooKeeper server that the tests of this process share. Use only a directory of your own.
@@ -32,7 +28,7 @@ pub async fn zookeeper() -> &'static ZooKeeper {
 /// Dropping it ends the servers and returns when they are gone.
 #[derive(Debug)]
 pub struct ZooKeeper {
-    servers: Vec<Arc<Mutex<Warden>>>,
+    servers: Vec<Owned>,
     addresses: Vec<String>,
 }
 
@@ -83,37 +79,31 @@ impl ZooKeeper {
         // All at once: none of an ensemble is ready before there are two.
         let servers = arguments
             .into_iter()
-            .map(|arguments| start(ServerKind::ZooKeeper, arguments));
+            .map(|arguments| Owned::start(ServerKind::ZooKeeper, arguments));
         let servers = join_all(servers).await;
-        let address = |server: &Warden| {
-            let url = &server.running().url;
+        let address = |server: &Owned| {
+            let url = server.running().url;
             url.rsplit('/').next().unwrap_or_default().to_owned()
         };
         let ensemble = Self {
             addresses: servers.iter().map(address).collect(),
-            servers: servers
-                .into_iter()
-                .map(|server| Arc::new(Mutex::new(server)))
-                .collect(),
+            servers,
         };
         ensemble.until_all_serve().await;
         ensemble
     }
 
     /// The URL to connect to, `zookeeper://127.0.0.1:PORT,..`. It stays the same across restarts.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("zookeeper://{}", self.servers())
     }
 
     /// Hosts and ports, separated by commas.
-    #[must_use]
     pub fn servers(&self) -> String {
         self.addresses.join(",")
     }
 
     /// Host and port of each server.
-    #[must_use]
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
@@ -163,7 +153,7 @@ impl ZooKeeper {
     /// # Panics
     /// If that fails.
     pub async fn kill(&self, number: usize) {
-        self.order(number, Order::Kill).await;
+        self.servers[number].order(Order::Kill).await;
     }
 
     /// Starts a killed server again, with its data. It needs another one to serve, unless it is
@@ -172,7 +162,7 @@ impl ZooKeeper {
     /// # Panics
     /// If that fails.
     pub async fn restart(&self, number: usize) {
-        self.order(number, Order::Start).await;
+        self.servers[number].order(Order::Start).await;
     }
 
     /// Stops a server with SIGSTOP: connections stay open, but nothing is answered.
@@ -180,7 +170,7 @@ impl ZooKeeper {
     /// # Panics
     /// If that fails.
     pub async fn pause(&self, number: usize) {
-        self.order(number, Order::Pause).await;
+        self.servers[number].order(Order::Pause).await;
     }
 
     /// Lets a stopped server go on.
@@ -188,18 +178,7 @@ impl ZooKeeper {
     /// # Panics
     /// If that fails.
     pub async fn resume(&self, number: usize) {
-        self.order(number, Order::Resume).await;
-    }
-
-    async fn order(&self, number: usize, order: Order) {
-        let warden = Arc::clone(&self.servers[number]);
-        let done: io::Result<()> = blocking(move || {
-            let mut warden = warden.lock().unwrap_or_else(PoisonError::into_inner);
-            warden.order(order)
-        })
-        .await;
-        let address = &self.addresses[number];
-        done.unwrap_or_else(|error| panic!("cannot {order:?} the server at {address}: {error}"));
+        self.servers[number].order(Order::Resume).await;
     }
 }
 

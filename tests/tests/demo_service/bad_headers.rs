@@ -86,22 +86,6 @@ async fn a_wrong_token_is_refused_and_nothing_is_written() {
     );
 }
 
-#[tokio::test]
-async fn two_tokens_are_one_too_many() {
-    let gateway = Gateway::start().await;
-    let good = gateway.token("account:1", 60_000).await;
-    let request = gateway
-        .request(Method::PUT, "/v1/accounts/1")
-        .json(&json!({ "balance": 5 }));
-    let twice = request
-        .header("fencing-token", &good)
-        .header("fencing-token", &good);
-    send(twice)
-        .await
-        .assert_problem(400, "fencing-token-malformed");
-    assert_eq!(gateway.balance("1").await, None);
-}
-
 /// Where nothing is signed, a token of another lock service is none, nor one that no service can
 /// have issued, nor one with a signature that nobody checks.
 #[tokio::test]

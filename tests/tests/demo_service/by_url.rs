@@ -26,10 +26,10 @@ const TTL_MS: u64 = 15_000;
 struct Service {
     url: String,
     kind: &'static str,
-    _servers: Box<dyn Any + Send>,
+    _servers: Box<dyn Any + Send + Sync>,
 }
 
-fn service(url: String, kind: &'static str, servers: impl Any + Send) -> Service {
+fn service(url: String, kind: &'static str, servers: impl Any + Send + Sync) -> Service {
     Service {
         url,
         kind,
@@ -79,20 +79,19 @@ fn fresh(name: &str) -> String {
     format!("{name}-{:016x}", rand::random::<u64>())
 }
 
-async fn the_scenario(service: Service) {
-    let told = played(&["--lock", &service.url]).await;
+async fn the_scenario(url: &str, kind: &str) {
+    let told = played(&["--lock", url]).await;
     assert_as_told(&told, 1);
-    assert_eq!(told["lock"], service.kind);
+    assert_eq!(told["lock"], kind);
 }
 
-async fn the_gateway(service: Service) {
-    let gateway = Gateway::start_on(&service.url).await;
+async fn the_gateway(gateway: &Gateway, kind: &str) {
     let id = fresh("by-url");
     let resource = format!("account:{id}");
     let account = format!("/v1/accounts/{id}");
     let lease = json!({ "ttl_ms": TTL_MS });
     let granted = gateway.acquire(&resource, lease.clone()).await;
-    assert_eq!(granted.body["issuer"], service.kind, "{granted:?}");
+    assert_eq!(granted.body["issuer"], kind, "{granted:?}");
     let first = granted.body["fencing_token"].as_str().unwrap();
     let held = gateway.acquire(&resource, lease).await;
     held.assert_problem(409, "lock-held");
@@ -117,25 +116,8 @@ async fn the_gateway(service: Service) {
     assert_eq!(gateway.balance(&id).await, Some(7));
 }
 
-async fn repeats(service: Service) {
-    let gateway = Gateway::start_on(&service.url).await;
-    let key = fresh("key");
-    let resource = fresh("by-url");
-    let keyed = || {
-        let request = gateway.request(Method::POST, &format!("/v1/leases/{resource}"));
-        let request = request.header("idempotency-key", &key);
-        send(request.json(&json!({ "ttl_ms": TTL_MS })))
-    };
-    let first = keyed().await;
-    assert_eq!(first.status, 201, "{first:?}");
-    let again = keyed().await;
-    assert_eq!(again.status, 201, "{again:?}");
-    assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
-}
-
 /// A key is good until the lease that it got was released, whatever happens before.
-async fn keys(service: Service) {
-    let gateway = Gateway::start_on(&service.url).await;
+async fn keys(gateway: &Gateway, kind: &'static str) {
     let (key, id) = (fresh("key"), fresh("by-url"));
     let resource = format!("account:{id}");
     let seen = gateway.token(&resource, TTL_MS).await;
@@ -143,7 +125,7 @@ async fn keys(service: Service) {
     // The store has seen more than the service remembers, as if that had lost its state.
     let number: u64 = seen.split(';').next().unwrap().parse().unwrap();
     let mark = FencingToken::new(number + 1_000_000).unwrap();
-    claim(&gateway, service.kind, &resource, mark).await;
+    claim(gateway, kind, &resource, mark).await;
     let keyed = || {
         let request = gateway.request(Method::POST, &format!("/v1/leases/{resource}"));
         let request = request.header("idempotency-key", &key);
@@ -192,7 +174,7 @@ async fn asked_over_http(url: &str) {
 }
 
 /// What a service lacks is 501, and nothing that an operator has to look after.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn what_a_lock_service_lacks_is_told_over_http() {
     let service = one_zookeeper().await;
     let folder = tempfile::tempdir().unwrap();
@@ -211,15 +193,13 @@ async fn what_a_lock_service_lacks_is_told_over_http() {
     assert!(!log.contains("ERROR"), "{log}");
 }
 
-async fn the_operators(service: Service) {
-    asked_over_http(&service.url).await;
-    let gateway = Gateway::start_on(&service.url).await;
+async fn the_operators(gateway: &Gateway, url: &str) {
     let resource = format!("account:{}", fresh("by-url"));
     let granted = gateway
         .acquire(&resource, json!({ "ttl_ms": TTL_MS }))
         .await;
     assert_eq!(granted.status, 201, "{granted:?}");
-    let lock = ["--lock", &service.url];
+    let lock = ["--lock", url];
     let database = format!("sqlite:{}", gateway.database().display());
 
     let seen = object(&[&["inspect"][..], &lock, &[&resource]].concat()).await;
@@ -235,35 +215,24 @@ async fn the_operators(service: Service) {
     }
 }
 
+/// Catches: a lock service that the program cannot use, or whose grants, floors or ends it takes
+/// for something else.
+async fn everything_on(service: Service) {
+    let gateway = Gateway::start_on(&service.url).await;
+    tokio::join!(
+        the_scenario(&service.url, service.kind),
+        the_gateway(&gateway, service.kind),
+        keys(&gateway, service.kind),
+        the_operators(&gateway, &service.url),
+        asked_over_http(&service.url),
+    );
+}
+
 macro_rules! by_url {
-    ($($module:ident = $service:expr;)+) => {$(
-        mod $module {
-            use super::*;
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn the_scenario_goes_as_told() {
-                the_scenario($service.await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn the_gateway_serves() {
-                the_gateway($service.await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn repeats_find_their_lease() {
-                repeats($service.await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn a_key_is_good_until_what_it_got_was_released() {
-                keys($service.await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn the_operators_commands_work() {
-                the_operators($service.await).await;
-            }
+    ($($name:ident = $service:expr;)+) => {$(
+        #[tokio::test]
+        async fn $name() {
+            everything_on($service.await).await;
         }
     )+};
 }

@@ -49,6 +49,14 @@ impl Gateway {
         Self::serve(tempfile::tempdir().unwrap(), arguments).await
     }
 
+    /// One that waits so long for clients that do nothing, with these arguments more.
+    pub(crate) async fn start_with_silence(silence: &str, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        let arguments = ["--store", &store, "--silence", silence];
+        Self::serve(folder, &[&arguments[..], more].concat()).await
+    }
+
     /// What it logs is in a file: see [`log`](Self::log).
     pub(crate) async fn start_with_log(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -76,8 +84,8 @@ impl Gateway {
             .split(' ')
             .next()
             .unwrap();
-        // The gateway closes what is idle for 15 s: a request that goes out in that moment fails.
-        let http = reqwest::Client::builder().pool_idle_timeout(Duration::from_secs(5));
+        // The gateway closes what is idle: a request that goes out in that moment fails.
+        let http = reqwest::Client::builder().pool_idle_timeout(Duration::from_millis(500));
         let http = http.no_proxy().build().unwrap();
         Self {
             process,

@@ -122,6 +122,11 @@ async fn for_other_machines_it_answers_under_any_name() {
         let answer = as_host(http.get(format!("{url}/v1/leases/r")), host).await;
         assert_eq!(answer.status, 200, "{host}");
     }
+    // There is no page that starts processes for other machines.
+    for path in ["", "live/run", "live/changes"] {
+        let answer = send(http.get(format!("{url}/{path}"))).await;
+        answer.assert_problem(404, "route-unknown");
+    }
 }
 
 /// Whoever names hosts wants all others refused, wherever the gateway listens. Balancers ask for

@@ -99,25 +99,6 @@ async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     assert_eq!(send(elsewhere.json(&body)).await.status, 201);
 }
 
-#[tokio::test]
-async fn a_key_is_known_at_every_gateway_with_the_same_signing_keys() {
-    let world = KeyFile::on(redis().await.url());
-    world.write_keys(&[&new_key("k1")]);
-    let resource = format!("account:{:x}", rand::random::<u64>());
-    let one = world.gateway().await;
-    let two = world.gateway().await;
-    let first = send(acquire(&one, &resource, KEY)).await;
-    let again = send(acquire(&two, &resource, KEY)).await;
-    assert_eq!(again.status, 201, "{again:?}");
-    assert_eq!(again.body["fencing_token"], first.body["fencing_token"]);
-    // The control: without the same secret it is somebody else's.
-    world.write_keys(&[&new_key("k1")]);
-    let three = world.gateway().await;
-    send(acquire(&three, &resource, KEY))
-        .await
-        .assert_problem(409, "lock-held");
-}
-
 /// A gateway that has read its keys again is no other than one that was started afterwards.
 #[tokio::test]
 async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {

@@ -25,6 +25,8 @@ pub(crate) async fn object(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// Catches: a command that shows another lease, shows the secret of a holder, or ends the lease and
+/// leaves its token good.
 #[tokio::test]
 async fn a_holder_that_hangs_is_found_and_shut_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,6 +40,12 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     fenced.migrate().await.unwrap();
     let accounts = Protected::new(palisade::connect(lock).await.unwrap(), fenced);
     let resource = format!("account:{:016x}", rand::random::<u64>());
+    let nobody = run(&["inspect", "--lock", lock, &resource]).await;
+    let nobody = (
+        nobody.status.code(),
+        String::from_utf8(nobody.stdout).unwrap(),
+    );
+    assert_eq!(nobody, (Some(0), format!("{resource}: nobody holds it\n")));
     let guard = accounts
         .acquire(resource.as_str())
         .with(|lease| lease.metadata("node 7"))
@@ -87,7 +95,8 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     assert_eq!(again["released"], false);
 }
 
-/// Such as that of another service, by mistake.
+/// Catches: a lease that is ended before the store is known to be one, such as that of another
+/// service by mistake.
 #[tokio::test]
 async fn with_a_store_without_tables_nobody_loses_a_lease() {
     let folder = tempfile::tempdir().unwrap();
@@ -121,30 +130,4 @@ async fn with_a_store_without_tables_nobody_loses_a_lease() {
         inspection.holder.map(|holder| holder.token),
         Some(guard.token())
     );
-}
-
-#[tokio::test]
-async fn what_nobody_holds_is_told_and_no_failure() {
-    let lock = redis().await.url();
-    let output = run(&["inspect", "--lock", lock, "nobody:holds:this"]).await;
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(said, "nobody:holds:this: nobody holds it\n");
-}
-
-/// It would be an empty one, of the command itself.
-#[tokio::test]
-async fn a_lock_service_in_process_is_nobody_elses_to_operate() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    for command in [
-        &["list"][..],
-        &["inspect", "account:1"],
-        &["force-release", "account:1", "--yes", "--store", &store],
-    ] {
-        let refused = run(&[command, &["--lock", "memory:"]].concat()).await;
-        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(said.contains("is of this process alone"), "{said}");
-    }
 }

@@ -60,6 +60,7 @@ async fn only_operators_are_let_in_and_only_where_there_are_any() {
     }
 }
 
+/// Catches: a lease that is ended while its token is still good, or a list that shows the holder.
 #[tokio::test]
 async fn an_operator_sees_who_holds_what_and_shuts_a_holder_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -89,6 +90,7 @@ async fn an_operator_sees_who_holds_what_and_shuts_a_holder_out() {
     assert_eq!(again.body, json!({ "released": false }));
 }
 
+/// Catches: a recorder that is installed too late for the counters of the crates.
 #[tokio::test]
 async fn what_the_crates_count_is_exported() {
     let gateway = Gateway::start().await;

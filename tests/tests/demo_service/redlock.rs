@@ -1,24 +1,12 @@
-//! Operators bring the nodes of a Redlock service into service and take them out, and the scenario
-//! and the gateway run on them.
+//! Operators bring the nodes of a Redlock service into service and take them out.
 
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 use e2e::{servers::RedlockServers, warden::workspace_binary};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::gateway::Gateway;
-
-async fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("palisade").unwrap());
-    command
-        .env_remove("PALISADE_LOCK")
-        .env_remove("PALISADE_STORE")
-        .env_remove("RUST_LOG")
-        .args(arguments);
-    let output = tokio::task::spawn_blocking(move || command.output());
-    output.await.unwrap().unwrap()
-}
+use crate::operator_commands::run;
 
 /// A subcommand of `redlock`: its exit code, and what it says the nodes are.
 async fn redlock(arguments: &[&str]) -> (Option<i32>, Vec<String>) {
@@ -62,6 +50,10 @@ async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
         redlock(&with_lock(&["status"], &url)).await,
         (Some(1), all("uninitialised"))
     );
+    let early = run(&["scenario", "--lock", &url, "--quiet"]).await;
+    assert_eq!(early.status.code(), Some(3), "{early:?}");
+    let told = String::from_utf8(early.stderr).unwrap();
+    assert!(told.contains("provision"), "{told}");
     let unsure = run(&with_lock(&["redlock", "provision"], &url)).await;
     assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
     assert_eq!(
@@ -107,34 +99,4 @@ async fn nodes_are_provisioned_healed_and_retired_from_the_command_line() {
         redlock(&with_lock(&["heal", "--yes", node], &url)).await.0,
         Some(3)
     );
-}
-
-#[tokio::test]
-async fn the_scenario_and_the_gateway_run_on_redlock() {
-    let servers = RedlockServers::start(3).await;
-    let url = servers.url();
-    let early = run(&["scenario", "--lock", &url, "--quiet"]).await;
-    assert_eq!(early.status.code(), Some(3), "{early:?}");
-    let told = String::from_utf8(early.stderr).unwrap();
-    assert!(told.contains("provision"), "{told}");
-    assert_eq!(
-        redlock(&["provision", "--yes", "--lock", &url]).await.0,
-        Some(0)
-    );
-
-    let played = run(&["scenario", "--lock", &url, "--json"]).await;
-    assert_eq!(played.status.code(), Some(0), "{played:?}");
-
-    let gateway = Gateway::start_on(&url).await;
-    let body = json!({ "ttl_ms": 60_000, "metadata": "worker 7" });
-    let granted = gateway.acquire("account:1", body).await;
-    let token = granted.body["fencing_token"].as_str().unwrap();
-    let written = gateway.write("/v1/accounts/1", Some(token), 5).await;
-    assert!(written.status.is_success(), "{written:?}");
-    let inspected = run(&["inspect", "--lock", &url, "account:1"]).await;
-    let inspected = String::from_utf8(inspected.stdout).unwrap();
-    assert!(inspected.contains("(worker 7), token "), "{inspected}");
-    let listed = run(&["list", "--lock", &url]).await;
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    assert!(listed.contains("account:1"), "{listed}");
 }

@@ -85,29 +85,6 @@ async fn the_documented_rights_are_enough_for_a_gateway() {
     drop(Gateway::start_with(&["--store", &role.url]).await);
 }
 
-#[tokio::test]
-async fn a_gateway_that_may_create_nothing_says_what_is_missing() {
-    let database = postgres_database().await;
-    let role = Role::create(&database).await;
-    let serve = ["serve", "--addr", "127.0.0.1:0", "--store", &role.url];
-    let said = complaint(&serve, 3);
-    assert!(
-        said.contains("permission denied for schema public"),
-        "{said}"
-    );
-
-    as_owner(
-        &database,
-        "GRANT CREATE ON SCHEMA public TO PUBLIC".to_owned(),
-    )
-    .await;
-    let said = complaint(&serve, 3);
-    assert!(
-        said.contains("could not be applied: permission denied for database"),
-        "{said}"
-    );
-}
-
 /// Each time one thing is wrong, is told, and is mended.
 #[tokio::test]
 async fn a_gateway_that_may_create_nothing_does_not_start_unless_all_is_there() {

@@ -36,34 +36,3 @@ fn a_flag_goes_before_the_environment_that_before_the_default() {
         assert!(complaint.contains(said), "{arguments:?}: {complaint}");
     }
 }
-
-#[test]
-fn a_store_has_to_be_named_somewhere() {
-    let output = serve(&[], &["--unsigned"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("--store <URL>"), "{said}");
-}
-
-#[test]
-fn the_help_of_serve_tells_of_all_places() {
-    let output = serve(&[], &["--help"]);
-    let help = String::from_utf8(output.stdout).unwrap();
-    for word in ["PALISADE_MAX_WAITING", "SIGHUP", "Exit codes:"] {
-        assert!(help.contains(word), "{word} is missing:\n{help}");
-    }
-}
-
-/// What only the build and the tests need.
-#[test]
-fn the_help_lists_no_tools_of_the_build() {
-    let palisade = Command::new(workspace_binary("palisade").unwrap())
-        .arg("--help")
-        .output();
-    let help = String::from_utf8(palisade.unwrap().stdout).unwrap();
-    let lists = |name: &str| help.lines().any(|line| line.trim().starts_with(name));
-    assert!(lists("serve") && lists("migrations"), "{help}");
-    for hidden in ["draw", "openapi", "worker"] {
-        assert!(!lists(hidden), "{hidden}: {help}");
-    }
-}

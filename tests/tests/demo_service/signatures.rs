@@ -43,6 +43,7 @@ async fn what_was_not_granted_is_not_accepted() {
 }
 
 /// The control: without signatures the same client gets in.
+/// Catches: forgeries that are refused for another reason than their signature.
 #[tokio::test]
 async fn a_token_that_was_made_up_is_accepted_where_nothing_is_signed() {
     let gateway = Gateway::start_unsigned().await;
@@ -155,6 +156,7 @@ async fn a_file_that_got_broken_changes_no_keys() {
     assert!(after.contains(";kid=old;"), "{after}");
 }
 
+/// Catches: a complaint about a file of keys that shows a key.
 #[test]
 fn a_file_that_holds_no_keys_is_told_by_its_line_without_its_secrets() {
     let folder = tempfile::tempdir().unwrap();

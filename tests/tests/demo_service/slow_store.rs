@@ -5,11 +5,7 @@ use std::time::Duration;
 use e2e::servers::{PostgresDatabase, postgres_database};
 use rustix::process::{Signal, kill_process};
 use sqlx::{Connection, Executor, PgConnection, Postgres, Transaction};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::gateway::{Answer, Gateway};
 
@@ -73,17 +69,6 @@ async fn a_fenced_write_that_takes_too_long_is_unknown_and_comes_to_its_end() {
     assert_eq!(again.status, 200, "{again:?}");
 }
 
-#[tokio::test]
-async fn an_unfenced_write_that_takes_too_long_is_unknown_too() {
-    let database = postgres_database().await;
-    let gateway = gateway(&database, "500ms").await;
-    let mut connection = connect(&database).await;
-    let held = hold(&mut connection).await;
-    assert_unknown(&gateway.write(UNFENCED, None, 5).await);
-    held.commit().await.unwrap();
-    written(&gateway, 5).await;
-}
-
 /// Its statement is its own commit, so a session that ends under it may have committed.
 #[tokio::test]
 async fn an_unfenced_write_whose_session_ends_is_unknown() {
@@ -122,25 +107,6 @@ async fn a_write_that_the_database_refused_was_not_made() {
     let refused = gateway.write(UNFENCED, None, 5).await;
     refused.assert_problem(503, "store-unavailable");
     held.rollback().await.unwrap();
-    assert_eq!(gateway.balance("1").await, Some(1));
-}
-
-#[tokio::test]
-async fn a_body_that_does_not_arrive_is_408_and_nothing_is_written() {
-    let database = postgres_database().await;
-    let gateway = gateway(&database, "500ms").await;
-    let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: localhost\r\n\
-                content-type: application/json\r\ncontent-length: 13\r\n\r\n{";
-    let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
-    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
-    assert!(
-        answer.contains("urn:palisade:problem:request-timeout"),
-        "{answer}"
-    );
     assert_eq!(gateway.balance("1").await, Some(1));
 }
 

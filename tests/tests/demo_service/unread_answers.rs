@@ -55,9 +55,7 @@ fn whole_answers(mut bytes: &[u8]) -> usize {
 /// Whoever holds on to a connection by not reading does not hold on to it for ever.
 #[tokio::test]
 async fn a_client_that_reads_nothing_gives_its_place_to_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    let gateway = Gateway::start_with(&["--store", &store, "--max-connections", "1"]).await;
+    let gateway = Gateway::start_with_silence("1s", &["--max-connections", "1"]).await;
     let mut stalled = ask_for_much(&gateway).await;
     begin_to_read(&mut stalled).await;
     let balance = timeout(PATIENCE, gateway.balance("1")).await;

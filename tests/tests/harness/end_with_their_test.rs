@@ -31,6 +31,7 @@ impl Owned {
     }
 }
 
+/// Catches: servers and folders that pile up on the machine of a developer.
 #[tokio::test]
 async fn a_killed_test_process_leaves_nothing_behind() {
     let (mut owner, owned) = start_owner().await;

@@ -3,8 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod end_with_their_test;
-mod mariadb;
-mod postgres;
-mod processes;
 mod proxy;
 mod redis;

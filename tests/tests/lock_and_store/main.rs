@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod every_service;
+mod fenced_work;
 mod handover;
 mod protected_resource;
 mod stale_holder;

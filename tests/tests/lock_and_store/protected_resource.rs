@@ -154,6 +154,7 @@ async fn a_poisoned_mark_leaves_the_other_resources_of_its_shard_alive() {
 }
 
 /// A claim waits for the transactions of older holders, and the lease may run out meanwhile.
+/// Catches: a guard that is lost when it is handed out.
 #[tokio::test]
 async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
     let world = world(redis().await.url(), InitialToken::Clock).await;

@@ -86,6 +86,7 @@ fn conformance() -> BTreeMap<String, String> {
     cases(&files)
 }
 
+/// Catches: a clause that nothing checks.
 #[test]
 fn each_clause_names_the_case_that_checks_it() {
     let clauses = contract();
@@ -107,6 +108,7 @@ fn each_clause_names_the_case_that_checks_it() {
     }
 }
 
+/// Catches: a case that says it checks another clause.
 #[test]
 fn each_case_says_which_clause_it_checks() {
     let clauses = contract();
@@ -128,7 +130,7 @@ fn each_case_says_which_clause_it_checks() {
     }
 }
 
-/// A case that the macro forgets is never run.
+/// Catches: a case that the macro forgets, and which is never run.
 #[test]
 fn each_case_is_run() {
     let files = tracked_files(Some("rs"));

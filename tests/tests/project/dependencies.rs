@@ -26,19 +26,13 @@ fn tree(package: &str, features: &str) -> BTreeSet<String> {
     listed.lines().filter_map(name).collect()
 }
 
-/// All features of a package that users may name, but for those in `without`.
-fn features(package: &str, without: &[&str]) -> String {
+/// All features of a package that users may name.
+fn all_features(package: &str) -> String {
     let packages = packages();
-    let found = packages
-        .iter()
-        .find(|found| found["name"] == package)
-        .unwrap();
-    let named = found["features"].as_object().unwrap().keys();
-    let kept: Vec<_> = named
-        .map(String::as_str)
-        .filter(|name| *name != "default" && !without.contains(name))
-        .collect();
-    kept.join(",")
+    let package = packages.iter().find(|found| found["name"] == package);
+    let named = package.unwrap()["features"].as_object().unwrap().keys();
+    let named = named.filter(|name| *name != "default").cloned();
+    named.collect::<Vec<_>>().join(",")
 }
 
 /// The workspace's packages as `cargo metadata` describes them.
@@ -48,108 +42,51 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// Panics with the crates among `crates` that are in the tree. A name stands for its family:
-/// `sqlx` for `sqlx-core` too.
-fn assert_without(package: &str, features: &str, crates: &[&str]) {
-    let found: Vec<_> = tree(package, features)
-        .into_iter()
-        .filter(|name| {
-            let is = |family: &str| name.strip_prefix(family).is_some_and(starts_no_longer_word);
-            crates.iter().copied().any(is)
-        })
-        .collect();
-    assert!(
-        found.is_empty(),
-        "{package} with features `{features}` pulls in {found:?}"
-    );
-}
+/// A package, its features, `*` for all, a crate that it has with these, and families of which it
+/// has nothing: `sqlx` stands for `sqlx-core`, too.
+const TREES: &str = "
+    lock-core          | *        | metrics          | redis tonic zookeeper-client sqlx axum hyper
+    palisade-redis     | *        | redis            | tonic zookeeper-client sqlx axum
+    palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
+    palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
+    palisade-cohort    |          | lock-core        | redis tonic zookeeper-client
+    palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
+    palisade-lock      | redis    | redis            | tonic zookeeper-client sqlx
+    palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client
+    palisade-lock      | axum,ed25519,reqwest | axum-core | sqlx
+    fenced-store       | *        | sqlx             | redis tonic zookeeper-client
+    fenced-store       |          | sqlx-core        | sqlx-postgres sqlx-sqlite sqlx-mysql
+    fenced-store       | postgres | sqlx-postgres    | sqlx-sqlite sqlx-mysql libsqlite3
+    fenced-store       | sqlite   | sqlx-sqlite      | sqlx-postgres sqlx-mysql
+    fenced-store       | mysql    | sqlx-mysql       | sqlx-postgres sqlx-sqlite libsqlite3
+    fenced-http        | *        | axum-core        | sqlx redis tonic
+    fenced-http        | ed25519,reqwest | reqwest   | axum
+    fenced-http        | axum     | axum-core        | reqwest hyper
+";
 
-fn starts_no_longer_word(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with('-')
-}
-
-/// The clients of lock services.
-const CLIENTS: [&str; 3] = ["redis", "tonic", "zookeeper-client"];
-
+/// Catches: a user who compiles the client of a lock service, a driver or a framework that was not
+/// asked for.
 #[test]
-fn lock_core_has_no_driver_of_any_server() {
-    let all = features("lock-core", &[]);
-    assert!(
-        tree("lock-core", &all).contains("metrics"),
-        "the tree does not show features"
-    );
-    assert_without("lock-core", &all, &CLIENTS);
-    assert_without("lock-core", &all, &["sqlx", "axum", "tower", "hyper"]);
-}
-
-#[test]
-fn a_lock_service_brings_its_own_client_and_no_other() {
-    for (package, client) in [
-        ("palisade-redis", "redis"),
-        ("palisade-etcd", "tonic"),
-        ("palisade-zookeeper", "zookeeper-client"),
-    ] {
-        let all = features(package, &[]);
-        assert!(tree(package, &all).contains(client), "{package}");
-        let others: Vec<_> = CLIENTS.into_iter().filter(|one| *one != client).collect();
-        assert_without(package, &all, &others);
-        assert_without(package, &all, &["sqlx", "axum"]);
+fn each_feature_brings_what_its_name_says_and_nothing_else() {
+    for row in TREES.trim().lines() {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let [package, features, with, without] = cells[..] else {
+            panic!("four cells: {row}")
+        };
+        let features = match features {
+            "*" => all_features(package),
+            some => some.to_owned(),
+        };
+        let tree = tree(package, &features);
+        assert!(tree.contains(with), "{package}, `{features}`: no {with}");
+        let is_of = |name: &str, family: &str| {
+            let rest = name.strip_prefix(family);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        let of_any = |name: &&String| without.split(' ').any(|family| is_of(name, family));
+        let found = tree.iter().find(of_any);
+        assert_eq!(found, None, "{package}, `{features}`");
     }
-    assert_without("palisade-cohort", "", &CLIENTS);
-}
-
-#[test]
-fn who_depends_on_palisade_gets_what_its_features_name_and_nothing_else() {
-    let drivers = ["sqlx", "axum", "tower", "hyper"];
-    assert_without("palisade", "", &CLIENTS);
-    assert_without("palisade", "", &drivers);
-    assert_without("palisade", "redis", &["tonic", "zookeeper-client", "sqlx"]);
-    assert_without("palisade", "postgres", &CLIENTS);
-    assert!(tree("palisade", "redis,postgres").contains("sqlx-postgres"));
-}
-
-#[test]
-fn fenced_store_pulls_in_no_client_of_a_lock_service() {
-    let all = features("fenced-store", &[]);
-    assert!(
-        tree("fenced-store", &all).contains("sqlx"),
-        "the tree does not show features"
-    );
-    assert_without(
-        "fenced-store",
-        &all,
-        &["redis", "tonic", "zookeeper-client"],
-    );
-}
-
-#[test]
-fn who_only_sends_or_checks_a_header_compiles_no_sql() {
-    let all = features("fenced-http", &[]);
-    assert!(
-        tree("fenced-http", &all).contains("axum-core"),
-        "the tree does not show features"
-    );
-    assert_without("fenced-http", &all, &["sqlx", "redis", "tonic"]);
-    assert_without("fenced-http", "ed25519,reqwest", &["axum"]);
-    assert_without("fenced-http", "axum", &["reqwest", "hyper"]);
-    assert_without("palisade", "axum,ed25519,reqwest", &["sqlx"]);
-}
-
-#[test]
-fn no_database_comes_without_being_asked_for() {
-    let drivers = ["sqlx-postgres", "sqlx-sqlite", "sqlx-mysql", "libsqlite3"];
-    assert_without("fenced-store", "", &drivers);
-    assert_without(
-        "fenced-store",
-        "postgres",
-        &["sqlx-sqlite", "sqlx-mysql", "libsqlite3"],
-    );
-    assert_without("fenced-store", "sqlite", &["sqlx-postgres", "sqlx-mysql"]);
-    assert_without(
-        "fenced-store",
-        "mysql",
-        &["sqlx-postgres", "sqlx-sqlite", "libsqlite3"],
-    );
 }
 
 /// What tests may have from anywhere.
@@ -157,10 +94,11 @@ const TEST_ONLY: [&str; 5] = [
     "e2e",
     "fenced-store",
     "lock-testing",
-    "palisade",
+    "palisade-lock",
     "palisade-redis",
 ];
 
+/// Catches: a library that needs the program, or a lock service that needs another one.
 #[test]
 fn packages_depend_in_one_direction() {
     let services = ["cohort", "etcd", "postgres", "redis", "zookeeper"];
@@ -170,12 +108,15 @@ fn packages_depend_in_one_direction() {
         "clock-shim" | "lock-core" | "models" => false,
         "lock-testing" | "fenced-http" => on == "lock-core",
         "fenced-store" => matches!(on, "lock-core" | "fenced-http"),
-        "palisade" => is_service(on) || matches!(on, "lock-core" | "fenced-http" | "fenced-store"),
+        "palisade-lock" => {
+            is_service(on) || matches!(on, "lock-core" | "fenced-http" | "fenced-store")
+        }
         "palisade-cli" => matches!(
             on,
-            "palisade" | "lock-core" | "fenced-http" | "fenced-store"
+            "palisade-lock" | "lock-core" | "fenced-http" | "fenced-store"
         ),
-        "e2e" => !matches!(on, "e2e" | "bench"),
+        "examples" => matches!(on, "palisade-lock" | "lock-testing"),
+        "e2e" => !matches!(on, "e2e" | "bench" | "examples"),
         "bench" => on != "bench",
         service if is_service(service) => on == "lock-core",
         _ => panic!("say here what {package} may depend on"),
@@ -204,6 +145,7 @@ fn packages_depend_in_one_direction() {
     }
 }
 
+/// Catches: what a user did not ask for.
 #[test]
 fn no_feature_is_on_by_default() {
     for package in packages() {
@@ -213,7 +155,7 @@ fn no_feature_is_on_by_default() {
     }
 }
 
-/// A crate that asks for more would break what the manifests and the READMEs promise.
+/// Catches: a crate that asks for more than the manifests and the READMEs promise.
 #[test]
 fn no_dependency_needs_a_newer_rust_than_is_promised() {
     let about = cargo(&["-vV"]);
@@ -253,6 +195,7 @@ fn rust_version(package: &Value) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// Catches: a README that promises an older Rust than its manifest.
 #[test]
 fn readmes_say_which_rust_is_needed() {
     let packages = packages();
@@ -272,8 +215,9 @@ fn readmes_say_which_rust_is_needed() {
 
 /// The programs are built as `cargo install --path demo-service` does: nobody else asks for their
 /// features. Without TLS sqlx would silently connect in plain text.
+/// Catches: a program that connects in plain text, or lacks a service.
 #[test]
-fn the_programs_have_tls_to_lock_services_and_databases() {
+fn the_programs_have_all_lock_services_and_tls_to_them_and_to_databases() {
     let by = |package: &str| {
         let listed = cargo(&[
             "tree",
@@ -300,4 +244,8 @@ fn the_programs_have_tls_to_lock_services_and_databases() {
         assert!(roots.contains(client), "{client}: {roots:?}");
     }
     assert!(by("rustls").contains("sqlx-core") && roots.contains("sqlx-core"));
+    for service in ["etcd", "postgres", "redis", "zookeeper"] {
+        let users = by(&format!("palisade-{service}"));
+        assert!(users.contains("palisade-lock"), "{service}: {users:?}");
+    }
 }

@@ -142,6 +142,7 @@ fn scripts() -> Vec<Script> {
     files.iter().flatten().map(Script::read).collect()
 }
 
+/// Catches: a script that is called with another number of arguments.
 #[test]
 fn headers_say_which_keys_and_arguments_there_are() {
     let all = scripts();
@@ -170,6 +171,7 @@ fn headers_say_which_keys_and_arguments_there_are() {
     }
 }
 
+/// Catches: an answer that nobody expects.
 #[test]
 fn headers_say_which_answers_there_are() {
     let all = scripts();

@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-mod circles;
 mod contract;
 mod dependencies;
 mod guarantees;
+mod links;
 mod lua;
 mod migrations;
 mod operations;

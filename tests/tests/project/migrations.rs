@@ -12,6 +12,7 @@ fn names(dialect: &str) -> Vec<String> {
     files.iter().map(|file| name(&file.path)).collect()
 }
 
+/// Catches: a migration that one database lacks.
 #[test]
 fn all_dialects_have_the_same_migrations() {
     let expected = names(DIALECTS[0]);
@@ -21,6 +22,7 @@ fn all_dialects_have_the_same_migrations() {
     }
 }
 
+/// Catches: two migrations with one number.
 #[test]
 fn migrations_are_numbered_without_gaps() {
     for (number, name) in (1..).zip(names(DIALECTS[0])) {
@@ -32,6 +34,7 @@ fn migrations_are_numbered_without_gaps() {
 }
 
 /// `cargo package` ships what the link in fenced-store leads to.
+/// Catches: a package that is published without its SQL.
 #[test]
 fn fenced_store_links_to_the_migrations() {
     let link = root().join("fenced-store/migrations");

@@ -1,8 +1,8 @@
 //! What operators are told to watch is what is exported, and every alarm says what to do.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, process::Command};
 
-use e2e::project::tracked_files;
+use e2e::project::{root, tracked_files};
 use lock_core::metric::{self, MetricKind};
 
 fn document() -> String {
@@ -26,6 +26,7 @@ fn named_in(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("palisade_")).collect()
 }
 
+/// Catches: a metric that is documented and not exported, or the reverse.
 #[test]
 fn the_table_of_metrics_is_what_is_exported() {
     let document = document();
@@ -50,6 +51,7 @@ fn the_table_of_metrics_is_what_is_exported() {
     assert_eq!(told, exported.collect());
 }
 
+/// Catches: an alarm that never rings, or says nothing.
 #[test]
 fn every_alarm_is_about_something_exported_and_has_a_section() {
     let document = document();
@@ -80,6 +82,56 @@ fn every_alarm_is_about_something_exported_and_has_a_section() {
     assert_eq!(alarms, sections.collect());
 }
 
+fn deployed(name: &str) -> String {
+    fs::read_to_string(root().join("deploy").join(name)).unwrap()
+}
+
+/// Catches: a rule that was changed in one of the two places, or that `promtool` has not tried.
+#[test]
+fn the_rules_of_prometheus_are_the_alarms_of_the_documentation() {
+    let document = document();
+    let (rules, tried) = (deployed("alarms.yaml"), deployed("alarms.test.yaml"));
+    let all = rows(&document);
+    for alarm in all.iter().filter(|row| row[0].contains("](#")) {
+        let (name, _) = alarm[0].trim_matches('[').split_once(']').unwrap();
+        let from = rules.split_once(&format!("alert: {name}\n")).unwrap().1;
+        let expression = from.split_once("expr: ").unwrap().1.lines().next().unwrap();
+        let told = alarm[1].split('`').nth(1).unwrap();
+        assert!(
+            expression.contains(told),
+            "{name}: {expression}, and not {told}"
+        );
+        assert!(
+            tried.contains(&format!("alertname=\"{name}\"")),
+            "{name} is not tried"
+        );
+    }
+    let status = Command::new("promtool")
+        .args(["test", "rules", "alarms.test.yaml"])
+        .current_dir(root().join("deploy"))
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{status:?}");
+}
+
+/// Catches: a panel of a metric that has another name now.
+#[test]
+fn the_dashboard_shows_what_is_exported_and_all_of_it() {
+    let dashboard = deployed("grafana.json");
+    let shown: BTreeSet<_> = named_in(&dashboard)
+        .into_iter()
+        .map(|name| name.strip_suffix("_bucket").unwrap_or(name))
+        .collect();
+    let exported = metric::OF_LOCKS
+        .iter()
+        .chain(metric::OF_STORES)
+        .chain(metric::OF_EDGES)
+        .map(|metric| metric.name)
+        .filter(|name| *name != "palisade_handoffs_total");
+    assert_eq!(shown, exported.collect());
+}
+
+/// Catches: a metric that users cannot find.
 #[test]
 fn the_documentation_of_the_names_lists_them_all() {
     let files = tracked_files(Some("rs"));

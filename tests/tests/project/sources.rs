@@ -8,6 +8,7 @@ const LONGEST_MEDIAN: usize = 150;
 /// What rustfmt does with code, but not with comments and literals.
 const WIDEST_LINE: usize = 100;
 
+/// Catches: a file that has to be read in parts.
 #[test]
 fn files_are_short() {
     let mut sizes: Vec<_> = tracked_files(Some("rs"))
@@ -26,6 +27,7 @@ fn files_are_short() {
     );
 }
 
+/// Catches: comments and literals, which rustfmt leaves as they are.
 #[test]
 fn lines_are_narrow() {
     let mut wide = Vec::new();
@@ -45,7 +47,7 @@ fn lines_are_narrow() {
     );
 }
 
-/// A test that does not run is green for ever.
+/// Catches: a test that does not run, which is green for ever.
 #[test]
 fn no_test_is_switched_off() {
     let mark = ["#[", "ignore"].concat();
@@ -58,8 +60,8 @@ fn no_test_is_switched_off() {
     }
 }
 
-/// Paths of somebody's machine and words of somebody's tools. Written in two halves, so that this
-/// file does not find itself.
+/// Catches: paths of somebody's machine and words of somebody's tools. They are written in two
+/// halves, so that this file does not find itself.
 #[test]
 fn no_file_tells_how_it_was_made() {
     let leftovers = [
@@ -76,8 +78,8 @@ fn no_file_tells_how_it_was_made() {
     }
 }
 
-/// `Fencing-Accepted` says that a store has compared the token. The edge cannot know that, and
-/// takes the word of one place in the crate that can.
+/// Catches: a second place that says `Fencing-Accepted`, that is that a store has compared the
+/// token. The edge cannot know that, and takes the word of one place in the crate that can.
 #[test]
 fn only_a_receipt_says_that_a_write_was_accepted() {
     let makes = ["Accepted::by", "_receipt("].concat();

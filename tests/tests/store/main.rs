@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod alone;
+mod cancelled;
 mod faults;
 mod fence_your_own_store;
 mod interleavings;
@@ -12,4 +13,4 @@ mod postgres;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;
 mod secrets;
-mod storm;
+mod servers;

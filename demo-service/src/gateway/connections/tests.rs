@@ -21,7 +21,11 @@ fn connections() -> Connections {
         .route("/much", get(async move || much.clone()))
         .route("/never", get(std::future::pending::<()>));
     let names = OwnNames::at(Ipv4Addr::LOCALHOST.into(), HostNames::default());
-    Connections::new(Edge::new(router, names), UnderWay::default())
+    Connections::new(
+        Edge::new(router, names),
+        Limits::default(),
+        UnderWay::default(),
+    )
 }
 
 /// Sends requests one behind the other.
@@ -65,6 +69,7 @@ async fn who_reads_too_slowly_delays_the_end_by_20_seconds_and_makes_it_no_failu
     ended.unwrap();
 }
 
+/// Catches: an end that waits for ever, or calls a write that was cut off a success.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
     let mut connections = connections();
@@ -80,39 +85,8 @@ async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
     drop(never);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_answer_that_is_read_within_20_seconds_is_whole() {
-    let mut connections = connections();
-    let mut client = ask(&mut connections, &["/much"]).await;
-    head_of(&mut client).await;
-    let reading = async {
-        sleep(Duration::from_secs(10)).await;
-        let mut rest = Vec::new();
-        client.read_to_end(&mut rest).await.unwrap();
-        assert!(rest.len() > MUCH, "{} bytes", rest.len());
-    };
-    let (ended, ()) = tokio::join!(connections.drain(), reading);
-    ended.unwrap();
-}
-
-/// Nobody is connected any more, and yet it is not over.
-#[tokio::test(start_paused = true)]
-async fn a_write_whose_client_is_gone_is_waited_for_at_the_end() {
-    let connections = connections();
-    let write = connections.handled.one_more();
-    let asked = Instant::now();
-    let finishing = async {
-        sleep(Duration::from_secs(10)).await;
-        drop(write);
-    };
-    let closing = async {
-        connections.drain().await.unwrap();
-        assert_eq!(asked.elapsed(), Duration::from_secs(10));
-    };
-    tokio::join!(closing, finishing);
-}
-
 /// Otherwise each connection without a token could fill much more memory than a body may.
+/// Catches: the default bound of the library, which is eight times as much.
 #[tokio::test(start_paused = true)]
 async fn a_head_that_is_too_long_is_refused_early() {
     let mut connections = connections();

@@ -107,6 +107,7 @@ function tell() {
     }
     tellEvents(section, act.events);
   }
+  showStory();
   document.documentElement.dataset.playing = view.playing;
   const ready = view.acts.some((act) => act.client_1 === "running");
   const stopped = view.acts.some((act) => act.client_1 === "stopped");
@@ -159,6 +160,23 @@ function tellEvents(section, events) {
   while (list.children.length > events.length) { list.lastChild.remove(); }
 }
 
+const stories = [...document.querySelectorAll("input[name=story]")];
+const chosenStory = () => stories.find((story) => story.checked).value;
+let storyOf = null;
+
+// That of a run that somebody else has begun, too.
+function showStory() {
+  const run = `${view.gateway}/${view.run}`;
+  if (view.run > 0 && storyOf !== run) {
+    storyOf = run;
+    stories.forEach((story) => { story.checked = story.value === view.story; });
+  }
+  stories.forEach((story) => { story.disabled = view.playing; });
+  for (const text of document.querySelectorAll("[data-story]")) {
+    text.hidden = text.dataset.story !== chosenStory();
+  }
+}
+
 function showHand() {
   byId("pause-for").disabled = byId("by-hand").checked;
   tell();
@@ -171,6 +189,7 @@ byId("controls").addEventListener("submit", async (event) => {
   const begun = await send("live/run", {
     ttl_ms: Number(byId("ttl").value),
     pause_ms: Number(byId("pause-for").value),
+    story: chosenStory(),
     by_hand: byId("by-hand").checked,
   });
   if (!begun) {
@@ -186,6 +205,7 @@ for (const [id, cue] of [["stop", "pause"], ["resume", "resume"], ["kill", "kill
   byId(id).addEventListener("click", () => send("live/cue", cue));
 }
 byId("by-hand").addEventListener("change", showHand);
+stories.forEach((story) => story.addEventListener("change", showStory));
 for (const [slider, shown] of [["ttl", "ttl-shown"], ["pause-for", "pause-shown"]]) {
   const show = () => { byId(shown).textContent = seconds(byId(slider).value); };
   byId(slider).addEventListener("input", show);

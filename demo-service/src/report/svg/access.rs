@@ -9,7 +9,10 @@ use super::{
     shapes::{Anchor, Glyph, arrow, colours, dot, line, round, text},
     time_axis::TimeAxis,
 };
-use crate::report::scene::{Access, AccessKind, Scene, Span, Wrong, short};
+use crate::{
+    events::Story,
+    report::scene::{Access, AccessKind, Scene, Span, Wrong, short},
+};
 
 /// The distance between two requests of the same moment.
 const APART: f64 = 18.0;
@@ -26,7 +29,7 @@ pub(super) fn draw(scene: &Scene, axis: TimeAxis) -> (Group, usize) {
         let x = f64::max(free_x, place(scene, access, axis));
         free_x = x + APART;
         group = group.add(request(access, x, is_believed(scene, access)));
-        let (class, lines) = label(access);
+        let (class, lines) = label(scene.story, access);
         labels.place(x, class, lines);
     }
     let rows = labels.rows();
@@ -85,10 +88,10 @@ fn request(access: &Access, x: f64, is_believed: bool) -> Group {
     }
 }
 
-fn label(access: &Access) -> (&'static str, Vec<String>) {
-    let balance = access.balance;
+fn label(story: Story, access: &Access) -> (&'static str, Vec<String>) {
+    let what = what(story, access);
     match access.kind {
-        AccessKind::Read => ("small halo", vec![format!("reads {balance}")]),
+        AccessKind::Read => ("small halo", vec![what]),
         AccessKind::Accepted {
             token,
             status,
@@ -96,10 +99,6 @@ fn label(access: &Access) -> (&'static str, Vec<String>) {
         } => {
             let token = token.map(|token| format!(", token {}", short(token)));
             let answer = format!("{status}{}", token.unwrap_or_default());
-            let what = match wrong {
-                Some(Wrong { over: Some(before) }) => format!("writes {balance} over {before}"),
-                Some(Wrong { over: None }) | None => format!("writes {balance}"),
-            };
             let class = match wrong {
                 Some(_) => "small halo bad-text",
                 None => "small halo good-text",
@@ -117,12 +116,31 @@ fn label(access: &Access) -> (&'static str, Vec<String>) {
                 Some(mark) if is_stale => format!("{token} < {}", short(mark)),
                 _ => token,
             };
-            let what = format!("writes {balance}: refused");
+            let what = format!("{what}: refused");
             (
                 "small halo bad-text",
                 vec![what, format!("{status}, {reason}")],
             )
         }
+    }
+}
+
+/// A read or a write in a few words.
+fn what(story: Story, access: &Access) -> String {
+    let balance = access.balance;
+    match (story, access.kind) {
+        (Story::Deposits, AccessKind::Read) => format!("reads {balance}"),
+        (Story::Deposits, kind) => match kind {
+            AccessKind::Accepted {
+                wrong: Some(Wrong { over: Some(before) }),
+                ..
+            } => format!("writes {balance} over {before}"),
+            _ => format!("writes {balance}"),
+        },
+        (Story::Jobs, AccessKind::Read) if balance == 0 => "not done".to_owned(),
+        (Story::Jobs, AccessKind::Read) => "is done".to_owned(),
+        (Story::Jobs, AccessKind::Accepted { wrong: Some(_), .. }) => "does it again".to_owned(),
+        (Story::Jobs, _) => "does it".to_owned(),
     }
 }
 

@@ -61,6 +61,7 @@ impl Labels {
 mod tests {
     use super::*;
 
+    /// Catches: words that lie upon each other, or leave the picture.
     #[test]
     fn labels_that_would_touch_go_into_another_row_and_none_is_cut_off() {
         let mut labels = Labels::default();

@@ -55,6 +55,7 @@ impl TimeAxis {
 mod tests {
     use super::*;
 
+    /// Catches: a record with a wrong time, of which a picture would have ticks without end.
     #[test]
     fn there_are_about_ten_ticks_however_long_it_takes() {
         for length_ms in [0, 1, 99, 900, 12_345, 10_000_000, u64::MAX - 1, u64::MAX] {

@@ -1,12 +1,9 @@
-use lock_core::{FencingToken, Issuer, ResourceName, Sequencer};
-use proptest::prelude::*;
-
 use super::*;
 use crate::{
     FencingHeader, Rejection, TokenVerifier,
     signed::{
         Audience, KeyRing, SigningKey, VerifyingKey,
-        tests::{accounts, key, secret, sequencer, signed},
+        tests::{accounts, key, secret, signed},
     },
 };
 
@@ -44,6 +41,7 @@ fn it_signs_what_is_documented() {
     );
 }
 
+/// Catches: a key of another pair or service that is accepted.
 #[test]
 fn a_ring_of_public_keys_accepts_what_its_pairs_have_signed_and_nothing_else() {
     let (ours, both) = (ring([public(&pair("e1"))]), [pair("e1"), pair("e2")]);
@@ -101,6 +99,7 @@ fn a_signature_has_one_form_only() {
     assert_eq!(verify(&service, &forged), REFUSED);
 }
 
+/// Catches: a point for which anybody can sign.
 #[test]
 fn what_is_no_public_key_is_refused() {
     let good = pair("e1").public_key().unwrap();
@@ -128,49 +127,4 @@ fn what_is_no_public_key_is_refused() {
     assert_eq!(key("k1").public_key(), None);
     let bad_id = VerifyingKey::new("1", good, accounts());
     assert_eq!(bad_id.unwrap_err(), InvalidKey::Id);
-}
-
-#[test]
-fn nothing_shows_the_secret_half() {
-    let key = pair("e1");
-    let shown = format!("{key:?} {:?} {:?}", public(&key), ring([public(&key)]));
-    assert!(
-        !shown.contains("AAECAwQF") && !shown.contains("[0, 1, 2"),
-        "{shown}"
-    );
-}
-
-proptest! {
-    #[test]
-    fn whatever_is_changed_is_noticed(at in 0_usize..300, bit in 0_u8..8) {
-        let ring = ring([public(&pair("e1"))]);
-        let mut bytes = signed(&pair("e1")).into_bytes();
-        let at = at % bytes.len();
-        bytes[at] ^= 1 << bit;
-        if let Ok(header) = FencingHeader::parse(&bytes) {
-            prop_assert_eq!(ring.verify(&header), REFUSED);
-        }
-    }
-
-    #[test]
-    fn whatever_is_signed_is_accepted(
-        token in 1_u64..=999_999_999_999_999,
-        resource in "[!#-\\[\\]-~]{1,256}",
-        expiry in proptest::option::of(1_u64..=999_999_999_999_999),
-    ) {
-        let sequencer = Sequencer::new(
-            Issuer::new("redis").unwrap(),
-            ResourceName::new(resource).unwrap(),
-            FencingToken::new(token).unwrap(),
-            sequencer().holder(),
-        );
-        let mut header = FencingHeader::new(&sequencer);
-        if let Some(expiry) = expiry {
-            header = header.expires_at(expiry).unwrap();
-        }
-        let key = pair("e1");
-        let value = http::HeaderValue::try_from(key.sign(header)).unwrap();
-        let read = FencingHeader::parse(value.as_bytes()).unwrap();
-        prop_assert_eq!(ring([public(&key)]).verify(&read), Ok(()));
-    }
 }

@@ -79,37 +79,9 @@ mod tests {
         Moment::from_origin(Duration::from_secs(seconds))
     }
 
-    fn due(schedule: &Schedule<char>, now: u64) -> String {
-        schedule.due(at(now)).map(|(_, entry)| entry).collect()
-    }
-
-    #[test]
-    fn what_is_due_comes_in_order_and_nothing_else_does() {
-        let mut schedule = Schedule::new();
-        for (key, seconds, entry) in [(1, 5, 'b'), (2, 9, 'd'), (3, 5, 'c'), (4, 1, 'a')] {
-            schedule.add(key, at(seconds), entry);
-        }
-        assert_eq!(schedule.first(), Some(at(1)));
-        assert_eq!(due(&schedule, 0), "");
-        assert_eq!(due(&schedule, 5), "abc");
-        schedule.put_off(1, at(7));
-        assert_eq!(due(&schedule, 8), "acb");
-        assert_eq!(schedule.clear().collect::<String>(), "acbd");
-        assert_eq!((schedule.first(), schedule.moment(1)), (None, None));
-    }
-
-    #[test]
-    fn what_was_taken_off_does_not_come_back() {
-        let mut schedule = Schedule::new();
-        schedule.add(1, at(3), 'x');
-        assert_eq!(schedule.remove(1), Some('x'));
-        assert_eq!(schedule.remove(1), None);
-        schedule.put_off(1, at(4));
-        assert_eq!((schedule.first(), due(&schedule, 9).as_str()), (None, ""));
-    }
-
     proptest! {
-        /// After any sequence of steps both maps agree.
+        /// Catches: after some sequence of steps a lease is in one map only: renewed for ever, or
+        /// never.
         #[test]
         fn its_two_maps_agree(
             steps in prop::collection::vec((0..3, 0..8_usize, 0..20_u64), 0..60)

@@ -40,18 +40,6 @@ fn queued(answer: Result<Answer, Refusal>) -> oneshot::Receiver<Result<Grant, Re
 }
 
 #[test]
-fn a_waiter_that_went_away_is_passed_over() {
-    let mut table = table(1);
-    let first = request(Wait::Never);
-    assert_eq!(granted(table.acquire(&first, NOW, UNIX)).get(), 1);
-    let gone = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
-    let mut there = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
-    drop(gone);
-    table.serve(&first.attempt.resource, NOW + Duration::from_secs(10));
-    assert_eq!(there.try_recv().unwrap().unwrap().token.get(), 2);
-}
-
-#[test]
 fn nothing_is_kept_of_an_idle_resource() {
     let mut table = table(1);
     let first = request(Wait::Never);
@@ -62,6 +50,7 @@ fn nothing_is_kept_of_an_idle_resource() {
     assert!(table.resources.is_empty());
 }
 
+/// Catches: a counter that overflows, or leaves who waits without an answer.
 #[test]
 fn the_last_token_is_issued_and_none_after_it() {
     let mut table = table(FencingToken::MAX.get());
@@ -75,6 +64,8 @@ fn the_last_token_is_issued_and_none_after_it() {
     assert!(table.resources.is_empty());
 }
 
+/// Catches: two attempts of one acquisition in line get two tokens, or the first to go ends the
+/// lease.
 #[test]
 fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     let mut table = table(1);
@@ -99,25 +90,7 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     assert_eq!(other.try_recv().unwrap().unwrap().token.get(), 3);
 }
 
-#[test]
-fn a_floor_may_be_the_greatest_that_is_plausible_and_after_that_the_next_token() {
-    let mut table = Table::new(InitialToken::Clock);
-    let greatest = InitialToken::Clock.greatest_floor(0, UNIX);
-    let mut floor = FencingToken::new(greatest).unwrap();
-    for _ in 0..3 {
-        let mut request = request(Wait::Never);
-        request.floor = floor.next();
-        let refusal = table.acquire(&request, NOW, UNIX).unwrap_err();
-        assert!(
-            matches!(refusal, Refusal::FloorImplausible { greatest } if greatest == floor.get())
-        );
-        request.floor = Some(floor);
-        assert_eq!(granted(table.acquire(&request, NOW, UNIX)), floor);
-        table.cancel(&request.attempt, NOW);
-        floor = floor.next().unwrap();
-    }
-}
-
+/// Catches: a reserve that goes beyond the greatest token.
 #[test]
 fn what_is_reserved_ends_with_the_last_token() {
     let mut table = table(FencingToken::MAX.get() - 4);
@@ -135,6 +108,7 @@ fn what_is_reserved_ends_with_the_last_token() {
     assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
 }
 
+/// Catches: tombstones that are looked up by the holder alone.
 #[test]
 fn an_earlier_lease_of_the_same_holder_was_lost_even_if_a_later_one_was_released() {
     let mut table = table(1);

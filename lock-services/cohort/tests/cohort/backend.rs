@@ -13,11 +13,11 @@ use futures_util::FutureExt;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, BoxFuture, Clock, Error, ErrorKind, Fairness,
     FencingToken, Forced, Grant, Holder, InitialToken, Issuer, LockBackend, Moment, Operation,
-    Outcome, Released, ResourceName, Sequencer, Ttl, Upkeep, Wait, memory::MemoryBackend,
+    Released, ResourceName, Sequencer, Ttl, Upkeep, Wait, memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 use palisade_cohort::Cohort;
-use tokio::{runtime::Builder, time::timeout};
+use tokio::runtime::Builder;
 
 use crate::bare::Bare;
 
@@ -94,6 +94,8 @@ async fn is_pending<F: Future + ?Sized>(calling: &mut Pin<Box<F>>) -> bool {
     true
 }
 
+/// Catches: a request with a floor, a reserve or no watchdog gets a part of a lease that has none
+/// of it.
 #[tokio::test]
 async fn only_what_asks_for_nothing_special_joins() {
     let with = |change: fn(&mut AcquireRequest)| {
@@ -117,21 +119,6 @@ async fn only_what_asks_for_nothing_special_joins() {
         world.cohort.release(&lease(&request, token)).await.unwrap();
         assert_eq!(world.holder_at_service(&request).await, None);
     }
-}
-
-/// Its caller may never say so: whoever is behind it must not wait for that.
-#[tokio::test]
-async fn a_waiter_that_is_dropped_has_left() {
-    let world = world();
-    let first = request();
-    let token = world.granted(&first).await;
-    let (head, next) = (request(), request());
-    let mut dropped = Box::pin(world.cohort.acquire(&head));
-    let mut waiting = Box::pin(world.cohort.acquire(&next));
-    assert!(is_pending(&mut dropped).await && is_pending(&mut waiting).await);
-    drop(dropped);
-    world.cohort.release(&lease(&first, token)).await.unwrap();
-    assert!(waiting.await.unwrap().granted().unwrap().token > token);
 }
 
 /// It is granted the lock all the same, and has it until its lease ends: the driver notices that.
@@ -184,31 +171,7 @@ fn a_cohort_whose_runtime_has_ended_says_so() {
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::ShutDown);
 }
 
-/// A cancel is for good, also if its attempt is still waiting, and goes away afterwards.
-/// Not a moment later: nothing that is asked at its end has to be answered.
-#[tokio::test]
-async fn a_wait_on_a_silent_service_ends_when_it_says() {
-    const WAIT: Duration = Duration::from_secs(1);
-    const TICK: Duration = Duration::from_millis(1);
-    let world = world();
-    for operation in [Operation::Acquire, Operation::Inspect] {
-        let late = Fault::DelayRequest(Until::Opened(Gate::closed()));
-        world.wire.next(operation, late);
-    }
-    let mut request = request();
-    request.wait = Wait::Until(world.clock.now() + WAIT);
-    let mut acquire = Box::pin(world.cohort.acquire(&request));
-    for _ in 1..WAIT.as_millis() {
-        assert!(is_pending(&mut acquire).await);
-        world.clock.advance(TICK);
-    }
-    assert!(is_pending(&mut acquire).await, "its wait is not over");
-    world.clock.advance(TICK);
-    let answer = timeout(Duration::from_secs(10), acquire).await;
-    let error = answer.expect("its wait is over").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-}
-
+/// Catches: a late copy of what was cancelled in line is granted.
 #[tokio::test]
 async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
     let world = world();
@@ -226,7 +189,7 @@ async fn an_attempt_that_is_cancelled_while_it_waits_gains_nothing_later() {
     assert_eq!(world.wire.counts(Operation::Cancel).requests, 0);
 }
 
-/// The first cancel may not have arrived: it is not enough that the cohort has seen it.
+/// Catches: a cancel whose first request was lost ends where the cohort has seen it.
 #[tokio::test]
 async fn a_repeated_cancel_of_what_went_directly_reaches_the_service() {
     for fault in [Fault::DropRequest, Fault::DropReply] {
@@ -246,7 +209,7 @@ async fn a_repeated_cancel_of_what_went_directly_reaches_the_service() {
     }
 }
 
-/// One acquisition has one token, however often it is asked for.
+/// Catches: two attempts of one acquisition are two places in line.
 #[tokio::test]
 async fn attempts_of_one_acquisition_get_one_token() {
     let world = world();
@@ -279,7 +242,8 @@ async fn attempts_of_one_acquisition_get_one_token() {
     assert_eq!(world.holder_at_service(&one).await, None);
 }
 
-/// The service knows the shared lease by its first token; this process shows the present one.
+/// Catches: the service knows a shared lease by its first token, and the token that is shown ends
+/// nothing.
 #[tokio::test]
 async fn the_token_that_a_process_shows_ends_its_lease_by_force() {
     let world = world();
@@ -363,30 +327,7 @@ async fn who_comes_while_a_release_by_force_is_under_way_keeps_its_lease() {
     assert_eq!(released, Released::Released);
 }
 
-/// The call that failed may never be repeated: the next one makes up for it.
-#[tokio::test]
-async fn what_a_call_could_not_end_the_next_request_ends_first() {
-    for fault in [Fault::DropRequest, Fault::DropReply] {
-        let world = world();
-        let first = request();
-        let token = world.granted(&first).await;
-        world.wire.next(Operation::Release, fault);
-        let error = world
-            .cohort
-            .release(&lease(&first, token))
-            .await
-            .unwrap_err();
-        assert_eq!(error.outcome(), Outcome::Unknown);
-        let next = request();
-        let mut waiting = Box::pin(world.cohort.acquire(&next));
-        assert!(
-            !is_pending(&mut waiting).await,
-            "it waits for its own process"
-        );
-        assert_eq!(world.wire.counts(Operation::Release).requests, 2);
-    }
-}
-
+/// Catches: one token for a whole queue, from a service that reserves none.
 #[tokio::test]
 async fn without_a_reserve_everything_goes_directly() {
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::new());
@@ -431,7 +372,7 @@ impl Clock for Eventful {
     }
 }
 
-/// As when another thread passes the lock on while this one finds that its time is over.
+/// Catches: whose wait ends when another thread passes it the lock takes that for a timeout.
 #[tokio::test]
 async fn who_is_passed_the_lock_at_its_deadline_has_it() {
     let clock = Eventful::default();

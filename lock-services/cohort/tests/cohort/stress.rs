@@ -61,6 +61,7 @@ async fn task(locks: LockManager, protected: Arc<Protected>, number: usize) -> u
     served
 }
 
+/// Catches: what only threads that really run at once can do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_tasks_of_several_processes_are_served_one_at_a_time_in_the_order_of_their_tokens() {
     let clock = Arc::new(SystemClock);

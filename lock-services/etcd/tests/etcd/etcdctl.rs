@@ -111,6 +111,7 @@ async fn we_keep_etcdctl_out_and_it_is_next_in_the_same_line() {
     last.release().await.unwrap();
 }
 
+/// Catches: a key that has no holder of ours is never ended.
 #[tokio::test]
 async fn a_lock_of_etcdctl_can_be_ended_by_force() {
     let (server, prefix, locks) = world().await;

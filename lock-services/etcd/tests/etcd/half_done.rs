@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     AcquireRequest, AttemptRef, Error, ErrorKind, Holder, Issuer, LockBackend, Outcome, Sequencer,
-    Ttl,
+    Ttl, Wait,
 };
 use palisade_etcd::EtcdBackend;
 
@@ -118,6 +118,8 @@ async fn whoever_joins_and_was_sent_twice_is_not_told_that_nothing_has_changed()
     let (held, _) = lease_of(&twice).await;
     let mut joins = held.clone();
     joins.attempt = AttemptRef::new(named("r"), held.attempt.holder);
+    // It does not give up while the change is denied, which takes a process of its own.
+    joins.wait = Wait::Forever;
     let join = async |backend: &EtcdBackend| backend.acquire(&joins).await.unwrap_err();
     // Who joins writes both attempts.
     let error = twice.told(&held.attempt.id.to_string(), join).await;

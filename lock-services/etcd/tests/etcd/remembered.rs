@@ -275,10 +275,13 @@ async fn a_released_guard_leaves_no_tombstone_unless_its_holder_was_given() {
     let (server, prefix) = (etcd().await, prefix());
     let locks = manager(&server.url(), &prefix).await;
     let tombstones = format!("{prefix}/tombstone/");
-    let guard = locks.acquire("r").await.unwrap();
-    assert_eq!(keys(server, &tombstones).await.len(), 1);
-    assert_eq!(guard.release().await.unwrap(), Released::Released);
-    assert_eq!(keys(server, &tombstones).await.len(), 0);
+    for renewed in [true, false] {
+        let guard = locks.acquire("r").renew(renewed).await.unwrap();
+        // Whoever may be told of it, too, would ask with the same holder.
+        assert_eq!(keys(server, &tombstones).await.is_empty(), renewed);
+        assert_eq!(guard.release().await.unwrap(), Released::Released);
+        assert_eq!(keys(server, &tombstones).await.len(), 0, "{renewed}");
+    }
 
     let given = locks.acquire("r").holder(Holder::random()).await.unwrap();
     assert_eq!(given.release().await.unwrap(), Released::Released);

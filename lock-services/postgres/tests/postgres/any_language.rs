@@ -3,7 +3,7 @@
 use std::{future::IntoFuture, path::Path, process::Stdio, time::Duration};
 
 use e2e::{project::root, servers::until};
-use fenced_store::PgFencedStore;
+use fenced_store::{PgFencedStore, jobs::Standing};
 use lock_core::Ttl;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -95,6 +95,52 @@ async fn psql_alone_makes_a_fenced_deposit() {
     let said = String::from_utf8(output.stdout).unwrap();
     for outcome in ["granted", "renewed", "released"] {
         assert!(said.contains(outcome), "{outcome}: {said}");
+    }
+}
+
+/// One that is done, a second time; and what is written without the fence.
+#[tokio::test]
+async fn psql_alone_runs_a_job_once_per_slot() {
+    let database = database().await;
+    let pool = bank(database.url()).await;
+    let run = async |slot: &str| {
+        let psql = Command::new("psql")
+            .args(["--no-psqlrc", "--set", "ON_ERROR_STOP=1", "--set"])
+            .arg(format!("slot={slot}"))
+            .arg("--file")
+            .arg(example("run_once.sql"))
+            .arg(plain(database.url()))
+            .output();
+        let output = psql.await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (slot, outcome, balance) in [
+        ("2026-11-27T02:00:00Z", "ran", 110),
+        ("2026-11-27T02:00:00Z", "done", 110),
+        ("by hand", "ran", 120),
+    ] {
+        let slot = slot.replace(' ', "-");
+        let said = run(&slot).await;
+        assert!(said.lines().any(|line| line == outcome), "{slot}: {said}");
+        assert_eq!(count(&pool, BALANCE).await, balance);
+    }
+    let state = PgFencedStore::new(pool.clone())
+        .job_slot("interest", "by-hand")
+        .await;
+    assert!(matches!(state.unwrap().standing, Standing::Done { .. }));
+
+    for unfenced in [
+        "select fenced.run_job('interest', 'x')",
+        "select fenced.save_job('interest', 'x', 1, '1')",
+        "select fenced.fail_job('interest', 'x', 'error', 0)",
+        "select fenced.retry_job('interest', 'x')",
+        "select fenced.forget_job('interest', 'by-hand')",
+        "select fenced.forget_jobs_below('interest', '2027-01-01T00:00:00Z')",
+    ] {
+        let refused = sqlx::query(unfenced).execute(&pool).await.unwrap_err();
+        let code = refused.as_database_error().and_then(|error| error.code());
+        assert_eq!(code.as_deref(), Some("FN010"), "{unfenced}: {refused}");
     }
 }
 

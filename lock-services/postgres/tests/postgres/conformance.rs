@@ -25,6 +25,17 @@ async fn pooled() -> String {
     POOLER.get_or_init(start).await.url(database)
 }
 
+/// Behind a PgBouncer where each client has a connection of its own, which hears notices.
+async fn in_session_mode() -> RealTime {
+    static POOLER: OnceCell<PgBouncer> = OnceCell::const_new();
+    let database = shared().await;
+    let enough = ["default_pool_size = 100"];
+    let start = || PgBouncer::start_with(database, PoolMode::Session, &enough);
+    let url = POOLER.get_or_init(start).await.url(database);
+    let options = PostgresOptions::default().listen(url.as_str());
+    RealTime::new(connect(&url, options).await)
+}
+
 /// Those who wait hear nothing, and look.
 async fn behind_pgbouncer() -> RealTime {
     RealTime::new(connect(&pooled().await, PostgresOptions::default()).await)
@@ -45,7 +56,14 @@ async fn postgres_claims_all_extensions() {
 
 lock_testing::conformance_tests!(postgres_direct, direct().await);
 lock_testing::conformance_tests!(postgres_behind_pgbouncer, behind_pgbouncer().await);
+// What depends on notices, and on what is left behind in a session.
 lock_testing::conformance_tests!(
-    postgres_listening_beside_pgbouncer,
-    listening_beside_pgbouncer().await
+    postgres_listening_beside_pgbouncer, listening_beside_pgbouncer().await,
+    only waits_until_release waits_until_expiry waits_by_the_present_lease wait_deadline
+         a_lease_that_was_waited_for_is_not_short fairness_as_claimed cancel_leaves_nothing
+         cancelled_at_every_await force_release_hands_on
+);
+lock_testing::conformance_tests!(
+    postgres_behind_pgbouncer_sessions, in_session_mode().await,
+    only waits_until_release fairness_as_claimed cancelled_at_every_await force_release_hands_on
 );

@@ -7,11 +7,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod any_language;
+mod bank;
+mod clocks;
 mod conformance;
 mod crashed;
 mod dropped;
+mod few_sessions;
+mod hanging;
 mod late;
+mod one_database;
 mod outages;
 mod pooled;
+mod processes;
+mod promoted;
+mod repeatable;
 mod rights;
+mod snapshots;
 mod world;

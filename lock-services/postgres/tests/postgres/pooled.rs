@@ -1,11 +1,12 @@
 //! PgBouncer between the clients and the database.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
-use lock_core::Ttl;
-use sqlx::{PgPool, Row as _};
+use lock_core::{LockManager, SystemClock, Ttl};
+use palisade_postgres::{PostgresBackend, PostgresOptions};
+use sqlx::{AssertSqlSafe, PgPool, Row as _, postgres::PgPoolOptions};
 use tokio::time::timeout;
 
 use crate::world::{count, database, manager};
@@ -40,4 +41,49 @@ async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
     for row in try_join_all(looks).await.unwrap() {
         assert_eq!(row.get::<i64, _>(0), 0);
     }
+}
+
+/// A session that others get, too, loses prepared statements; and a prepared call cannot set its
+/// isolation level.
+#[tokio::test]
+async fn statements_are_prepared_only_in_sessions_of_ones_own() {
+    let database = database().await;
+    let pooler = PgBouncer::start(&database, PoolMode::Transaction).await;
+    let prepared = "select count(*) from pg_prepared_statements \
+                    where strpos(statement, concat('fenced.', 'acquire(')) > 0";
+    let expected = [
+        (database.url(), "read committed", true),
+        (database.url(), "repeatable read", false),
+        (&pooler.url(&database), "read committed", false),
+    ];
+    for (url, level, is_prepared) in expected {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect(url)
+            .await
+            .unwrap();
+        set_default(&pool, level).await;
+        let clock = Arc::new(SystemClock);
+        let backend = PostgresBackend::on(pool.clone(), PostgresOptions::default(), clock).await;
+        let locks = LockManager::builder().build(backend.unwrap()).unwrap();
+        for level in [level, "serializable"] {
+            let guard = locks.acquire(level.replace(' ', "_")).await.unwrap();
+            assert_eq!(
+                count(&pool, prepared).await > 0,
+                is_prepared,
+                "{url} {level}"
+            );
+            guard.release().await.unwrap();
+            // Somebody does that to a session later on.
+            set_default(&pool, "serializable").await;
+        }
+    }
+}
+
+async fn set_default(pool: &PgPool, level: &str) {
+    let set = format!("set default_transaction_isolation to '{level}'");
+    sqlx::raw_sql(AssertSqlSafe(set))
+        .execute(pool)
+        .await
+        .unwrap();
 }

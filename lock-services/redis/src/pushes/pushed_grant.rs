@@ -48,23 +48,3 @@ impl Message {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_attempt_and_lease() {
-        let payload = "00000000000000ff:ab12:34:1:1000:1700000000000:palisade:{3}:lease:account:42";
-        let message = Message::parse(payload).unwrap();
-        assert_eq!(message.attempt.to_string(), "00000000000000ff");
-        assert_eq!(message.token.get(), 34);
-        assert_eq!(message.length, Duration::from_secs(1));
-        assert_eq!(message.lease, "palisade:{3}:lease:account:42");
-        assert_eq!(
-            Message::parse("00000000000000ff:ab12:0:1:1000:17:key"),
-            None
-        );
-        assert_eq!(Message::parse("free"), None);
-    }
-}

@@ -150,6 +150,7 @@ mod tests {
         }
     }
 
+    /// Catches: of several leases on five nodes the wrong one is shown.
     #[test]
     fn a_lease_that_may_have_a_majority_is_shown_and_one_that_cannot_is_not() {
         let shown = |views: NodeViews| {
@@ -164,14 +165,5 @@ mod tests {
         let rivals = [(7, 5), (8, 4), (8, 3)];
         assert_eq!(shown(views(5, &rivals, 1)), Some((8, 3)));
         assert_eq!(shown(views(5, &rivals, 0)), None);
-    }
-
-    #[test]
-    fn a_lease_is_there_is_not_or_nobody_knows() {
-        let has = |views: NodeViews| views.has(FencingToken::new(7).unwrap());
-        assert_eq!(has(views(3, &[(7, 1), (7, 1)], 1)), Some(true));
-        assert_eq!(has(views(3, &[(7, 1)], 1)), None);
-        assert_eq!(has(views(3, &[(7, 1)], 0)), Some(false));
-        assert_eq!(has(views(3, &[(8, 1)], 1)), Some(false));
     }
 }

@@ -97,28 +97,3 @@ impl fmt::Display for Marker {
         write!(f, "{}{}", self.incarnation, self.tail())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_is_read_as_it_is_written() {
-        for state in ["p", "s", "h", "c", "r"] {
-            for run in ["abcdef", "abcdef+"] {
-                let text = format!("1790000000000000-0123456789abcdef:{state}:41:300000:{run}");
-                assert_eq!(Marker::parse(&text).unwrap().to_string(), text);
-            }
-        }
-        for broken in [
-            "",
-            "1-a",
-            "1-a:s",
-            "1-a:x:1:1:r",
-            "1-a:s:-1:1:r",
-            "1-a:s:1:x:r",
-        ] {
-            assert_eq!(Marker::parse(broken), None, "{broken}");
-        }
-    }
-}

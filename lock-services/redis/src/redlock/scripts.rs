@@ -75,25 +75,3 @@ fn assembled(text: &str) -> String {
         .replace("EXACT_MAX", &FencingToken::MAX.to_string());
     format!("{flags}\n{code}")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_script_begins_with_its_flags_and_what_it_shares() {
-        let (_, text) = part!("raise");
-        let text = assembled(text);
-        assert!(
-            text.starts_with("#!lua flags=allow-oom\nlocal found = redis.call"),
-            "what is met most comes first: {text}"
-        );
-        assert!(text.contains("local function serving"), "{text}");
-        assert!(text.contains("local function is_greater"), "{text}");
-        assert!(!text.contains("local function load"), "{text}");
-        assert!(!text.contains("--"), "{text}");
-        let (_, text) = part!("count");
-        let text = assembled(text);
-        assert!(text.contains("\"999999999999999\""), "constants: {text}");
-    }
-}

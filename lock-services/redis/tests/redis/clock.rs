@@ -1,25 +1,21 @@
 //! The wall clock of a Redis server jumps, in both directions, while locks are held and waited for.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use e2e::{
-    history::{Event, History},
+    history::History,
     ledger::Ledger,
     observer::until,
     servers::{ClockOffset, Redis},
 };
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, HolderView, LeaseGuard, LockManager, Released, Renewed, ResourceName, Sequencer,
+    Clock, HolderView, LeaseGuard, LockManager, Moment, Released, Renewed, ResourceName, Sequencer,
     SystemClock, Ttl,
 };
 use tokio::time::timeout;
+
+use crate::load::Load;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);
@@ -41,35 +37,20 @@ async fn renew(locks: &LockManager, lease: &Sequencer, ttl: Ttl) {
     assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
 }
 
-/// Tasks that add to two ledgers until they are told to stop.
-#[derive(Default)]
-struct Load {
-    ledgers: [Ledger; 2],
-    history: History,
-    numbers: AtomicU64,
-    over: AtomicBool,
+async fn acquired(locks: &LockManager, resource: usize) -> (LeaseGuard, Moment) {
+    let asked = SystemClock.now();
+    let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(2));
+    (acquire.await.unwrap(), asked)
 }
 
-impl Load {
-    async fn acquired(&self, locks: &LockManager, resource: usize) -> LeaseGuard {
-        let asked = SystemClock.now();
-        let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(2));
-        let guard = acquire.await.unwrap();
-        self.history
-            .granted(Event::answered(guard.sequencer(), asked));
-        guard
-    }
-
-    async fn task(&self, locks: LockManager) {
-        while !self.over.load(Ordering::Relaxed) {
-            let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-            let resource = usize::try_from(number).unwrap() % self.ledgers.len();
-            let guard = self.acquired(&locks, resource).await;
-            let section = self.ledgers[resource].enter(&guard, &self.history).await;
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            section.add(number).await;
-            guard.release().await.unwrap();
-        }
+async fn task(load: Arc<Load<2>>, locks: LockManager) {
+    while !load.is_over() {
+        let (number, resource) = load.next();
+        let (guard, asked) = acquired(&locks, resource).await;
+        let section = load.enter(resource, &guard, asked).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        section.add(number).await;
+        guard.release().await.unwrap();
     }
 }
 
@@ -78,21 +59,20 @@ async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
     const TASKS: usize = 12;
     const GRANTS_BETWEEN_JUMPS: usize = 100;
     let server = Redis::start_with_own_clock().await;
-    let load = Arc::new(Load::default());
+    let load = Arc::new(Load::<2>::default());
     let paused = palisade::connect(server.url()).await.unwrap();
     let mut tasks = Vec::new();
     for _ in 0..2 {
         let locks = palisade::connect(server.url()).await.unwrap();
         for _ in 0..TASKS / 2 {
-            let (load, locks) = (Arc::clone(&load), locks.clone());
-            tasks.push(tokio::spawn(async move { load.task(locks).await }));
+            tasks.push(tokio::spawn(task(Arc::clone(&load), locks.clone())));
         }
     }
     for jump in [RIGHT, AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND] {
         // Of one that a jump forward ends, the section goes on. The control pays for it.
         let section = if jump == AHEAD {
-            let guard = load.acquired(&paused, 0).await;
-            Some(load.ledgers[0].enter(&guard, &load.history).await)
+            let (guard, asked) = acquired(&paused, 0).await;
+            Some(load.enter(0, &guard, asked).await)
         } else {
             None
         };
@@ -103,24 +83,19 @@ async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
         })
         .await;
         if let Some(section) = section {
-            let number = load.numbers.fetch_add(1, Ordering::Relaxed);
+            let (number, _) = load.next();
             assert!(!section.add(number).await, "a stale write was accepted");
         }
     }
-    load.over.store(true, Ordering::Relaxed);
+    load.stop();
     let ended = timeout(PATIENCE, join_all(tasks))
         .await
         .expect("a task is stuck");
     for task in ended {
         task.unwrap();
     }
-    load.history.assert_sound();
-    for ledger in &load.ledgers {
-        assert_eq!(ledger.lost(), 0, "of {}", ledger.accepted());
-        assert!(ledger.accepted() > 0);
-    }
-    let lost = load.ledgers[0].lost_from_twin();
-    assert!(lost > 0, "the control has lost nothing");
+    load.assert_sound();
+    assert!(load.lost_from_twins() > 0, "the control has lost nothing");
 }
 
 #[tokio::test]

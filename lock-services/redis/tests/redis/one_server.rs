@@ -1,19 +1,19 @@
 //! The Redis lock service against a real server, and against what happens to servers.
 
-use std::{collections::BTreeMap, future::IntoFuture, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use e2e::{
-    process::Process,
+    observer::until,
     servers::{Redis, redis},
 };
-use futures_util::future::join_all;
 use lock_core::{
     AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Holder, Issuer,
     LockBackend, LockManager, Outcome, ResourceName, Sequencer, SystemClock, Ttl,
 };
-use lock_testing::DropAt;
 use palisade_redis::{QUEUE_TTL, RedisBackend, RedisOptions};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
+
+use crate::faults::world::impatient;
 
 /// Longer than anybody waits here: what is gone by then was given back.
 const LONG: Ttl = Ttl::secs(600);
@@ -73,26 +73,8 @@ impl World {
         .await;
     }
 
-    /// Until nobody holds it or stands in line.
-    async fn until_left(&self, resource: &str) {
-        let resource = ResourceName::new(resource).unwrap();
-        until("left", async || {
-            let inspection = self.locks.inspect(&resource).await.unwrap();
-            inspection.holder.is_none() && inspection.waiters == Some(0)
-        })
-        .await;
-    }
-
     async fn until_free(&self, resource: &str) {
         until("free", async || self.is_free(resource).await).await;
-    }
-}
-
-async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    let deadline = SystemClock.now() + Duration::from_secs(20);
-    while !condition().await {
-        assert!(SystemClock.now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -134,35 +116,6 @@ async fn tokens_rise_however_a_lease_ends() {
         tokens.is_sorted_by(|earlier, later| earlier < later),
         "{tokens:?}"
     );
-}
-
-#[tokio::test]
-async fn tokens_rise_over_the_killed_process_of_a_holder() {
-    let world = world().await;
-    let before = world.locks.acquire("r").await.unwrap();
-    let first = before.token();
-    before.release().await.unwrap();
-
-    let arguments = [
-        "hold",
-        "--lock",
-        redis().await.url(),
-        "--prefix",
-        &world.prefix,
-    ];
-    let mut worker = Process::spawn(
-        "e2e-worker",
-        arguments
-            .into_iter()
-            .chain(["--resource", "r", "--ttl-ms", "300"]),
-    );
-    let held: serde_json::Value = worker.event().await;
-    let its_token = FencingToken::new(held["acquired"].as_u64().unwrap()).unwrap();
-    assert!(!world.is_free("r").await);
-    worker.kill().await;
-
-    let after = world.locks.acquire("r").await.unwrap();
-    assert!(first < its_token && its_token < after.token());
 }
 
 #[tokio::test]
@@ -229,6 +182,7 @@ async fn an_old_counter_that_comes_back_is_lifted_by_the_first_acquire_of_a_conn
     assert!(next.token() > last, "{} after {last}", next.token());
 }
 
+/// Catches: a waiter that relies on a place in line which the server has forgotten.
 #[tokio::test]
 async fn a_waiter_sits_out_the_restart_of_the_server() {
     let server = Redis::start().await;
@@ -295,37 +249,11 @@ async fn a_lease_that_is_kept_up_for_less_than_its_ttl_has_all_of_it_at_once() {
     assert!(seen.holder.as_ref().unwrap().remaining > least, "{seen:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_waiters_hold_one_at_a_time_and_all_get_their_turn() {
-    let world = world().await;
-    let inside = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let turns = (0..40).map(|_| {
-        let (locks, inside) = (world.locks.clone(), Arc::clone(&inside));
-        tokio::spawn(async move {
-            let guard = locks.acquire("r").await.unwrap();
-            assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
-            tokio::task::yield_now().await;
-            assert_eq!(inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst), 1);
-            let token = guard.token();
-            guard.release().await.unwrap();
-            token
-        })
-    });
-    let mut tokens: Vec<_> = join_all(turns)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
-    tokens.sort_unstable();
-    tokens.dedup();
-    assert_eq!(tokens.len(), 40);
-}
-
 #[tokio::test]
 async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     let server = Redis::start().await;
     // One each, because a connection that did not answer is given up.
-    let (acquiring, releasing) = (impatient(&server).await, impatient(&server).await);
+    let (acquiring, releasing) = (impatient(server.url()).await, impatient(server.url()).await);
     let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
     // The first acquire of a connection asks something else before.
     let first = acquiring.acquire("first").await.unwrap();
@@ -371,16 +299,7 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     }
 }
 
-/// A manager that soon gives up on an answer.
-async fn impatient(server: &Redis) -> LockManager {
-    let url = server.url();
-    let options = RedisOptions::default().response_timeout(Duration::from_millis(300));
-    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
-        .await
-        .unwrap();
-    LockManager::builder().build(backend).unwrap()
-}
-
+/// Catches: a counter that somebody has changed is read as a number, or granted from.
 #[tokio::test]
 async fn a_counter_that_is_none_is_a_typed_error_and_leaves_no_lease() {
     let world = world().await;
@@ -458,40 +377,7 @@ async fn of_an_idle_resource_nothing_stays() {
     assert!(Duration::from_millis(ttl) <= QUEUE_TTL, "{ttl} ms");
 }
 
-#[tokio::test]
-async fn an_acquire_dropped_at_any_await_leaves_nothing() {
-    let world = world().await;
-    // What is dropped at once has not even been sent.
-    for (contended, executed) in [(false, false), (false, true), (true, true)] {
-        for polls in 1.. {
-            let held = if contended {
-                Some(world.locks.acquire("r").ttl(LONG).await.unwrap())
-            } else {
-                None
-            };
-            // It is dropped when the server has executed it.
-            let mut acquire = world.locks.acquire("r").ttl(LONG).into_future();
-            let dropped = DropAt::waiting(polls).poll(&mut acquire);
-            let meanwhile = async {
-                if let Some(held) = held {
-                    held.release().await.unwrap();
-                } else if executed {
-                    // On the same connection: it comes behind the acquire.
-                    world.is_free("r").await;
-                }
-            };
-            let (answer, ()) = tokio::join!(dropped, meanwhile);
-            let completed = answer.is_some();
-            drop((answer, acquire));
-            world.until_left("r").await;
-            if completed {
-                break;
-            }
-        }
-    }
-    assert!(world.keys("*:lease:*").await.is_empty());
-}
-
+/// Catches: clients with different shards count the same resource by two counters.
 #[tokio::test]
 async fn another_layout_under_the_same_prefix_is_refused() {
     let world = world().await;
@@ -507,6 +393,7 @@ async fn another_layout_under_the_same_prefix_is_refused() {
     );
 }
 
+/// Catches: the same by a client that had connected before.
 #[tokio::test]
 async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
     let server = Redis::start().await;
@@ -534,6 +421,7 @@ async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
     assert_eq!(keys.len(), 1, "{keys:?}");
 }
 
+/// Catches: the error of a failed connection or login shows the password.
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
     let port = std::net::TcpListener::bind("127.0.0.1:0")
@@ -562,6 +450,7 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
     );
 }
 
+/// Catches: an error of one lease fails its whole batch.
 #[tokio::test]
 async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let world = world().await;

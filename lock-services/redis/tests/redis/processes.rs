@@ -174,26 +174,6 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
     }
 }
 
-#[tokio::test]
-async fn a_lease_that_ran_out_is_handed_on_by_whoever_asks_first() {
-    let world = World::new().await;
-    let lease = world.locks.acquire("r").ttl(Ttl::secs(1)).detached().await;
-    let token = lease.unwrap().granted().unwrap().sequencer.token();
-    let mut head = world.line().await;
-    head.send(&0).await;
-    world.until_in_line(1).await;
-    let second = world.waiter();
-    world.until_in_line(2).await;
-    // So that it is the second who finds the lease over, and hands it to the first.
-    head.pause().await;
-    let second = timeout(PATIENCE, second).await.expect("its turn").unwrap();
-    // After a second the counter may have been lifted to the clock, so it may be more than two.
-    let granted_to_head = token.get() + 1;
-    assert!(second.token().get() > granted_to_head, "{second:?}");
-    second.release().await.unwrap();
-    all_get_their_turn(&mut head, 1, token).await;
-}
-
 /// Lets a stopped process go on: its acquisitions have lost nothing but time.
 async fn all_get_their_turn(worker: &mut Process, waiters: u64, mut last: FencingToken) {
     worker.resume();

@@ -48,7 +48,8 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             }
             awaits += 1;
         }
-        assert!(awaits > 1, "it awaits nothing");
+        // What is free may be granted before the first of them.
+        assert!(!contended || awaits > 1, "it awaits nothing");
         assert!(!contended || created > 0, "no node was ever left behind");
     }
 }

@@ -71,8 +71,8 @@ async fn tokens_rise_when_the_directory_of_a_lock_was_deleted() {
     }
 }
 
-/// After a release the next number shows that nobody came in between, but not when the directory
-/// was deleted: numbers began again, and that number is behind somebody else's.
+/// Catches: after a release the next number shows that nobody came in between. In a directory that
+/// was made again it is behind somebody else's.
 #[tokio::test]
 async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_again() {
     let namespace = Namespace::fresh(zookeeper().await);

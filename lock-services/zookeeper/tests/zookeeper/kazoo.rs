@@ -164,9 +164,9 @@ async fn who_fails_costs_the_other_library_a_session() {
     let servers = zookeeper().await;
     let namespace = Namespace::fresh(servers);
     let locks = namespace.connect().await;
-    let mut worker = namespace.holder(Ttl::secs(1), 2_000);
-    let _held: Value = worker.event().await;
     let mut kazoo = start(servers, &namespace.directory("r"), &[OURS]).await;
+    let mut worker = namespace.holder(Ttl::secs(2), 4_000);
+    let _held: Value = worker.event().await;
     kazoo.send("acquire").await;
     until_waiting(&locks, "r", 1).await;
     worker.pause().await;

@@ -8,9 +8,7 @@ use super::{
 
 /// One step of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A task enters the line of its process.
     Begin(Task),
     /// A task leaves the line.

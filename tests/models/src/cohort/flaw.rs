@@ -1,7 +1,6 @@
 /// One rule of the cohort is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// The lock is passed to the first in the line, whoever that is.
     PassesToAnybody,
     /// Waiters in line when the answer to an acquire or renewal arrived may be passed the lock.

@@ -11,10 +11,11 @@ mod process;
 mod properties;
 mod server;
 mod state;
+mod tests;
 
 use stateright::{Model, Property};
 
-pub use self::{actions::Action, flaw::Flaw, state::State};
+pub(crate) use self::{actions::Action, flaw::Flaw, state::State};
 
 /// A local waiter or holder, by its number.
 pub(crate) type Task = usize;
@@ -32,7 +33,7 @@ pub(crate) const PROCESSES: usize = 2;
 
 /// The model: how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Cohort {
+pub(crate) struct Cohort {
     /// The greatest number of tokens that a grant reserves.
     pub(crate) reserve: u8,
     /// How many leases may run out.
@@ -46,10 +47,11 @@ pub struct Cohort {
     pub(crate) flaw: Option<Flaw>,
 }
 
+flawed!(Cohort);
+
 impl Cohort {
     /// An operator ends a lease by force, and a request arrives twice.
-    #[must_use]
-    pub const fn revoked() -> Self {
+    pub(crate) const fn revoked() -> Self {
         Self {
             forced: 1,
             duplicates: 1,
@@ -58,8 +60,7 @@ impl Cohort {
     }
 
     /// A lease runs out, and a request arrives twice.
-    #[must_use]
-    pub const fn slow() -> Self {
+    pub(crate) const fn slow() -> Self {
         Self {
             expiries: 1,
             duplicates: 1,
@@ -68,8 +69,7 @@ impl Cohort {
     }
 
     /// An operator ends a lease by force, and a waiter leaves the line.
-    #[must_use]
-    pub const fn shrinking() -> Self {
+    pub(crate) const fn shrinking() -> Self {
         Self {
             forced: 1,
             leaves: 1,
@@ -85,19 +85,6 @@ impl Cohort {
         leaves: 0,
         flaw: None,
     };
-
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    pub(crate) fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
-    }
 }
 
 /// The process that a task belongs to.

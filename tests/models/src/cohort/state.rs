@@ -6,7 +6,7 @@ use crate::set::Set;
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     pub(crate) server: Server,
     pub(crate) processes: [Side; PROCESSES],
     pub(crate) tasks: [Phase; TASKS],

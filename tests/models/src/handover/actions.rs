@@ -2,8 +2,7 @@ use super::{Acquisition, Broken, Handover, Lift, MARGIN, Mark, State, Step, Toke
 
 /// One step of an acquisition, or of the operator who hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A service grants this token to a new acquisition, or to one that was refused as stale.
     Grant {
         /// The number of the acquisition.

@@ -7,8 +7,7 @@ use crate::set::Set;
 
 /// What may happen. Clients are named by their attempt, except that a lease is a holder's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// Time goes by.
     Pass,
     /// A client asks, for the first time or because it may be its turn, and is answered.
@@ -39,6 +38,12 @@ pub enum Action {
     RenewSlowly(usize),
     /// A holder claims its token in the store.
     Claim(usize),
+    /// The store lets a transaction of a holder in, whether or not its lease has ended.
+    Begin(usize),
+    /// It commits.
+    Commit(usize),
+    /// It is rolled back, or its session is ended.
+    Abort(usize),
     /// A holder releases.
     Release(usize),
     /// The same request comes again.
@@ -66,7 +71,6 @@ impl LeaseSql {
                 claimed: true,
                 ..told
             });
-            state.claimed = state.claimed.max(told.token);
         }
         Some(())
     }
@@ -77,24 +81,18 @@ impl LeaseSql {
             // The second try begins when the first has ended.
             Client::Out => attempt != 1 || state.clients[0] == Client::Left,
             Client::Asking => {
-                let looks = !self.has(Flaw::NoLooks) || !state.queue.contains(&attempt);
+                let looks = !self.is(Flaw::NoLooks) || !state.queue.contains(&attempt);
                 state.woken.contains(attempt) || looks && Self::look(state, attempt)
             }
             _ => false,
         }
     }
 
-    /// Whether a waiter will be passed over. The looks of a process are signs of life of all that
-    /// wait on its channel.
-    pub(super) fn may_fall_silent(&self, state: &State, attempt: usize) -> bool {
+    /// Whether a waiter will be passed over: looks of its process are signs of life of those only
+    /// that still wait there.
+    pub(super) fn may_fall_silent(state: &State, attempt: usize) -> bool {
         let gone = matches!(state.clients[attempt], Client::Left | Client::Dead);
-        let mut queue = state.queue.iter();
-        let mut others = state.queue.iter();
-        let looks = |waiter: &usize| state.clients[*waiter] == Client::Asking;
-        queue.any(|waiter| *waiter == attempt)
-            && gone
-            && !state.silent.contains(attempt)
-            && !(self.bounds.one_process && others.any(looks))
+        state.queue.contains(&attempt) && gone && !state.silent.contains(attempt)
     }
 
     fn of_client(&self, state: &State, attempt: usize, actions: &mut Vec<Action>) {
@@ -105,7 +103,7 @@ impl LeaseSql {
             if network && !state.lost.contains(OF[attempt]) {
                 actions.push(Action::Lose(attempt));
             }
-            if self.has(Flaw::OldSnapshot) && state.snapshots[attempt].is_none() {
+            if self.is(Flaw::OldSnapshot) && state.snapshots[attempt].is_none() {
                 actions.push(Action::Snapshot(attempt));
             }
         }
@@ -116,8 +114,7 @@ impl LeaseSql {
         if network && client == Client::Asking || client == Client::Holding && over {
             actions.push(Action::Leave(attempt));
         }
-        // If all are in one process, it lives on.
-        if network && client == Client::Asking && !self.bounds.one_process {
+        if network && client == Client::Asking {
             actions.push(Action::Die(attempt));
         }
         if state.cancels.contains(attempt) {
@@ -126,7 +123,7 @@ impl LeaseSql {
         if state.late_cancels.contains(attempt) {
             actions.push(Action::CancelAgain(attempt));
         }
-        if self.may_fall_silent(state, attempt) {
+        if Self::may_fall_silent(state, attempt) {
             actions.push(Action::Silence(attempt));
         }
         if network && state.woken.contains(attempt) {
@@ -139,12 +136,15 @@ impl LeaseSql {
         let tables = &state.tables;
         let attempts = (0..ATTEMPTS).any(|one| OF[one] == holder && tables.ended.contains(one));
         if (tables.over.contains(holder) || attempts)
-            && (!copies || self.has(Flaw::TombstoneGoesFirst))
+            && (!copies || self.is(Flaw::TombstoneGoesFirst))
         {
             actions.push(Action::Forget(holder));
         }
         if state.releases.contains(holder) {
             actions.push(Action::ReleaseAgain(holder));
+        }
+        if state.open.contains(holder) {
+            actions.extend([Action::Commit(holder), Action::Abort(holder)]);
         }
         let Some(told) = state.told[holder] else {
             return;
@@ -159,8 +159,13 @@ impl LeaseSql {
                 actions.push(Action::RenewSlowly(holder));
             }
         }
-        if !told.claimed {
+        // It waits for transactions.
+        if !told.claimed && state.open == Set::EMPTY {
             actions.push(Action::Claim(holder));
+        }
+        let is_out = !state.open.contains(holder);
+        if self.bounds.transactions && is_out && state.writes(holder).is_some() {
+            actions.push(Action::Begin(holder));
         }
         actions.push(Action::Release(holder));
     }
@@ -170,13 +175,16 @@ impl LeaseSql {
         state.clients[attempt] = Client::Asking;
         state.woken.remove(attempt);
         match self.acquire(state, attempt) {
-            Outcome::Granted { token, until } => {
+            Outcome::Granted {
+                token,
+                until,
+                claimed,
+            } => {
                 state.clients[attempt] = Client::Holding;
                 // Another attempt of the same acquisition gets the same lease.
                 let known = state.told[OF[attempt]].is_some_and(|told| told.token == token);
                 state.repeated |= !known && token <= state.greatest;
                 state.greatest = state.greatest.max(token);
-                let claimed = false;
                 state.told[OF[attempt]] = Some(Told {
                     token,
                     until,
@@ -198,7 +206,7 @@ impl LeaseSql {
 
     fn release_lease(&self, state: &mut State, holder: usize) -> Option<()> {
         let told = state.told[holder]?;
-        let tombstone = state.lost.contains(holder) && !self.has(Flaw::NoTombstone);
+        let tombstone = state.lost.contains(holder) && !self.is(Flaw::NoTombstone);
         let released = Self::release(state, holder, told.token, tombstone);
         for (attempt, client) in state.clients.iter_mut().enumerate() {
             if OF[attempt] == holder && *client == Client::Holding {
@@ -255,7 +263,7 @@ impl Model for LeaseSql {
         }
         let lease = state.tables.lease;
         let free = lease.holder.is_none() || lease.expires_at <= state.now;
-        if self.has(Flaw::RowDeleted) && free && lease.token > 0 {
+        if self.is(Flaw::RowDeleted) && free && lease.token > 0 {
             actions.push(Action::Delete);
         }
         let (crashes, promotes) = (
@@ -317,6 +325,13 @@ impl Model for LeaseSql {
                 self.renew_lease(&mut state, holder, last.now)?;
             }
             Action::Claim(holder) => Self::claim_told(&mut state, holder)?,
+            Action::Begin(holder) => state.open.insert(holder),
+            Action::Commit(holder) => {
+                state.open.remove(holder);
+                state.stale |= state.told[holder]?.token < state.claimed;
+                state.flushed = state.tables.clone();
+            }
+            Action::Abort(holder) => state.open.remove(holder),
             Action::Release(holder) => self.release_lease(&mut state, holder)?,
             Action::ReleaseAgain(holder) => Self::release_again(&mut state, holder)?,
             Action::Forget(holder) => Self::forget(&mut state, holder),

@@ -32,7 +32,7 @@ impl Lease {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    Granted { token: u8, until: u8 },
+    Granted { token: u8, until: u8, claimed: bool },
     Waiting,
     Released,
 }
@@ -85,7 +85,7 @@ impl LeaseSql {
             return Outcome::Released;
         }
         let first = Self::first_waiter(state);
-        let turn = first.is_none_or(|first| OF[first] == holder) || self.has(Flaw::OutOfTurn);
+        let turn = first.is_none_or(|first| OF[first] == holder) || self.is(Flaw::OutOfTurn);
         if seen.holder == Some(holder) {
             state.tables.lease.attempts.insert(attempt);
         } else if seen.holder.is_none() && turn {
@@ -99,7 +99,7 @@ impl LeaseSql {
             return Outcome::Waiting;
         }
         Self::leave_queue(state, attempt);
-        if !self.has(Flaw::GrantNotFlushed) {
+        if !self.is(Flaw::GrantNotFlushed) {
             state.flushed = state.tables.clone();
         }
         let Lease {
@@ -107,14 +107,19 @@ impl LeaseSql {
             expires_at: until,
             ..
         } = state.tables.lease;
-        Outcome::Granted { token, until }
+        let claimed = self.bounds.transactions && self.claim_now(state, holder, token);
+        Outcome::Granted {
+            token,
+            until,
+            claimed,
+        }
     }
 
     fn grant(&self, state: &mut State, attempt: usize) {
         // Two grants are further apart than two ticks of the clock, which nothing takes back.
         state.clock += 1;
         let counter = state.tables.lease.token + 1;
-        let only_counter = self.has(Flaw::OnlyCounter) || self.has(Flaw::RowDeleted);
+        let only_counter = self.is(Flaw::OnlyCounter) || self.is(Flaw::RowDeleted);
         state.tables.lease = Lease {
             token: if only_counter {
                 counter
@@ -134,12 +139,12 @@ impl LeaseSql {
         if lease.holder != Some(holder) || lease.token != token {
             return None;
         }
-        if !lives && !self.has(Flaw::RenewalRevives) {
+        if !lives && !self.is(Flaw::RenewalRevives) {
             return None;
         }
         state.revived |= !lives;
         lease.expires_at = state.now + TTL;
-        if !self.has(Flaw::RenewalNotFlushed) {
+        if !self.is(Flaw::RenewalNotFlushed) {
             state.flushed = state.tables.clone();
         }
         Some(state.now + TTL)
@@ -190,13 +195,20 @@ impl LeaseSql {
         lease.holder == Some(OF[attempt]) || first && free
     }
 
-    /// The claim in the store, which is this database: a transaction of its own, after the grant.
+    /// The claim in the step of the grant, which waits for nobody.
+    fn claim_now(&self, state: &mut State, holder: usize, token: u8) -> bool {
+        let is_free = state.open == Set::EMPTY || self.is(Flaw::ClaimPasses);
+        is_free && Self::claim(state, holder, token)
+    }
+
+    /// The claim in the store, which is this database.
     pub(super) fn claim(state: &mut State, holder: usize, token: u8) -> bool {
         let mark = state.tables.mark;
         if mark.is_some_and(|(last, by)| token < last || token == last && by != holder) {
             return false;
         }
         state.tables.mark = Some((token, holder));
+        state.claimed = state.claimed.max(token);
         state.flushed = state.tables.clone();
         true
     }
@@ -209,6 +221,7 @@ impl LeaseSql {
         state.flushed = to;
         state.queue.clear();
         (state.silent, state.woken) = (Set::EMPTY, Set::EMPTY);
+        state.open = Set::EMPTY;
         state.snapshots = Default::default();
     }
 

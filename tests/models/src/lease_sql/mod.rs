@@ -7,8 +7,8 @@
 mod actions;
 mod database;
 mod properties;
+mod tests;
 
-pub use actions::Action;
 use database::{Lease, Outcome, Tables};
 
 use crate::set::Set;
@@ -22,8 +22,7 @@ const OF: [usize; ATTEMPTS] = [0, 0, 1, 2];
 
 /// One rule left out. Each of them must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// The lease is looked at before the mutex is taken.
     OldSnapshot,
     /// No release leaves a tombstone, although a copy of a request may come.
@@ -44,31 +43,35 @@ pub enum Flaw {
     OutOfTurn,
     /// A waiter asks when it is told, and never looks.
     NoLooks,
+    /// A claim in the step of the grant does not ask whether a transaction is open.
+    ClaimPasses,
 }
 
 /// What may happen, besides time and releases.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// The attempts that there are.
     attempts: Set,
     /// Requests may be lost, or come late or twice; clients may give up or die.
     network: bool,
     crashes: u8,
     promotions: u8,
-    /// All clients are in one process, and so have one channel.
-    one_process: bool,
+    /// Grants are claimed in the same step, and holders have transactions in the store.
+    transactions: bool,
 }
 
 /// The model, its bounds, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct LeaseSql {
+pub(crate) struct LeaseSql {
     bounds: Bounds,
     flaw: Option<Flaw>,
 }
 
+flawed!(LeaseSql);
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     now: u8,
     clock: u8,
     tables: Tables,
@@ -97,6 +100,9 @@ pub struct State {
     /// The greatest token that a holder was told, and the greatest that was claimed.
     greatest: u8,
     claimed: u8,
+    /// Holders inside a transaction, perhaps paused in there.
+    open: Set,
+    stale: bool,
     repeated: bool,
     revived: bool,
     passed_over: bool,
@@ -129,8 +135,7 @@ impl LeaseSql {
     }
 
     /// Two acquisitions, one of which tries twice, and a network that delays.
-    #[must_use]
-    pub const fn late_requests() -> Self {
+    pub(crate) const fn late_requests() -> Self {
         let attempts = Set::all_below(3);
         Self::within(Bounds {
             attempts,
@@ -140,8 +145,7 @@ impl LeaseSql {
     }
 
     /// Three acquisitions, whose clients may die.
-    #[must_use]
-    pub fn three_wait() -> Self {
+    pub(crate) fn three_wait() -> Self {
         let attempts = [0, 2, 3].into_iter().collect();
         Self::within(Bounds {
             attempts,
@@ -151,8 +155,7 @@ impl LeaseSql {
     }
 
     /// Two acquisitions; the server crashes twice.
-    #[must_use]
-    pub fn crash() -> Self {
+    pub(crate) fn crash() -> Self {
         let attempts = [0, 2].into_iter().collect();
         Self::within(Bounds {
             attempts,
@@ -163,8 +166,7 @@ impl LeaseSql {
     }
 
     /// Three acquisitions; a standby is promoted.
-    #[must_use]
-    pub fn promotion() -> Self {
+    pub(crate) fn promotion() -> Self {
         let attempts = [0, 2, 3].into_iter().collect();
         Self::within(Bounds {
             attempts,
@@ -173,22 +175,17 @@ impl LeaseSql {
         })
     }
 
-    /// All clients of a process have one channel, and the looks of one are signs of life of all.
-    #[must_use]
-    pub const fn in_one_process(mut self) -> Self {
-        self.bounds.one_process = true;
-        self
-    }
-
-    /// The same with one rule left out.
-    #[must_use]
-    pub const fn with(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
-        self
-    }
-
-    fn has(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
+    /// Two acquisitions with transactions in the store, whose grants are claimed in the same step;
+    /// the server crashes once.
+    pub(crate) fn transactions() -> Self {
+        let attempts = [0, 2].into_iter().collect();
+        Self::within(Bounds {
+            attempts,
+            network: true,
+            crashes: 1,
+            transactions: true,
+            ..NO_FAULTS
+        })
     }
 }
 
@@ -197,5 +194,5 @@ const NO_FAULTS: Bounds = Bounds {
     network: false,
     crashes: 0,
     promotions: 0,
-    one_process: false,
+    transactions: false,
 };

@@ -29,7 +29,7 @@ impl State {
     }
 
     /// The store accepts what this holder writes.
-    fn writes(&self, holder: usize) -> Option<u8> {
+    pub(super) fn writes(&self, holder: usize) -> Option<u8> {
         let told = self.told[holder].filter(|told| told.claimed)?;
         (self.tables.mark == Some((told.token, holder))).then_some(told.token)
     }
@@ -45,7 +45,7 @@ fn is_stuck(model: &LeaseSql, state: &State) -> bool {
         && (0..ATTEMPTS).any(|one| waits(&one))
         && state.cancels.is_empty()
         && !(0..ATTEMPTS).any(|one| waits(&one) && goes_on(one))
-        && !(0..ATTEMPTS).any(|one| model.may_fall_silent(state, one))
+        && !(0..ATTEMPTS).any(|one| LeaseSql::may_fall_silent(state, one))
 }
 
 pub(super) fn all() -> Vec<Property<LeaseSql>> {
@@ -64,6 +64,10 @@ pub(super) fn all() -> Vec<Property<LeaseSql>> {
             let writers = (0..HOLDERS).filter_map(|holder| state.writes(holder));
             writers.count() <= 1
         }),
+        Property::always(
+            "nothing older is committed after a claim",
+            |_, state: &State| !state.stale,
+        ),
         // What a crash has taken back ends by its ttl.
         Property::always("no ghost", |_, state: &State| {
             state.forgot || !state.has_ghost()

@@ -3,8 +3,7 @@ use crate::set::Set;
 
 /// One step of an attempt, or of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// An attempt asks for a place, or finds the one of its acquisition.
     Enter(usize),
     /// It looks who is before it.
@@ -133,8 +132,8 @@ impl Line {
         if first != Some(*place) {
             place.wish = std::cmp::max(place.wish, wish);
         }
-        let is_bound = first != Some(*place) || self.has(Flaw::TheFirstIsBoundToo);
-        if is_bound && !self.has(Flaw::WhoJoinsBindsNothing) {
+        let is_bound = first != Some(*place) || self.is(Flaw::TheFirstIsBoundToo);
+        if is_bound && !self.is(Flaw::WhoJoinsBindsNothing) {
             place.least = std::cmp::max(place.least, wish);
         }
         place.attempts.insert(index);
@@ -157,8 +156,8 @@ impl Line {
             return;
         }
         let told = place.token() >= place.least
-            || self.has(Flaw::WhatIsFoundWasTold) && found
-            || self.has(Flaw::OthersKeepThePlace) && place.attempts.len() > 1;
+            || self.is(Flaw::WhatIsFoundWasTold) && found
+            || self.is(Flaw::OthersKeepThePlace) && place.attempts.len() > 1;
         if told {
             tell(state, index, created, place.token());
         } else {
@@ -168,7 +167,7 @@ impl Line {
 
     /// Whether it may be told that it is the first.
     fn may_hear(&self, state: &State, index: usize, created: Token) -> bool {
-        if self.has(Flaw::WhoHasNoPlaceIsToldToo) {
+        if self.is(Flaw::WhoHasNoPlaceIsToldToo) {
             return state.first().is_none_or(|first| first.created >= created);
         }
         let own = state.places[ACQUISITION_OF[index]];
@@ -192,7 +191,7 @@ impl Line {
     fn expire(&self, state: &mut State, of: usize) {
         state.expired = state.places[of].take().map(|place| place.created);
         state.ended[of] = true;
-        if self.has(Flaw::WhatWasHeardCounts) {
+        if self.is(Flaw::WhatWasHeardCounts) {
             return;
         }
         for (attempt, its) in state.attempts.iter_mut().zip(ACQUISITION_OF) {
@@ -209,7 +208,7 @@ impl Line {
 
     /// What becomes of an attempt whose place is gone.
     fn gone(&self, _: &State, _: usize) -> Attempt {
-        if self.has(Flaw::WhatIsGoneHasEnded) {
+        if self.is(Flaw::WhatIsGoneHasEnded) {
             Attempt::Ended
         } else {
             Attempt::Out

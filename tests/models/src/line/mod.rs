@@ -13,10 +13,11 @@
 //! under way elsewhere; the answer to a transaction may be lost; a lease may run out.
 
 mod actions;
+mod tests;
 
 use stateright::{Model, Property};
 
-pub use self::actions::Action;
+pub(crate) use self::actions::Action;
 use crate::set::Set;
 
 /// Of which acquisition each attempt is. The first attempt asks for a floor of its own.
@@ -32,8 +33,7 @@ type Token = u8;
 
 /// One rule left out. Each of them must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// A place is bound whether or not somebody is before it.
     TheFirstIsBoundToo,
     /// A request that finds a place takes it for one that was told.
@@ -52,13 +52,15 @@ pub enum Flaw {
 
 /// The model, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     flaw: Option<Flaw>,
 }
 
+flawed!(Line);
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     revision: Token,
     floor: Token,
     places: [Option<Place>; ACQUISITIONS],
@@ -137,20 +139,8 @@ impl State {
 
 impl Line {
     /// As built.
-    #[must_use]
-    pub const fn as_built() -> Self {
+    pub(crate) const fn as_built() -> Self {
         Self { flaw: None }
-    }
-
-    /// With one rule left out.
-    #[must_use]
-    pub const fn with(mut self, flaw: Flaw) -> Self {
-        self.flaw = Some(flaw);
-        self
-    }
-
-    fn has(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 }
 

@@ -96,7 +96,7 @@ impl State {
     }
 
     pub(super) fn read(&mut self, number: usize, model: &Notices) {
-        let is_watched = !model.lacks(Flaw::DirectoryIsNotWatched);
+        let is_watched = !model.is(Flaw::DirectoryIsNotWatched);
         let told = self.server.read(number, is_watched);
         self.clients[number].phase = Phase::Reads;
         self.tell(&[(number, told)]);
@@ -112,7 +112,7 @@ impl State {
         let Phase::InLine(node, floor, _) = self.clients[number].phase else {
             return;
         };
-        let is_own_watched = !model.lacks(Flaw::OwnIsNotWatched);
+        let is_own_watched = !model.is(Flaw::OwnIsNotWatched);
         let told = self.server.look(number, node.created, is_own_watched);
         self.clients[number].phase = Phase::Looks(node, floor);
         self.clients[number].is_broken = false;
@@ -143,12 +143,12 @@ impl State {
     /// Ends the first one's lease. The revocation token lies between its token and the next.
     pub(super) fn force(&mut self, model: &Notices) {
         let first = self.server.line()[0].created;
-        if model.lacks(Flaw::DeletesFirst) {
+        if model.is(Flaw::DeletesFirst) {
             self.delete(first);
         }
         let told = self.server.lift();
         self.tell(&told);
-        if !model.lacks(Flaw::DeletesFirst) {
+        if !model.is(Flaw::DeletesFirst) {
             self.delete(first);
         }
         self.issued
@@ -169,7 +169,7 @@ impl State {
                 client.known = Some(Known {
                     floor,
                     is_old: false,
-                    next: next.filter(|_| model.lacks(Flaw::NumberOutlivesDirectory)),
+                    next: next.filter(|_| model.is(Flaw::NumberOutlivesDirectory)),
                 });
                 client.phase = Phase::Idle;
             }
@@ -186,7 +186,7 @@ impl State {
                 self.gone(number, gone, (node, floor), &before, model);
             }
             (Told::Gone(gone), Phase::InLine(node, floor, Ahead::Asked { next, .. })) => {
-                if gone == next && model.lacks(Flaw::AnswerIsNotAwaited) {
+                if gone == next && model.is(Flaw::AnswerIsNotAwaited) {
                     self.grant(number, node, floor);
                 } else if gone == next {
                     let is_gone = true;
@@ -200,7 +200,7 @@ impl State {
                 Told::Line(Some(before)),
                 Phase::InLine(node, floor, Ahead::Asked { next, is_gone }),
             ) => {
-                let is_last = before == [next] || model.lacks(Flaw::AnswerIsNotRead);
+                let is_last = before == [next] || model.is(Flaw::AnswerIsNotRead);
                 if before.is_empty() || (is_last && is_gone) {
                     self.turn(number, node, floor, model);
                 } else {
@@ -222,7 +222,7 @@ impl State {
         before: &[u8],
         model: &Notices,
     ) {
-        let is_enough = |last: &u8| *last == gone && model.lacks(Flaw::NextIsEnough);
+        let is_enough = |last: &u8| *last == gone && model.is(Flaw::NextIsEnough);
         match before {
             [next] if *next == gone => self.turn(number, node, floor, model),
             [.., last] if is_enough(last) => self.turn(number, node, floor, model),
@@ -240,7 +240,7 @@ impl State {
     /// According to its notices it is the first, if they came in order.
     fn turn(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
         let client = &mut self.clients[number];
-        if client.is_broken && !model.lacks(Flaw::ConnectionIsForgotten) {
+        if client.is_broken && !model.is(Flaw::ConnectionIsForgotten) {
             client.phase = Phase::InLine(node, floor, Ahead::Unknown);
         } else {
             self.by_notice = true;
@@ -255,7 +255,7 @@ impl State {
         };
         let is_next = known
             .next
-            .is_some_and(|next| next == node.number || model.lacks(Flaw::NumberIsNotCompared));
+            .is_some_and(|next| next == node.number || model.is(Flaw::NumberIsNotCompared));
         if is_next && !known.is_old {
             self.by_number = true;
             self.grant(number, node, known.floor.value);

@@ -10,9 +10,7 @@ use super::{
 
 /// One step of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A caller begins an attempt, and the first request goes out.
     Begin(Attempt),
     /// Only with [`Flaw::RegistersLate`]: pushes find the attempt from now on.
@@ -86,7 +84,7 @@ impl Queue {
             Phase::Unregistered => actions.push(Action::Register(attempt)),
             Phase::Waiting | Phase::Confirming(_) => actions.push(Action::GiveUp(attempt)),
             Phase::Holding { .. } => actions.push(Action::Release(attempt)),
-            Phase::Releasing(..) | Phase::Cancelling | Phase::GivingBack | Phase::Ended => {}
+            Phase::Releasing(..) | Phase::Cancelling | Phase::Ended => {}
         }
         if self.may_send(state, attempt) {
             actions.push(Action::Send(attempt));
@@ -100,10 +98,8 @@ impl Queue {
             || attempt >= self.alike.end
             || state.phases[attempt - 1] != Phase::Idle;
         let given_up = |first: Attempt| {
-            matches!(
-                state.phases[first],
-                Phase::Cancelling | Phase::GivingBack | Phase::Ended
-            ) && state.watch.returned[first].is_none()
+            matches!(state.phases[first], Phase::Cancelling | Phase::Ended)
+                && state.watch.returned[first].is_none()
         };
         turn && self.attempts[attempt].after.is_none_or(given_up)
     }
@@ -111,7 +107,7 @@ impl Queue {
     /// Whether there is a request to send that is not already on its way. It may have been sent
     /// before: its answer may be slow or lost.
     pub(crate) fn may_send(&self, state: &State, attempt: Attempt) -> bool {
-        let Some(due) = state.due(self, attempt) else {
+        let Some(due) = state.due(attempt) else {
             return false;
         };
         let client = self.client(attempt);

@@ -20,7 +20,7 @@ impl Queue {
     }
 
     pub(crate) fn send_due(&self, state: &mut State, attempt: Attempt) {
-        if let Some(request) = state.due(self, attempt) {
+        if let Some(request) = state.due(attempt) {
             state.send(self, request);
         }
     }
@@ -94,18 +94,10 @@ impl Queue {
                 self.lost(state, to);
             }
             (Answer::Released(to), Phase::Releasing(..))
-            | (Answer::Cancelled(to), Phase::Cancelling | Phase::GivingBack) => {
+            | (Answer::Cancelled(to), Phase::Cancelling) => {
                 state.phases[to] = Phase::Ended;
             }
             (Answer::NotReleased(to), Phase::Releasing(..)) => self.lost(state, to),
-            (Answer::Left { by, queued }, Phase::Cancelling) => {
-                state.phases[by] = if queued {
-                    Phase::Ended
-                } else {
-                    Phase::GivingBack
-                };
-                self.send_due(state, by);
-            }
             _ => {}
         }
     }
@@ -124,7 +116,7 @@ impl Queue {
         };
         match state.phases[to] {
             Phase::Waiting | Phase::Confirming(_) => self.granted(state, to, token, true),
-            Phase::Cancelling | Phase::GivingBack => {}
+            Phase::Cancelling => {}
             _ if self.remembers(state, to, token) => {}
             _ => self.nobody_waits(state, to, token),
         }

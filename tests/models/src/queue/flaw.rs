@@ -1,15 +1,12 @@
 /// One rule of the protocol is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// Release and cancel leave no tombstone that refuses a late acquire.
     NoTombstone,
     /// A release leaves no tombstone although an acquire of its attempt may arrive later.
     NoTombstoneOfLate,
     /// A release leaves no tombstone although another attempt has the acquisition.
     NoTombstoneOfShared,
-    /// Cancel first leaves the queue, and gives the lease back only if there was no entry.
-    CancelInTwoSteps,
     /// Cancel ends the acquisition of the attempt.
     CancelIgnoresAttempts,
     /// Lease and entry remember the attempt that asked last, not all that asked.

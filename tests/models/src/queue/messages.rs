@@ -14,10 +14,6 @@ pub(crate) enum Request {
     /// Nobody waits for this grant: end the attempt, unless the acquisition has another lease, or
     /// this one was confirmed.
     SendBack(Attempt, Token),
-    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): take me out of the queue.
-    Leave(Attempt),
-    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): end the lease, if I have it.
-    GiveBack(Attempt),
 }
 
 impl Request {
@@ -27,9 +23,7 @@ impl Request {
             | Self::Confirm(by, _)
             | Self::Release(by, ..)
             | Self::Cancel(by)
-            | Self::SendBack(by, _)
-            | Self::Leave(by)
-            | Self::GiveBack(by) => by,
+            | Self::SendBack(by, _) => by,
         }
     }
 }
@@ -65,8 +59,6 @@ pub(crate) enum Answer {
     NotReleased(Attempt),
     /// To a cancel.
     Cancelled(Attempt),
-    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): whether there was an entry to take out.
-    Left { by: Attempt, queued: bool },
 }
 
 impl Answer {
@@ -79,8 +71,7 @@ impl Answer {
             | Self::NotConfirmed(to, _)
             | Self::Released(to)
             | Self::NotReleased(to)
-            | Self::Cancelled(to)
-            | Self::Left { by: to, .. } => to,
+            | Self::Cancelled(to) => to,
         }
     }
 }

@@ -16,13 +16,14 @@ mod scenario;
 mod scripts;
 mod server;
 mod state;
+mod tests;
 mod watch;
 
 use std::ops::Range;
 
 use stateright::{Model, Property};
 
-pub use self::{actions::Action, flaw::Flaw, state::State};
+pub(crate) use self::{actions::Action, flaw::Flaw, state::State};
 use self::{scenario::Plan, watch::Note};
 
 /// An attempt to acquire, by its number.
@@ -36,7 +37,7 @@ pub(crate) type Token = u8;
 
 /// The model: who wants what, how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub(crate) struct Queue {
     pub(crate) attempts: Vec<Plan>,
     /// Attempts that differ in nothing but their numbers.
     pub(crate) alike: Range<Attempt>,
@@ -54,6 +55,8 @@ pub struct Queue {
     pub(crate) shows: &'static [Note],
     pub(crate) flaw: Option<Flaw>,
 }
+
+flawed!(Queue);
 
 impl Model for Queue {
     type State = State;

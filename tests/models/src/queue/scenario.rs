@@ -13,51 +13,52 @@ pub(crate) struct Plan {
 
 impl Queue {
     /// Two clients with an acquisition each, and a broken connection.
-    #[must_use]
-    pub fn duel() -> Self {
+    pub(crate) fn duel() -> Self {
         let shows = &[Note::LateRefused, Note::PollFoundGrant];
         Self {
             alike: 0..2,
             shows,
             late_pushes: true,
-            ..Self::new(&[(0, 0), (1, 1)]).cuts(1).expiries(2)
+            cuts: 1,
+            expiries: 2,
+            ..Self::new(&[(0, 0), (1, 1)])
         }
     }
 
     /// Two clients; the first has two acquisitions in the line, and may be paused at any time.
-    #[must_use]
-    pub fn pause() -> Self {
+    pub(crate) fn pause() -> Self {
         let shows = &[Note::SetAside, Note::BackInLine];
         Self {
             alike: 0..2,
             shows,
-            ..Self::new(&[(0, 0), (1, 0), (2, 1)]).expiries(2)
+            expiries: 2,
+            ..Self::new(&[(0, 0), (1, 0), (2, 1)])
         }
     }
 
     /// Two clients; the first has two acquisitions in the line, and a connection breaks.
-    #[must_use]
-    pub fn cut_off() -> Self {
+    pub(crate) fn cut_off() -> Self {
         Self {
             alike: 0..2,
             shows: &[Note::LateRefused],
-            ..Self::new(&[(0, 0), (1, 0), (2, 1)]).cuts(1)
+            cuts: 1,
+            ..Self::new(&[(0, 0), (1, 0), (2, 1)])
         }
     }
 
     /// Three clients with an acquisition each.
-    #[must_use]
-    pub fn line() -> Self {
+    pub(crate) fn line() -> Self {
         Self {
             alike: 0..3,
-            ..Self::new(&[(0, 0), (1, 1), (2, 2)]).expiries(1)
+            expiries: 1,
+            ..Self::new(&[(0, 0), (1, 1), (2, 2)])
         }
     }
 
     /// One acquisition, attempted by two clients at the same time while a third has the lease.
-    #[must_use]
-    pub fn two_gateways() -> Self {
-        let mut queue = Self::new(&[(0, 0), (0, 1), (1, 2)]).expiries(1);
+    pub(crate) fn two_gateways() -> Self {
+        let mut queue = Self::new(&[(0, 0), (0, 1), (1, 2)]);
+        queue.expiries = 1;
         queue.attempts[0].detached = true;
         queue.attempts[1].detached = true;
         queue.holder = Some(2);
@@ -68,42 +69,11 @@ impl Queue {
 
     /// One acquisition, attempted by a client and, after that was given up, attempted again; and
     /// two rivals.
-    #[must_use]
-    pub fn second_attempt() -> Self {
+    pub(crate) fn second_attempt() -> Self {
         let mut queue = Self::new(&[(0, 0), (0, 0), (1, 1), (2, 1)]);
         queue.attempts[1].after = Some(0);
         queue.alike = 2..4;
         queue
-    }
-
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    /// The old connection is killed before anything more is sent.
-    #[must_use]
-    pub fn killing_old_connections(self) -> Self {
-        Self {
-            kills: true,
-            ..self
-        }
-    }
-
-    /// How many connections break.
-    #[must_use]
-    pub fn cuts(self, cuts: u8) -> Self {
-        Self { cuts, ..self }
-    }
-
-    /// How many leases run out.
-    #[must_use]
-    pub fn expiries(self, expiries: u8) -> Self {
-        Self { expiries, ..self }
     }
 
     /// The acquisition that each attempt belongs to, and the client that makes it.
@@ -152,10 +122,6 @@ impl Queue {
             .map(|plan| plan.client)
             .max()
             .unwrap_or(0)
-    }
-
-    pub(crate) fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 
     /// Whether the attempt returns only when its lease is confirmed.

@@ -32,8 +32,6 @@ pub(crate) fn execute(queue: &Queue, server: &mut Server, request: Request) -> O
             script.send_back(by, token);
             None
         }
-        Request::Leave(by) => Some(script.leave(by)),
-        Request::GiveBack(by) => Some(script.give_back(by)),
     };
     Outcome {
         reply,
@@ -161,35 +159,18 @@ impl Script<'_> {
         }
     }
 
-    fn leave(&mut self, by: Attempt) -> Answer {
-        self.bury(by);
-        self.settle();
-        let queued = self.drop_from_queue(by);
-        self.grant_to_head(None);
-        Answer::Left { by, queued }
-    }
-
-    fn give_back(&mut self, by: Attempt) -> Answer {
-        self.settle();
-        self.drop_from_lease(by);
-        self.grant_to_head(None);
-        Answer::Cancelled(by)
-    }
-
     fn bury(&mut self, attempt: Attempt) {
         if !self.queue.is(Flaw::NoTombstone) {
             self.server.ended_attempts.insert(attempt);
         }
     }
 
-    /// Whether the attempt was in the queue.
-    fn drop_from_queue(&mut self, by: Attempt) -> bool {
+    fn drop_from_queue(&mut self, by: Attempt) {
         let acquisition = self.queue.acquisition(by);
         let whole = self.queue.is(Flaw::CancelIgnoresAttempts);
         let Some(entry) = self.server.entry_mut(acquisition) else {
-            return false;
+            return;
         };
-        let found = entry.attempts.contains(by);
         entry.attempts.remove(by);
         match entry.attempts.members().last() {
             Some(other) if !whole => {
@@ -199,7 +180,6 @@ impl Script<'_> {
             }
             _ => self.server.remove_entry(acquisition),
         }
-        found
     }
 
     fn drop_from_lease(&mut self, by: Attempt) {

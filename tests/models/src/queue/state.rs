@@ -1,5 +1,5 @@
 use super::{
-    Attempt, Flaw, MOST_ATTEMPTS, Queue, Token,
+    Attempt, MOST_ATTEMPTS, Queue, Token,
     messages::{Answer, Request, Tombstone},
     scripts::execute,
     server::Server,
@@ -9,7 +9,7 @@ use crate::set::Set;
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     pub(crate) server: Server,
     /// The state of each attempt.
     pub(crate) phases: [Phase; MOST_ATTEMPTS],
@@ -44,8 +44,6 @@ pub(crate) enum Phase {
     },
     Releasing(Token, Tombstone),
     Cancelling,
-    /// Only with [`Flaw::CancelInTwoSteps`](super::Flaw): was not in the queue.
-    GivingBack,
     /// Waits for nothing, holds nothing.
     Ended,
 }
@@ -129,8 +127,8 @@ impl State {
                 Answer::Push(..) => queue.late_pushes,
                 _ => false,
             },
-            Phase::Cancelling | Phase::GivingBack => match answer {
-                Answer::Cancelled(_) | Answer::Left { .. } => true,
+            Phase::Cancelling => match answer {
+                Answer::Cancelled(_) => true,
                 Answer::Push(to, _) => queue.has_siblings(*to),
                 _ => false,
             },
@@ -141,7 +139,7 @@ impl State {
     }
 
     /// The request that the phase of an attempt calls for.
-    pub(crate) fn due(&self, queue: &Queue, attempt: Attempt) -> Option<Request> {
+    pub(crate) fn due(&self, attempt: Attempt) -> Option<Request> {
         match self.phases[attempt] {
             Phase::Idle | Phase::Ended => None,
             Phase::Unregistered | Phase::Waiting => Some(Request::Acquire(attempt)),
@@ -150,9 +148,7 @@ impl State {
                 (!confirmed).then_some(Request::Confirm(attempt, token))
             }
             Phase::Releasing(token, tombstone) => Some(Request::Release(attempt, token, tombstone)),
-            Phase::Cancelling if queue.is(Flaw::CancelInTwoSteps) => Some(Request::Leave(attempt)),
             Phase::Cancelling => Some(Request::Cancel(attempt)),
-            Phase::GivingBack => Some(Request::GiveBack(attempt)),
         }
     }
 }

@@ -6,6 +6,8 @@
 //! was seen; a delete compares the number of its own clearing. In its new incarnation the node is
 //! given counters, which nobody may delete.
 
+mod tests;
+
 use stateright::{Model, Property};
 
 /// How many heal the node at the same time.
@@ -13,8 +15,7 @@ const HEALERS: usize = 2;
 
 /// One rule of taking a node in is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// A delete does not say which clearing it belongs to.
     DeleteNamesNoClearing,
     /// The node is taken in before its old data is known to be deleted.
@@ -23,14 +24,16 @@ pub enum Flaw {
 
 /// The model: how often the node loses its state meanwhile, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Clearing {
+pub(crate) struct Clearing {
     losses: u8,
     flaw: Option<Flaw>,
 }
 
+flawed!(Clearing);
+
 /// Everything there is at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     marker: Marker,
     /// Whether there are counters of an incarnation that is over.
     has_old: bool,
@@ -68,8 +71,7 @@ enum Healer {
 
 /// One step of a healer, or at the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// Looks at the node.
     Look(usize),
     /// Marks it as being cleared, if it is unchanged since the look.
@@ -90,25 +92,11 @@ pub enum Action {
 
 impl Clearing {
     /// Two at once, and the node loses its state once more.
-    #[must_use]
-    pub const fn two_at_once() -> Self {
+    pub(crate) const fn two_at_once() -> Self {
         Self {
             losses: 1,
             flaw: None,
         }
-    }
-
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 
     /// Returns whether the delete was let through.

@@ -6,7 +6,7 @@
 //! declare a node new is checked in [`provision`], and how an outdated node is taken in, in
 //! [`clearing`].
 
-pub mod clearing;
-pub mod holding;
-pub mod provision;
-pub mod tokens;
+pub(crate) mod clearing;
+pub(crate) mod holding;
+pub(crate) mod provision;
+pub(crate) mod tokens;

@@ -9,6 +9,8 @@
 //! A node may begin twice if it had no part in any token before: no token is returned before a
 //! majority serves.
 
+mod tests;
+
 use stateright::{Model, Property};
 
 use crate::set::Set;
@@ -20,8 +22,7 @@ const CLIENTS: usize = 2;
 
 /// One rule of provisioning is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// There is only one round: an empty node begins when all nodes have answered that they are
     /// empty.
     OneRound,
@@ -34,15 +35,17 @@ pub enum Flaw {
 /// The model: how many nodes lose their state, how many prepares arrive twice, and which rule is
 /// left out.
 #[derive(Clone, Debug)]
-pub struct Provision {
+pub(crate) struct Provision {
     losses: u8,
     resent: u8,
     flaw: Option<Flaw>,
 }
 
+flawed!(Provision);
+
 /// The whole state at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     nodes: [Node; NODES],
     clients: [Client; CLIENTS],
     /// The numbers that nodes have drawn.
@@ -83,8 +86,7 @@ struct Client {
 
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A client's prepare arrives at a node, and is answered.
     Prepare(usize, usize),
     /// It arrives again.
@@ -99,26 +101,12 @@ pub enum Action {
 
 impl Provision {
     /// A node loses its state, and a prepare arrives twice.
-    #[must_use]
-    pub const fn two_at_once() -> Self {
+    pub(crate) const fn two_at_once() -> Self {
         Self {
             losses: 1,
             resent: 1,
             flaw: None,
         }
-    }
-
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 
     fn prepare(&self, state: &mut State, node: usize) -> Marker {

@@ -7,9 +7,7 @@ use super::{
 
 /// One step of an acquisition, or of the lock service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A server of the lock service grants.
     Grant(usize, Side),
     /// The token is claimed in the store.

@@ -11,10 +11,11 @@ mod actions;
 mod properties;
 mod rule;
 mod state;
+mod tests;
 
 use stateright::{Model, Property};
 
-pub use self::{
+pub(crate) use self::{
     actions::Action,
     rule::{Check, Floor, Read},
     state::State,
@@ -28,7 +29,7 @@ pub(crate) const ACQUISITIONS: usize = 3;
 
 /// The model: what the store checks, how its clients behave, and which faults may happen.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub(crate) struct Store {
     pub(crate) acquisitions: usize,
     pub(crate) check: Check,
     pub(crate) read: Read,

@@ -2,8 +2,7 @@ use super::Store;
 
 /// The check of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Check {
+pub(crate) enum Check {
     /// Nothing.
     Nothing,
     /// A token that is not less than the mark passes, and becomes the mark.
@@ -16,8 +15,7 @@ pub enum Check {
 
 /// The check of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Read {
+pub(crate) enum Read {
     /// Nothing.
     Plain,
     /// The same as a write.
@@ -28,8 +26,7 @@ pub enum Read {
 
 /// Whether a holder whose token was refused may have the counter raised above the mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Floor {
+pub(crate) enum Floor {
     /// Never.
     Never,
     /// If it still holds the lease.
@@ -40,8 +37,7 @@ pub enum Floor {
 
 impl Store {
     /// This many acquisitions, nothing fenced, and a lock service that does not fail.
-    #[must_use]
-    pub const fn unfenced(acquisitions: usize) -> Self {
+    pub(crate) const fn unfenced(acquisitions: usize) -> Self {
         Self {
             acquisitions,
             check: Check::Nothing,
@@ -55,93 +51,6 @@ impl Store {
             fails_over: false,
             splits: false,
             delays_write: false,
-        }
-    }
-
-    /// Writes are checked.
-    #[must_use]
-    pub const fn checking(self, check: Check) -> Self {
-        Self { check, ..self }
-    }
-
-    /// Reads are checked.
-    #[must_use]
-    pub const fn reading(self, read: Read) -> Self {
-        Self { read, ..self }
-    }
-
-    /// Tokens are claimed.
-    #[must_use]
-    pub const fn claiming(self) -> Self {
-        Self {
-            claims: true,
-            ..self
-        }
-    }
-
-    /// A refused holder may have the counter raised.
-    #[must_use]
-    pub const fn with_floor(self, floor: Floor) -> Self {
-        Self { floor, ..self }
-    }
-
-    /// Each acquisition asks for at most this many floors.
-    #[must_use]
-    pub const fn at_most(self, floors: u8) -> Self {
-        Self { floors, ..self }
-    }
-
-    /// A write names the version that it was computed from.
-    #[must_use]
-    pub const fn comparing_versions(self) -> Self {
-        Self {
-            compares_versions: true,
-            ..self
-        }
-    }
-
-    /// A holder that was let in by a floor does not read again.
-    #[must_use]
-    pub const fn keeping_the_read(self) -> Self {
-        Self {
-            keeps_read: true,
-            ..self
-        }
-    }
-
-    /// All acquisitions have one holder id.
-    #[must_use]
-    pub const fn sharing_the_holder(self) -> Self {
-        Self {
-            shares_holder: true,
-            ..self
-        }
-    }
-
-    /// The lock service may fail over, and its old primary is dead then.
-    #[must_use]
-    pub const fn failing_over(self) -> Self {
-        Self {
-            fails_over: true,
-            ..self
-        }
-    }
-
-    /// The lock service may fail over, and its old primary serves on.
-    #[must_use]
-    pub const fn splitting(self) -> Self {
-        Self {
-            splits: true,
-            ..self.failing_over()
-        }
-    }
-
-    /// First writes may be late.
-    #[must_use]
-    pub const fn delaying_writes(self) -> Self {
-        Self {
-            delays_write: true,
-            ..self
         }
     }
 }

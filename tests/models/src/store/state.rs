@@ -3,7 +3,7 @@ use crate::set::Set;
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     /// The primary of the lock service before a failover.
     pub(crate) old: Primary,
     /// The data of its replica.

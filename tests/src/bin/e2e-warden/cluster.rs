@@ -6,6 +6,8 @@ use std::{
     process::Command,
 };
 
+use e2e::wall_clock;
+
 use crate::account::Account;
 
 /// The superuser of the clusters made here, and the account they run under.
@@ -21,6 +23,7 @@ pub(crate) struct Cluster {
     account: Option<Account>,
     password: String,
     settings: Vec<OsString>,
+    has_own_clock: bool,
 }
 
 /// Where the files of a cluster come from.
@@ -32,7 +35,11 @@ enum Origin<'a> {
 
 impl Cluster {
     /// Makes a cluster below `dir`, which it gives to the account that the server runs under.
-    pub(crate) fn create(dir: &Path, mut arguments: Vec<OsString>) -> io::Result<Self> {
+    pub(crate) fn create(
+        dir: &Path,
+        mut arguments: Vec<OsString>,
+        has_own_clock: bool,
+    ) -> io::Result<Self> {
         let first = arguments.first().and_then(|first| first.to_str());
         let first = first.unwrap_or_default().to_owned();
         let origin = if let Some(url) = first.strip_prefix("--copy-of=") {
@@ -54,6 +61,7 @@ impl Cluster {
                 Origin::CopyOf(url) | Origin::StandbyOf(url) => password_in(url)?,
             },
             settings: arguments,
+            has_own_clock,
         };
         if let Some(account) = &cluster.account {
             account.own(&[dir])?;
@@ -105,7 +113,7 @@ impl Cluster {
 
     /// The command of the server. Nothing that it writes has to outlive the machine, so it never
     /// syncs.
-    pub(crate) fn command(&self, port: u16) -> Command {
+    pub(crate) fn command(&self, port: u16) -> io::Result<Command> {
         let mut command = self.program("postgres");
         command
             .arg("-D")
@@ -123,7 +131,10 @@ impl Cluster {
             command.args(["-c", setting]);
         }
         command.args(&self.settings);
-        command
+        if self.has_own_clock {
+            wall_clock::make_movable(&mut command, &self.dir)?;
+        }
+        Ok(command)
     }
 
     pub(crate) fn url(&self, port: u16) -> String {

@@ -81,8 +81,8 @@ fn carry_out(order: Order, server: &mut Server) -> io::Result<Running> {
         Order::Resume => server.resume()?,
         Order::Kill => server.kill()?,
         Order::Stop => server.stop()?,
+        Order::ShutDown => server.shut_down()?,
         Order::Start => server.start_again()?,
-        _ => return Err(io::Error::other(format!("unknown order {order:?}"))),
     }
     Ok(server.running())
 }

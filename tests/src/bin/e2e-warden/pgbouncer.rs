@@ -21,21 +21,26 @@ pub(crate) struct PgBouncer {
     account: Option<Account>,
     server: PgConnectOptions,
     mode: String,
+    /// What the test sets besides.
+    more: Vec<String>,
 }
 
 impl PgBouncer {
-    /// The arguments are the pooling mode and the URL of a database, whose user and password are
-    /// also those of the clients.
-    pub(crate) fn prepare(arguments: Vec<OsString>, dir: &Path) -> io::Result<Self> {
-        let [url, mode] = <[OsString; 2]>::try_from(arguments)
-            .map_err(|_| io::Error::other("say which database, and the pooling mode"))?
-            .map(|argument| argument.to_string_lossy().into_owned());
+    /// The arguments are the URL of a database, whose user and password are also those of the
+    /// clients, the pooling mode, and other settings.
+    pub(crate) fn prepare(arguments: &[OsString], dir: &Path) -> io::Result<Self> {
+        let [url, mode, more @ ..] = arguments else {
+            return Err(io::Error::other("say which database, and the pooling mode"));
+        };
+        let text = |argument: &OsString| argument.to_string_lossy().into_owned();
+        let (url, mode) = (text(url), text(mode));
         let server: PgConnectOptions = url.parse().map_err(io::Error::other)?;
         Ok(Self {
             dir: dir.to_owned(),
             account: Account::to_run_under(ACCOUNT, dir)?,
             server,
             mode,
+            more: more.iter().map(text).collect(),
         })
     }
 
@@ -73,11 +78,14 @@ impl PgBouncer {
              default_pool_size = 12\n\
              max_client_conn = 1000\n\
              server_idle_timeout = 2\n\
-             ignore_startup_parameters = extra_float_digits\n",
+             ignore_startup_parameters = extra_float_digits\n\
+             {}\n",
             self.server.get_host(),
             self.server.get_port(),
             users.display(),
             self.mode,
+            // The last one counts.
+            self.more.join("\n"),
         )
     }
 

@@ -78,10 +78,18 @@ impl Server {
 
     /// Ends it as it ends with its warden; does nothing if it has already been killed.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
-        let stop = self.recipe.stop_signal();
+        self.end(self.recipe.stop_signal())
+    }
+
+    /// Ends it as an operator does; does nothing if it has already been killed.
+    pub(crate) fn shut_down(&mut self) -> io::Result<()> {
+        self.end(self.recipe.shutdown_signal())
+    }
+
+    fn end(&mut self, signal: Signal) -> io::Result<()> {
         self.process
             .take()
-            .map_or(Ok(()), |process| process.stop(stop))
+            .map_or(Ok(()), |process| process.stop(signal))
     }
 
     pub(crate) fn start_again(&mut self) -> io::Result<()> {
@@ -129,9 +137,12 @@ enum Recipe {
 impl Recipe {
     fn prepare(kind: ServerKind, arguments: Vec<OsString>, dir: &TempDir) -> io::Result<Self> {
         match kind {
-            ServerKind::Postgres => Cluster::create(dir.path(), arguments).map(Self::Postgres),
+            ServerKind::Postgres | ServerKind::PostgresWithOwnClock => {
+                let has_own_clock = kind == ServerKind::PostgresWithOwnClock;
+                Cluster::create(dir.path(), arguments, has_own_clock).map(Self::Postgres)
+            }
             ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
-            ServerKind::PgBouncer => PgBouncer::prepare(arguments, dir.path())
+            ServerKind::PgBouncer => PgBouncer::prepare(&arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
             ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
             ServerKind::Etcd => Ok(Self::Etcd(Etcd::new(arguments))),
@@ -145,7 +156,7 @@ impl Recipe {
     fn command(&self, port: u16, dir: &TempDir) -> io::Result<Command> {
         match self {
             Self::Redis(server) => server.command(port, dir.path()),
-            Self::Postgres(cluster) => Ok(cluster.command(port)),
+            Self::Postgres(cluster) => cluster.command(port),
             Self::MariaDb(server) => Ok(server.command(port)),
             Self::PgBouncer(server) => server.command(port),
             Self::ChromeDriver => Ok(ChromeDriver::command(port, dir.path())),
@@ -172,6 +183,14 @@ impl Recipe {
         match self {
             Self::Postgres(_) => Signal::QUIT,
             _ => Signal::KILL,
+        }
+    }
+
+    /// For Postgres this is its fast shutdown.
+    const fn shutdown_signal(&self) -> Signal {
+        match self {
+            Self::Postgres(_) => Signal::INT,
+            _ => self.stop_signal(),
         }
     }
 }

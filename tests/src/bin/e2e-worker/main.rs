@@ -9,6 +9,7 @@ mod hold;
 mod line;
 mod section;
 mod transaction;
+mod works;
 
 use std::{error::Error, io::Write};
 
@@ -23,6 +24,10 @@ enum Command {
     Commits(commits::Commits),
     /// Acquire, then release when told to.
     Hold(Lock),
+    /// Run a job once for each of its slots.
+    Jobs(works::Works),
+    /// Lead, and write while leading.
+    Lead(works::Works),
     /// Wait in line with as many acquisitions as told to, and hold each for a while.
     Line(line::Line),
     /// Acquire, read, and write when told to.
@@ -87,6 +92,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
         Command::Commits(commits) => commits::run(&commits).await,
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
+        Command::Jobs(works) => works::run_jobs(&works, Talk::new()).await,
+        Command::Lead(works) => works::lead(&works, Talk::new()).await,
         Command::Line(line) => line::run(line, Talk::new()).await,
         Command::Section(section) => section::run(&section, Talk::new()).await,
         Command::Transaction(inside) => transaction::run(&inside, Talk::new()).await,

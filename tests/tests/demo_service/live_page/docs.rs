@@ -1,9 +1,8 @@
 //! The viewer of the API's document.
 
-use e2e::servers::{Colours, Screen};
-
 use crate::live_page::page::Page;
 
+/// Catches: a viewer that loads something from elsewhere.
 #[tokio::test]
 async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let page = Page::open("docs").await;
@@ -22,7 +21,7 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let groups = page.browser.script(groups).await;
     assert_eq!(
         groups,
-        serde_json::json!(["leases", "accounts", "without fencing", "service"])
+        serde_json::json!(["leases", "accounts", "jobs", "without fencing", "service"])
     );
     let headings = "return [...document.querySelectorAll('.opblock-summary-description')] \
                     .map((it) => it.textContent).join('; ')";
@@ -35,16 +34,4 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let elsewhere = page.browser.script(elsewhere).await;
     assert_eq!(elsewhere, serde_json::json!([]));
     assert_eq!(page.browser.console().await, [""; 0]);
-}
-
-#[tokio::test]
-async fn on_a_phone_the_document_is_as_wide_as_the_phone() {
-    let page = Page::open_on("docs-phone", Screen::Phone, Colours::Light).await;
-    page.browser.open(&format!("{}/docs/", page.url)).await;
-    let drawn = "return document.querySelectorAll('.opblock').length > 10";
-    page.browser.until(drawn).await;
-    page.photograph("over").await;
-    let width = page.browser.script("return innerWidth").await;
-    assert_eq!(width, 360);
-    page.assert_sound().await;
 }

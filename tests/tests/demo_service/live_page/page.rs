@@ -54,6 +54,13 @@ impl Page {
         (self.gateway, _) = serve(addr, &self.folder).await;
     }
 
+    pub(crate) async fn choose_story(&self, story: &str) {
+        let choice = format!("input[name=story][value={story}]");
+        self.browser.click(&choice).await;
+        let shown = format!("return !document.querySelector('[data-story={story}]').hidden");
+        self.browser.until(&shown).await;
+    }
+
     pub(crate) async fn set(&self, id: &str, value: &str) {
         let script = format!(
             "const it = document.getElementById('{id}'); it.value = '{value}';
@@ -71,7 +78,11 @@ impl Page {
 
     /// Lets both acts be played. Leases last longer than a request of a busy machine.
     pub(crate) async fn begin(&self) {
-        self.set("ttl", "1500").await;
+        self.begin_with_ttl("1500").await;
+    }
+
+    pub(crate) async fn begin_with_ttl(&self, milliseconds: &str) {
+        self.set("ttl", milliseconds).await;
         self.set("pause-for", "2000").await;
         self.browser.click("#run").await;
     }

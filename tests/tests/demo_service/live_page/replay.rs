@@ -13,6 +13,7 @@ async fn stopped_at(page: &Page) -> String {
         .to_owned()
 }
 
+/// Catches: the future in a picture of the past, or a file that is no picture.
 #[tokio::test]
 async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     let page = Page::open("replay").await;
@@ -53,42 +54,5 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     for words in ["Act 2: with fencing", "Nothing lost: "] {
         assert!(saved.contains(words), "{words}");
     }
-    page.assert_sound().await;
-}
-
-/// Of two answers the one that was asked for last is shown, also if it comes first.
-#[tokio::test]
-async fn a_picture_that_comes_late_does_not_take_the_place_of_a_newer_one() {
-    let page = Page::open("overtaken").await;
-    page.play().await;
-    // Holds back the next picture until it is let go, and tells when the page has had it.
-    let hold = "const real = window.fetch; \
-                window.fetch = async (...asked) => { \
-                  const answer = await real(...asked); \
-                  if (window.letGo || !String(asked[0]).includes('picture/fenced')) { \
-                    return answer; \
-                  } \
-                  await new Promise((resolve) => { window.letGo = resolve; }); \
-                  const text = answer.text.bind(answer); \
-                  answer.text = async () => { \
-                    const late = await text(); \
-                    setTimeout(() => { window.isLate = true; }); \
-                    return late; \
-                  }; \
-                  return answer; \
-                };";
-    page.browser.script(hold).await;
-    page.set("moment", &stopped_at(&page).await).await;
-    page.browser
-        .until("return window.letGo !== undefined")
-        .await;
-    let end = "return document.getElementById('moment').max";
-    let end = page.browser.script(end).await;
-    page.set("moment", end.as_str().unwrap()).await;
-    let newer = "return document.querySelector('#fenced svg .bad-dot') !== null";
-    page.browser.until(newer).await;
-    page.browser.script("window.letGo()").await;
-    page.browser.until("return window.isLate === true").await;
-    assert_eq!(page.browser.script(newer).await, true);
     page.assert_sound().await;
 }

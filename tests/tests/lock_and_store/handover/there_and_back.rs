@@ -153,6 +153,12 @@ async fn from_redis_to_zookeeper_and_back_nothing_is_lost_and_zombies_are_shut_o
     there_and_back(world).await;
 }
 
+/// There, grants are claimed in the step that makes them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn from_redis_to_the_database_and_back_nothing_is_lost_and_zombies_are_shut_out() {
+    there_and_back(World::moving_to_its_database().await).await;
+}
+
 async fn there_and_back(world: World) {
     let run = Arc::new(Run {
         tally: Tally::create(&world.store).await,

@@ -17,7 +17,10 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     let world = World::start().await;
     let holder = world.protected(&world.old).await;
     let acquire = holder.acquire("account:7");
-    let guard = acquire.with(|lease| lease.ttl(Ttl::secs(2))).await.unwrap();
+    let guard = acquire
+        .with(|lease| lease.ttl(Ttl::millis(500)))
+        .await
+        .unwrap();
     let mut waiters = JoinSet::new();
     for _ in 0..5 {
         let old = world.protected(&world.old).await;
@@ -33,7 +36,7 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     let refused = guard.begin().await.unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
     // It is still its lease, for as long as it likes; and they wait for it still.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
     assert!(guard.remaining().is_ok() && waiters.try_join_next().is_none());
     guard.release().await.unwrap();
     while let Some(answer) = timeout(PATIENCE, waiters.join_next()).await.unwrap() {

@@ -1,7 +1,7 @@
 use std::{any::Any, sync::Mutex};
 
 use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
-use fenced_store::{FencedStore, PgFencedStore, Protected};
+use fenced_store::{FencedStore, PgFencedStore, PgProtected, Protected};
 use lock_core::{Issuer, LockManager, Ttl};
 use palisade::redlock::RedlockOptions;
 use sqlx::{PgPool, Postgres};
@@ -96,8 +96,18 @@ impl World {
 
     /// From a Redis to something else.
     pub(crate) async fn moving_to(new: Service) -> Self {
-        let old = Service::redis("old").await;
+        Self::in_database(postgres_database().await, new).await
+    }
+
+    /// From a Redis to the database of the store.
+    pub(crate) async fn moving_to_its_database() -> Self {
         let database = postgres_database().await;
+        let new = Service::of("new", database.url().to_owned(), ());
+        Self::in_database(database, new).await
+    }
+
+    async fn in_database(database: PostgresDatabase, new: Service) -> Self {
+        let old = Service::redis("old").await;
         let store = FencedStore::new(PgPool::connect(database.url()).await.unwrap());
         store.migrate().await.unwrap();
         Self {
@@ -113,6 +123,11 @@ impl World {
     }
 
     pub(crate) async fn protected(&self, service: &Service) -> Protected<Postgres> {
-        Protected::new(service.locks().await, self.store.clone())
+        let (locks, store) = (service.locks().await, self.store.clone());
+        if service.url() == self.store_url() {
+            PgProtected::in_one_database(locks, store)
+        } else {
+            PgProtected::new(locks, store)
+        }
     }
 }

@@ -171,6 +171,7 @@ async fn ctrl_c_leaves_a_handover_to_be_finished() {
 }
 
 /// Operators and gateways say by which name the store knows the lock service.
+/// Catches: a lease that is ended before the store was found to know its service by another name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_is_shut_out_by_force_under_the_name_of_its_service() {
     let world = World::start().await;

@@ -2,13 +2,12 @@
 //!
 //! These are the stories of docs/operations.md.
 
-use e2e::{
-    observer::until,
-    servers::{DatabaseServer, Redis},
-};
+use e2e::servers::{DatabaseServer, Redis};
 use fenced_store::{FenceError, FencedStore, PgFencedStore, Protected, ProtectedGuard};
 use lock_core::{ResourceName, Ttl};
 use sqlx::{Executor, PgPool, Postgres};
+
+use crate::rule::assert_kind;
 
 const RESOURCE: &str = "account:1";
 
@@ -69,44 +68,13 @@ async fn write(guard: &ProtectedGuard<Postgres>) -> Result<(), FenceError> {
     tx.commit().await.map(drop)
 }
 
-/// A replica that has all that there is by now, and gets nothing any more.
-async fn lagging_replica(primary: &DatabaseServer) -> DatabaseServer {
-    let replica = primary.standby().await;
-    let (ahead, behind) = tokio::join!(
-        PgPool::connect(primary.url()),
-        PgPool::connect(replica.url())
-    );
-    let (ahead, behind) = (ahead.unwrap(), behind.unwrap());
-    let senders = async |which: &'static str| -> i64 {
-        sqlx::query_scalar(which).fetch_one(&ahead).await.unwrap()
-    };
-    const CAUGHT_UP: &str =
-        "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
-    until("it has caught up", async || senders(CAUGHT_UP).await == 1).await;
-    let cut_off = "ALTER SYSTEM SET primary_conninfo = ''";
-    behind.execute(cut_off).await.unwrap();
-    behind.execute("SELECT pg_reload_conf()").await.unwrap();
-    let any = "SELECT count(*) FROM pg_stat_replication";
-    until("it is cut off", async || senders(any).await == 0).await;
-    replica
-}
-
-async fn promote(replica: &DatabaseServer) {
-    let pool = PgPool::connect(replica.url()).await.unwrap();
-    let promoted: bool = sqlx::query_scalar("SELECT pg_promote()")
-        .fetch_one(&pool)
-        .await
-        .unwrap();
-    assert!(promoted);
-}
-
 /// The control of the next test, and the reason to replicate synchronously: until the resource is
 /// claimed again, whoever the replica knows as the newest holder is let in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_the_next_claim() {
     let world = world().await;
     let first = world.acquire().await;
-    let replica = lagging_replica(&world.database).await;
+    let replica = world.database.lagging_standby().await;
     let second = world.acquire_after(&first).await;
     write(&second).await.unwrap();
     // Not by the guard, which would remember it.
@@ -117,9 +85,9 @@ async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_th
     );
 
     world.fail_over_to(&replica).await;
-    promote(&replica).await;
+    replica.promote().await;
     let told = write(&second).await.unwrap_err();
-    assert!(matches!(told, FenceError::MarkLost { .. }), "{told:?}");
+    assert_kind!(told, MarkLost);
     assert!(told.is_fenced() && !told.is_retryable());
     write(&first).await.unwrap();
 
@@ -127,7 +95,7 @@ async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_th
     let third = world.acquire().await;
     write(&third).await.unwrap();
     let refused = write(&first).await.unwrap_err();
-    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_kind!(refused, Stale);
     assert_eq!(world.accounts.floor_repairs(), 0);
 }
 
@@ -136,27 +104,14 @@ async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_th
 async fn a_claim_that_waits_for_a_synchronous_replica_survives_a_failover() {
     let world = world().await;
     let replica = world.database.standby().await;
-    let pool = world.accounts.store().pool();
-    pool.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
-        .await
-        .unwrap();
-    pool.execute("ALTER SYSTEM SET synchronous_commit = 'local'")
-        .await
-        .unwrap();
-    pool.execute("SELECT pg_reload_conf()").await.unwrap();
-    let waits = async || {
-        let waits = "SELECT current_setting('synchronous_standby_names') = '*' AND EXISTS
-            (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')";
-        sqlx::query_scalar(waits).fetch_one(pool).await.unwrap()
-    };
-    until("commits wait for the replica", waits).await;
+    world.database.wait_for_standby().await;
     let first = world.acquire().await;
     let second = world.acquire_after(&first).await;
 
     world.fail_over_to(&replica).await;
-    promote(&replica).await;
+    replica.promote().await;
     let refused = write(&first).await.unwrap_err();
-    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_kind!(refused, Stale);
     write(&second).await.unwrap();
 }
 
@@ -171,12 +126,12 @@ async fn after_a_restore_of_an_older_database_holders_are_told_and_acquire_afres
 
     world.fail_over_to(&backup).await;
     let told = write(&second).await.unwrap_err();
-    assert!(matches!(told, FenceError::MarkLost { .. }), "{told:?}");
+    assert_kind!(told, MarkLost);
     second.release().await.unwrap();
     let third = world.acquire().await;
     write(&third).await.unwrap();
     let refused = write(&first).await.unwrap_err();
-    assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+    assert_kind!(refused, Stale);
     assert_eq!(world.accounts.floor_repairs(), 0);
 }
 
@@ -192,7 +147,7 @@ async fn after_both_have_lost_the_last_holder_it_is_refused_all_the_same() {
     world.lock.restart_empty().await;
     world.fail_over_to(&backup).await;
     let told = write(&second).await.unwrap_err();
-    assert!(matches!(told, FenceError::MarkLost { .. }), "{told:?}");
+    assert_kind!(told, MarkLost);
     let third = world.acquire().await;
     assert!(third.token() > second.token());
     write(&third).await.unwrap();

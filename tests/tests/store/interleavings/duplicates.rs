@@ -6,9 +6,12 @@ use fenced_store::{FenceError, PgIsolation};
 use lock_core::Sequencer;
 use sqlx::sqlite::SqliteJournalMode;
 
-use crate::interleavings::{
-    holder::grant, mariadb::OnMariaDb, order::Who, postgres::OnPostgres, sqlite::OnSqlite,
-    world::World,
+use crate::{
+    interleavings::{
+        holder::grant, mariadb::OnMariaDb, order::Who, postgres::OnPostgres, sqlite::OnSqlite,
+        world::World,
+    },
+    rule::assert_kind,
 };
 
 async fn write<W: World>(world: &W, grant: &Sequencer) -> Result<(), FenceError> {
@@ -45,7 +48,7 @@ async fn one_after_the_other<W: World>(world: &W) {
     assert!(duplicate(store.claim(&second).await));
     assert!(duplicate(write(world, &second).await));
     let older = store.claim(&grant(0, 4)).await.unwrap_err();
-    assert!(matches!(older, FenceError::Stale { .. }), "{older:?}");
+    assert_kind!(older, Stale);
     write(world, &first).await.unwrap();
 
     let newer = grant(0, 6);
@@ -57,9 +60,9 @@ async fn one_after_the_other<W: World>(world: &W) {
     write(world, &newer).await.unwrap();
 }
 
-/// Twenty times, because who is first is up to chance.
+/// Several times, because who is first is up to chance.
 async fn at_once<W: World>(world: &W) {
-    for run in 1..=20 {
+    for run in 1..=8 {
         let grants = [grant(run, 5), grant(run, 5)];
         let (one, other) = tokio::join!(
             world.store(Who::Stale).claim(&grants[0]),
@@ -72,10 +75,7 @@ async fn at_once<W: World>(world: &W) {
         };
         write(world, &grants[winner]).await.unwrap();
         let refused = write(world, &grants[1 - winner]).await.unwrap_err();
-        assert!(
-            matches!(refused, FenceError::DuplicateToken { .. }),
-            "{refused:?}"
-        );
+        assert_kind!(refused, DuplicateToken);
 
         // Nor while the winner is inside: it is not waited for.
         let open = world.store(Who::New).begin(&grants[winner]).await.unwrap();

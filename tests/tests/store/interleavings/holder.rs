@@ -1,12 +1,15 @@
 //! The steps of one holder.
 
 use fenced_store::{FenceError, FencedStore, FencedTx};
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use lock_core::Sequencer;
 use sqlx::pool::PoolConnection;
 
-use crate::interleavings::{
-    order::Who,
-    world::{NaiveBegin, World},
+use crate::{
+    interleavings::{
+        order::Who,
+        world::{NaiveBegin, World},
+    },
+    rule,
 };
 
 /// How a holder checks that it may write.
@@ -192,10 +195,5 @@ impl<W: World> HolderOf<W> {
 
 /// A grant of a fresh holder, of a resource that only this run uses.
 pub(crate) fn grant(run: usize, token: u64) -> Sequencer {
-    Sequencer::new(
-        Issuer::new("redis").unwrap(),
-        ResourceName::new(format!("journal:{run}")).unwrap(),
-        FencingToken::new(token).unwrap(),
-        Holder::random(),
-    )
+    rule::grant(&format!("journal:{run}"), token)
 }

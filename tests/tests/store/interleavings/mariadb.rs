@@ -1,6 +1,9 @@
 //! On MariaDB, at each isolation level.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use e2e::servers::{MariaDbDatabase, mariadb_database};
 use fenced_store::{FencedStore, MySqlFencedStore};
@@ -102,6 +105,8 @@ impl World for OnMariaDb {
     async fn until_blocked(&self, who: Who) {
         let mut observer = self.observer.lock().await;
         loop {
+            // Most steps are done by then, and need no look.
+            tokio::time::sleep(Duration::from_millis(1)).await;
             let status = observer
                 .fetch_one("SHOW ENGINE INNODB STATUS")
                 .await
@@ -118,9 +123,9 @@ impl World for OnMariaDb {
     }
 
     async fn number(connection: &mut MySqlConnection, sql: String) -> Result<i64, sqlx::Error> {
-        sqlx::query_scalar(AssertSqlSafe(sql))
-            .fetch_one(connection)
-            .await
+        // Each is another one: prepared, it would push others out of the connection's memory.
+        let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
+        number.await?.try_get(0)
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) fn all() -> impl Iterator<Item = Order> {
         })
 }
 
+/// Catches: an order that is left out.
 #[test]
 fn there_are_seventy_orders() {
     let orders: Vec<_> = all().collect();

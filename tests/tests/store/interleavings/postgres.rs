@@ -9,7 +9,7 @@ use fenced_store::{
     PgTxOptions,
 };
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, PgConnection, Postgres,
+    AssertSqlSafe, Connection, Executor, PgConnection, Postgres, Row,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::sync::Mutex;
@@ -92,6 +92,8 @@ impl World for OnPostgres {
             WHERE NOT granted AND application_name = $1 AND datname = current_database())";
         let mut observer = self.observer.lock().await;
         loop {
+            // Most steps are done by then, and need no look.
+            tokio::time::sleep(Duration::from_millis(1)).await;
             let is_blocked = sqlx::query_scalar(IS_BLOCKED).bind(name(who));
             if is_blocked.fetch_one(&mut *observer).await.unwrap() {
                 return;
@@ -104,9 +106,9 @@ impl World for OnPostgres {
     }
 
     async fn number(connection: &mut PgConnection, sql: String) -> Result<i64, sqlx::Error> {
-        sqlx::query_scalar(AssertSqlSafe(sql))
-            .fetch_one(connection)
-            .await
+        // Each is another one: prepared, it would push others out of the connection's memory.
+        let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
+        number.await?.try_get(0)
     }
 }
 

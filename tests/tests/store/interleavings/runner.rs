@@ -6,12 +6,13 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use fenced_store::FenceError;
-
-use crate::interleavings::{
-    holder::{Check, End, HolderOf, Step},
-    order::{Order, STEPS, Who},
-    world::World,
+use crate::{
+    interleavings::{
+        holder::{Check, End, HolderOf, Step},
+        order::{Order, STEPS, Who},
+        world::World,
+    },
+    rule::assert_kind,
 };
 
 /// An order takes milliseconds.
@@ -62,7 +63,7 @@ pub(crate) async fn run<W: World>(world: &W, order: Order, check: Check, number:
     let [stale, new] = Who::BOTH.map(|who| HolderOf::new(world, who, check, number));
     while let Err(error) = stale.claim().await {
         // What the run before has left behind is still being rolled back.
-        assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+        assert_kind!(error, Busy);
         tokio::task::yield_now().await;
     }
     let run = Run {

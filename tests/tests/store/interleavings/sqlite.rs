@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fenced_store::{FencedStore, SqliteFencedStore};
 use sqlx::{
-    AssertSqlSafe, Executor, Sqlite, SqliteConnection, SqlitePool,
+    AssertSqlSafe, Executor, Row, Sqlite, SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tempfile::TempDir;
@@ -68,9 +68,9 @@ impl World for OnSqlite {
     }
 
     async fn number(connection: &mut SqliteConnection, sql: String) -> Result<i64, sqlx::Error> {
-        sqlx::query_scalar(AssertSqlSafe(sql))
-            .fetch_one(connection)
-            .await
+        // Each is another one: prepared, it would push others out of the connection's memory.
+        let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
+        number.await?.try_get(0)
     }
 }
 

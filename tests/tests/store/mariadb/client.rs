@@ -1,19 +1,17 @@
 //! Protected tables and the plain `mariadb` client, which knows nothing of this crate.
 
 use e2e::{database_client::mariadb, documented::example_for};
-use fenced_store::Protection;
 use sqlx::Executor;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, fresh},
+    rule::{Harness, balance, by_row, fresh},
 };
 
 /// Accounts are protected, and the holder of the example has claimed its token.
 async fn protected() -> MariaDbServer {
     let world: MariaDbServer = fresh().await;
-    let rows = Protection::rows("accounts", "id", "account:").unwrap();
-    world.store().protect(&rows).await.unwrap();
+    world.store().protect(&by_row()).await.unwrap();
     world
         .store()
         .pool()

@@ -5,7 +5,7 @@ use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, MySqlPool};
 
-use crate::rule::grant;
+use crate::rule::{assert_kind, grant};
 
 struct World {
     server: DatabaseServer,
@@ -74,10 +74,7 @@ impl World {
 async fn a_commit_that_was_interrupted_is_unknown() {
     let world = World::new().await;
     let error = world.held_up("DO 0", "KILL QUERY $session").await;
-    assert!(
-        matches!(error, FenceError::CommitUnknown { .. }),
-        "{error:?}"
-    );
+    assert_kind!(error, CommitUnknown);
     assert!(!error.is_retryable());
     world.store.settle(&world.grant).await.unwrap();
     assert_eq!(world.written().await, 0);
@@ -90,7 +87,7 @@ async fn a_commit_that_waited_too_long_for_a_lock_did_not_happen() {
     let error = world
         .held_up("SET SESSION lock_wait_timeout = 1", "DO 0")
         .await;
-    assert!(matches!(error, FenceError::Busy { .. }), "{error:?}");
+    assert_kind!(error, Busy);
     world.store.settle(&world.grant).await.unwrap();
     assert_eq!(world.written().await, 0);
 }

@@ -3,31 +3,23 @@
 
 use std::time::Duration;
 
-use e2e::{
-    proxy::{Fault, Proxy},
-    servers::until,
-};
+use e2e::{proxy::Fault, servers::until};
 use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
 use lock_core::Sequencer;
 use lock_testing::DropAt;
-use sqlx::{
-    AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool,
-    mysql::{MySqlConnectOptions, MySqlPoolOptions},
-};
+use sqlx::{AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool, mysql::MySqlPoolOptions};
 use tokio::time::timeout;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, fresh, grant},
+    rule::{Harness, balance, claimed},
 };
 
 /// What takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn claimed() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
-    let world: MariaDbServer = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+async fn with_one_connection() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
+    let (world, grant) = claimed::<MariaDbServer>().await;
     let store = FencedStore::new(world.pool_of_one().await);
     (world, store, grant)
 }
@@ -48,7 +40,7 @@ async fn add_fenced(store: &MySqlFencedStore, grant: &Sequencer) {
 /// its session ends.
 #[tokio::test]
 async fn naive_begin_that_is_dropped_loses_the_next_write() {
-    let (world, store, _) = claimed().await;
+    let (world, store, _) = with_one_connection().await;
     let pool = store.pool();
     let mut connection = pool.acquire().await.unwrap();
     while DropAt::woken(1).poll(connection.begin()).await.is_some() {
@@ -102,7 +94,7 @@ impl Statements {
 /// The control: the pool never gets its connection back.
 #[tokio::test]
 async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection() {
-    let (world, _, _) = claimed().await;
+    let (world, _, _) = with_one_connection().await;
     let pool = MySqlPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(2));
@@ -163,7 +155,7 @@ async fn goes_on(
 
 #[tokio::test]
 async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() {
-    let fenced = claimed().await;
+    let fenced = with_one_connection().await;
     let (world, store, grant) = &fenced;
     let (mut statements, mut dropped) = (Statements::new(), 0);
     for kind in Statements::kinds() {
@@ -185,10 +177,10 @@ async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() 
 /// And more than one: then the driver waits for what never comes.
 #[tokio::test]
 async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
-    let fenced = claimed().await;
-    let (world, store, grant) = &fenced;
-    let mut statements = Statements::new();
-    for way in [End::Drop, End::RollBack, End::Commit] {
+    each_way_at_once(async |way| {
+        let fenced = with_one_connection().await;
+        let (world, store, grant) = &fenced;
+        let mut statements = Statements::new();
         let before = balance(world).await;
         let mut tx = store.begin(grant).await.unwrap();
         MariaDbServer::add(&mut tx, 1000).await.unwrap();
@@ -199,32 +191,25 @@ async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
         }
         let stored = timeout(PATIENCE, end(tx, way)).await.expect("an end");
         goes_on(&fenced, before, stored).await;
-    }
+    })
+    .await;
 }
 
-/// A way to the database on which answers can be held back.
-async fn behind_a_proxy(world: &MariaDbServer) -> (Proxy, MySqlFencedStore) {
-    let options: MySqlConnectOptions = world.url().parse().unwrap();
-    let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
-    let proxy = Proxy::start(&target).await;
-    let url = proxy.url("mysql");
-    let (_, port) = url.rsplit_once(':').unwrap();
-    let options = options.port(port.parse().unwrap());
-    let pool = MySqlPoolOptions::new().max_connections(1);
-    let pool = pool.connect_with(options).await.unwrap();
-    (proxy, FencedStore::new(pool))
+/// Ends that wait for the server to answer, for seconds: side by side, in databases of their own.
+async fn each_way_at_once(test: impl AsyncFn(End)) {
+    tokio::join!(test(End::Drop), test(End::RollBack), test(End::Commit));
 }
 
 /// The answer comes while the end of the transaction waits for it, or never.
 #[tokio::test]
 async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
-    let (world, _, grant) = claimed().await;
-    let (proxy, store) = behind_a_proxy(&world).await;
-    let fenced = (world, store, grant);
-    let (world, store, grant) = &fenced;
-    let mut statements = Statements::new();
-    for comes in [true, false] {
-        for way in [End::Drop, End::RollBack, End::Commit] {
+    each_way_at_once(async |way| {
+        let (world, _, grant) = with_one_connection().await;
+        let (proxy, store) = world.behind_a_proxy().await;
+        let fenced = (world, store, grant);
+        let (world, store, grant) = &fenced;
+        let mut statements = Statements::new();
+        for comes in [true, false] {
             let before = balance(world).await;
             let mut tx = store.begin(grant).await.unwrap();
             MariaDbServer::add(&mut tx, 1000).await.unwrap();
@@ -243,5 +228,6 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
             assert_eq!(stored, Some(false), "{way:?}: the commit was not sent");
             goes_on(&fenced, before, stored).await;
         }
-    }
+    })
+    .await;
 }

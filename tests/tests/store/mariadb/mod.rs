@@ -11,7 +11,11 @@ pub(crate) mod server;
 mod strays;
 mod traps;
 
-use crate::rule::{self, rule_cases};
+use crate::{
+    rule::{self, rule_cases},
+    servers::server_cases,
+};
 use server::MariaDbServer;
 
 rule_cases!(MariaDbServer);
+server_cases!(MariaDbServer);

@@ -1,50 +1,13 @@
 //! A holder that sits in an open transaction, and the claim of the next one.
 
-use std::time::Duration;
-
-use e2e::{
-    counted::times,
-    proxy::{Fault, Proxy},
-    servers::until,
-};
-use fenced_store::{FenceError, FencedStore, MySqlTxOptions};
-use lock_core::metric::TERMINATIONS;
-use metrics_util::debugging::DebuggingRecorder;
-use sqlx::{Executor, MySqlPool, mysql::MySqlConnectOptions};
+use e2e::{proxy::Fault, servers::until};
+use fenced_store::{FencedStore, MySqlTxOptions};
+use sqlx::{Executor, MySqlPool};
 
 use crate::{
-    mariadb::server::MariaDbServer,
-    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+    mariadb::server::{MariaDbServer, one_second},
+    rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
 };
-
-fn one_second() -> MySqlTxOptions {
-    MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(1)))
-}
-
-/// Without any right but those on its own tables.
-#[tokio::test]
-async fn an_older_holder_in_an_open_transaction_is_ended_and_told_so() {
-    let recorder = DebuggingRecorder::new();
-    let _local = metrics::set_default_local_recorder(&recorder);
-    let world: MariaDbServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    let store = world.store_of_user("").await.with_options(one_second());
-    store.claim(&old).await.unwrap();
-    let mut tx = store.begin(&old).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
-
-    store.claim(&new).await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err().into();
-    assert!(
-        matches!(error, FenceError::Terminated { .. } | FenceError::Db { .. }),
-        "{error:?}"
-    );
-    assert!(!error.is_fenced() && !error.is_retryable());
-    assert!(tx.commit().await.is_err());
-    assert_eq!(balance(&world).await, 100);
-    assert_eq!(times(&recorder, &TERMINATIONS), 1);
-    fenced_add(&world, &new).await.unwrap();
-}
 
 /// The order to end a session is on its way when that one goes on to its next transaction, of
 /// another resource.
@@ -58,13 +21,8 @@ async fn a_session_that_has_gone_on_is_left_alone() {
     holder.claim(&other).await.unwrap();
     let first = holder.begin(&old).await.unwrap();
 
-    let options: MySqlConnectOptions = world.url().parse().unwrap();
-    let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
-    let proxy = Proxy::start(&target).await;
-    let url = proxy.url("mysql");
-    let (_, port) = url.rsplit_once(':').unwrap();
-    let pool = MySqlPool::connect_with(options.port(port.parse().unwrap())).await;
-    let claimant = FencedStore::new(pool.unwrap()).with_options(one_second());
+    let (proxy, claimant) = world.behind_a_proxy().await;
+    let claimant = claimant.with_options(one_second());
     let order = proxy.at_request("KILL CONNECTION", Fault::HoldRequests);
     let gone_on = async {
         until("the order is under way", async || order.has_sprung()).await;
@@ -78,59 +36,6 @@ async fn a_session_that_has_gone_on_is_left_alone() {
     MariaDbServer::add(&mut next, 1).await.unwrap();
     next.commit().await.unwrap();
     assert_eq!(balance(&world).await, 101);
-}
-
-/// Sessions that are in a transaction of another resource, or none of ours.
-#[tokio::test]
-async fn nobody_else_is_ended() {
-    let world: MariaDbServer = fresh().await;
-    let store = world.store().clone().with_options(one_second());
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    let (other, live) = (grant("account:43", 7), grant("account:42", 35));
-    store.claim(&old).await.unwrap();
-    store.claim(&other).await.unwrap();
-
-    let tx = store.begin(&old).await.unwrap();
-    let bystander = store.begin(&other).await.unwrap();
-    let unfenced = store.pool().begin().await.unwrap();
-    store.claim(&new).await.unwrap();
-    assert!(tx.commit().await.is_err());
-    bystander.commit().await.unwrap();
-    unfenced.commit().await.unwrap();
-
-    // A claim that is refused ends nobody, nor does one that is repeated.
-    let tx = store.begin(&new).await.unwrap();
-    assert!(store.claim(&old).await.unwrap_err().is_fenced());
-    let busy = store.claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
-    tx.commit().await.unwrap();
-    store.claim(&live).await.unwrap();
-}
-
-/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
-/// might be about to commit.
-#[tokio::test]
-async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
-    let world: MariaDbServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    let store = world.store().clone().with_options(one_second());
-    store.claim(&old).await.unwrap();
-    let mut open = store.begin(&old).await.unwrap();
-    let mut seal = store.pool().begin().await.unwrap();
-    seal.execute("UPDATE fenced_lock_service SET name = 'etcd' WHERE name = 'redis'")
-        .await
-        .unwrap();
-    let busy = store.claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
-    seal.rollback().await.unwrap();
-    MariaDbServer::add(&mut open, 1).await.unwrap();
-    open.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-
-    // Without the seal, the claim waits for the holder and ends it.
-    let open = store.begin(&old).await.unwrap();
-    store.claim(&new).await.unwrap();
-    assert!(open.commit().await.is_err());
 }
 
 /// A statement that commits behind our back leaves a note that is not the note of a transaction.
@@ -155,7 +60,7 @@ async fn a_note_that_was_left_behind_ends_nobody() {
         .unwrap();
     let other = world.store().clone().with_options(one_second());
     let busy = other.claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    assert_kind!(busy, Busy);
     unfenced.commit().await.unwrap();
     assert_eq!(connection_id(&pool).await, session);
 
@@ -167,15 +72,14 @@ async fn a_note_that_was_left_behind_ends_nobody() {
 /// A stopped client of another database user can be ended by an administrator only.
 #[tokio::test]
 async fn a_session_of_another_user_needs_a_right_to_be_ended() {
-    let world: MariaDbServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<MariaDbServer>().await;
+    let new = grant("account:42", 34);
     let mut tx = world.store().begin(&old).await.unwrap();
     MariaDbServer::add(&mut tx, 1).await.unwrap();
 
     let without = world.store_of_user("").await.with_options(one_second());
     let busy = without.claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    assert_kind!(busy, Busy);
     assert_eq!(high_water(&world, "account:42").await, Some(33));
     let with = world
         .store_of_user("GRANT CONNECTION ADMIN ON *.* TO")
@@ -186,11 +90,11 @@ async fn a_session_of_another_user_needs_a_right_to_be_ended() {
 }
 
 /// A timeout of the session is not lengthened, and `None` leaves it.
+/// Catches: a timeout of the session that is lengthened.
 #[tokio::test]
 async fn without_a_lock_timeout_that_of_the_session_counts() {
-    let world: MariaDbServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<MariaDbServer>().await;
+    let new = grant("account:42", 34);
     let tx = world.store().begin(&old).await.unwrap();
     let options = MySqlTxOptions::default()
         .lock_timeout(None)
@@ -199,7 +103,7 @@ async fn without_a_lock_timeout_that_of_the_session_counts() {
         .store_after("SET SESSION innodb_lock_wait_timeout = 1")
         .await;
     let busy = store.with_options(options).claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    assert_kind!(busy, Busy);
     tx.commit().await.unwrap();
 }
 

@@ -8,7 +8,8 @@ use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, WrongBooks, fenced_add, fresh, grant},
+    rule::{Harness, assert_kind, fenced_add, fresh, grant},
+    servers::wrong_books_are_told,
 };
 
 /// A user who may do everything with the application's own table, and so far nothing with ours.
@@ -101,7 +102,7 @@ async fn the_documented_rights_are_enough_for_a_user() {
     let mark = store.high_water(new.resource()).await.unwrap().unwrap();
     assert_eq!(mark.token(), new.token());
     let stale = store.begin(&old).await.unwrap_err();
-    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    assert_kind!(stale, Stale);
 }
 
 #[tokio::test]
@@ -125,6 +126,7 @@ async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
 }
 
 /// Behind somebody else who claims.
+/// Catches: a write that needs the right to claim.
 #[tokio::test]
 async fn a_user_may_be_let_write_and_not_claim() {
     let user = User::create().await;
@@ -146,6 +148,7 @@ async fn a_user_may_be_let_write_and_not_claim() {
     tx.commit().await.unwrap();
 }
 
+/// Catches: a check that looks at rights of the user alone.
 #[tokio::test]
 async fn rights_that_come_with_a_role_count() {
     let mut user = User::create().await;
@@ -169,37 +172,19 @@ async fn rights_that_come_with_a_role_count() {
 #[tokio::test]
 async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
     let user = User::as_documented().await;
-    let keep = WrongBooks::keep::<MariaDbServer>();
-    user.as_owner(keep.to_owned()).await;
-    for wrong in WrongBooks::all::<MariaDbServer>() {
-        user.store.migrate().await.unwrap();
-        user.as_owner(wrong.make.to_owned()).await;
-        wrong.assert_told(user.store.check(Rights::Write).await);
-        wrong.assert_told(user.store.migrate().await);
-        for statement in WrongBooks::undo::<MariaDbServer>() {
-            user.as_owner(statement.to_owned()).await;
-        }
-    }
-}
-
-/// A user who may read everything, and finds nothing of ours.
-#[tokio::test]
-async fn a_user_who_may_create_nothing_is_told_that_the_tables_are_missing() {
+    let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
+    wrong_books_are_told::<MariaDbServer>(&user.store, as_owner).await;
+    // One who may read everything, and finds nothing of ours.
     let world = MariaDbServer::unmigrated().await;
     let store = world.store_of_user("").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
-    assert!(
-        matches!(missing, FenceError::NotMigrated { .. }),
-        "{missing:?}"
-    );
+    assert_kind!(missing, NotMigrated);
     let refused = store.migrate().await.unwrap_err();
-    assert!(
-        matches!(refused, FenceError::Migration { .. }),
-        "{refused:?}"
-    );
+    assert_kind!(refused, Migration);
 }
 
 /// Whoever applies a migration notes its beginning and its end, and has the lock meanwhile.
+/// Catches: a check that takes half a migration for a broken one.
 #[tokio::test]
 async fn a_migration_that_is_under_way_is_waited_for() {
     let user = User::as_documented().await;

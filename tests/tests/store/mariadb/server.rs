@@ -2,16 +2,21 @@
 
 use std::time::Duration;
 
-use e2e::servers::{MariaDbDatabase, mariadb_database};
+use e2e::{
+    proxy::Proxy,
+    servers::{MariaDbDatabase, mariadb_database},
+};
 use fenced_store::{Executed, FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool,
-    migrate::{MigrateError, Migrator},
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
 };
 
-use crate::rule::{Deed, Harness, line_of};
+use crate::{
+    rule::{Deed, Harness, line_of},
+    servers::Server,
+};
 
 /// An empty database of its own, with `accounts` in it.
 pub(crate) struct MariaDbServer {
@@ -22,6 +27,16 @@ pub(crate) struct MariaDbServer {
 impl MariaDbServer {
     pub(crate) fn url(&self) -> &str {
         self.database.url()
+    }
+
+    /// A proxy in front of the server, and a store with one connection that goes through it.
+    pub(crate) async fn behind_a_proxy(&self) -> (Proxy, MySqlFencedStore) {
+        let options: MySqlConnectOptions = self.url().parse().unwrap();
+        let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
+        let proxy = Proxy::start(&target).await;
+        let pool = MySqlPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(options.port(proxy.port())).await;
+        (proxy, FencedStore::new(pool.unwrap()))
     }
 
     /// A pool of one connection: its next user gets what the one before left behind.
@@ -107,11 +122,8 @@ impl Harness for MariaDbServer {
         FencedStore::new(self.pool_of_one().await)
     }
 
-    /// The least that InnoDB waits is a second.
     async fn impatient(&self) -> MySqlFencedStore {
-        let options = MySqlTxOptions::default()
-            .lock_timeout(Some(Duration::from_secs(1)))
-            .terminate_older(false);
+        let options = one_second().terminate_older(false);
         self.store.clone().with_options(options)
     }
 
@@ -149,10 +161,6 @@ impl Harness for MariaDbServer {
             .fetch_one(connection)
             .await
             .unwrap()
-    }
-
-    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
-        migrator.run(self.store.pool()).await
     }
 
     async fn dump(&self) -> String {
@@ -198,4 +206,24 @@ impl Harness for MariaDbServer {
             .await
             .unwrap();
     }
+}
+
+impl Server for MariaDbServer {
+    const SEAL: &'static str = "UPDATE fenced_lock_service SET name = 'etcd' WHERE name = 'redis'";
+
+    fn ending(&self) -> MySqlFencedStore {
+        self.store.clone().with_options(one_second())
+    }
+
+    async fn end_session(&self, connection: &mut MySqlConnection) {
+        let session = sqlx::query_scalar("SELECT CONNECTION_ID()");
+        let session: u64 = session.fetch_one(connection).await.unwrap();
+        let kill = AssertSqlSafe(format!("KILL CONNECTION {session}"));
+        self.store.pool().execute(kill).await.unwrap();
+    }
+}
+
+/// The least that InnoDB waits.
+pub(crate) fn one_second() -> MySqlTxOptions {
+    MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(1)))
 }

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Executor};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, fresh, grant},
+    rule::{Harness, assert_kind, claimed, fresh, grant},
 };
 
 /// A grant as the functions take it, with the digest that the mark shows, or another one.
@@ -18,9 +18,7 @@ fn arguments(grant: &Sequencer, digest: &str) -> String {
 /// A client of a gateway has the holder itself, and the mark shows its digest.
 #[tokio::test]
 async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
-    let world: PostgresServer = fresh().await;
-    let lease = grant("account:42", 33);
-    world.store().claim(&lease).await.unwrap();
+    let (world, lease) = claimed::<PostgresServer>().await;
     let enter = async |statement: &str| {
         let enter = sqlx::query(AssertSqlSafe(statement.to_owned()))
             .bind(lease.resource().as_str())
@@ -34,14 +32,12 @@ async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
     // The control.
     let refused = enter("SELECT fenced.begin_fenced($1, $2, $3, $4)").await;
     let refused = refused.unwrap_err();
-    assert!(
-        matches!(refused, FenceError::DuplicateToken { .. }),
-        "{refused:?}"
-    );
+    assert_kind!(refused, DuplicateToken);
 }
 
 /// A transaction that has looked around before it enters may have a picture older than the newest
 /// claim. It is refused at every level, and not by that picture.
+/// Catches: a fence that trusts the snapshot of its transaction.
 #[tokio::test]
 async fn who_enters_with_an_old_snapshot_is_refused() {
     let levels = [

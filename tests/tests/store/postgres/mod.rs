@@ -23,7 +23,12 @@ mod traps;
 mod turnstile;
 mod unknown;
 
-use crate::rule::{self, rule_cases};
+use crate::{
+    rule::{self, everywhere::pause_cases, rule_cases},
+    servers::server_cases,
+};
 use server::PostgresServer;
 
 rule_cases!(PostgresServer);
+pause_cases!(PostgresServer);
+server_cases!(PostgresServer);

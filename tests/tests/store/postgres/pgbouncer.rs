@@ -4,33 +4,56 @@
 use std::time::Duration;
 
 use e2e::{
-    proxy::{Fault, Proxy},
+    proxy::Fault,
     servers::{PgBouncer, PoolMode, until},
 };
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, PgConnection, Postgres, Row,
-    migrate::{MigrateError, Migrator},
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, at_every_await, balance, fenced_add, fresh, grant, high_water},
+    rule::{Harness, at_every_await, balance, claimed, fenced_add, fresh, grant},
+    servers::Server,
 };
 
+/// A client has a connection for itself, as without PgBouncer. What could differ is what becomes of
+/// the connection when something is left behind on it.
 mod session {
-    use crate::rule::{self, rule_cases};
+    use crate::{
+        rule::{self, rule_cases},
+        servers::server_cases,
+    };
 
-    rule_cases!(super::Pooled<false>);
+    rule_cases!(super::Pooled<false>:
+        stale_holder_cannot_begin,
+        claim_on_a_stray_shuts_the_older_holder_out,
+        a_transaction_that_was_ended_inside_has_no_receipt,
+        a_fence_ends_with_its_transaction,
+        begin_can_be_dropped_at_every_await,
+        commit_can_be_dropped_at_every_await,
+        rollback_can_be_dropped_at_every_await,
+        claim_can_be_dropped_at_every_await,
+        a_single_write_can_be_dropped_at_every_await,
+        a_statement_can_be_dropped_at_every_await,
+        a_savepoint_can_be_dropped_at_every_await,
+        migrate_can_be_dropped_at_every_await,
+    );
+    server_cases!(super::Pooled<false>);
 }
 
 mod transaction {
-    use crate::rule::{self, rule_cases};
+    use crate::{
+        rule::{self, rule_cases},
+        servers::server_cases,
+    };
 
     rule_cases!(super::Pooled<true>);
+    server_cases!(super::Pooled<true>);
 }
 
 /// A store whose way to the database leads through a PgBouncer, in session or transaction mode.
@@ -144,11 +167,6 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         read.fetch_one(connection).await.unwrap().get(0)
     }
 
-    /// An application's own affair: sqlx takes a lock of the session's for it.
-    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
-        self.direct.run_migrator(migrator).await
-    }
-
     async fn dump(&self) -> String {
         self.direct.dump().await
     }
@@ -166,14 +184,25 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
     }
 }
 
+impl<const BY_TRANSACTION: bool> Server for Pooled<BY_TRANSACTION> {
+    const SEAL: &'static str = PostgresServer::SEAL;
+
+    fn ending(&self) -> PgFencedStore {
+        let options = Self::options().lock_timeout(Some(Duration::from_millis(100)));
+        self.store.clone().with_options(options)
+    }
+
+    async fn end_session(&self, connection: &mut PgConnection) {
+        self.direct.end_session(connection).await;
+    }
+}
+
 /// Far more clients than connections: no write gets lost or into another's transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_share_connections_lose_no_write() {
     const CLIENTS: i64 = 40;
     const WRITES: i64 = 5;
-    let world: Pooled<true> = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<Pooled<true>>().await;
     let options: PgConnectOptions = world.store().pool().connect_options().as_ref().clone();
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -195,9 +224,7 @@ async fn clients_that_share_connections_lose_no_write() {
 /// What it leaves behind is left on the server's connection, which others use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
-    let world: Pooled<true> = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
+    let (world, grant) = claimed::<Pooled<true>>().await;
     at_every_await(async |at| {
         let begun = at.poll(world.store().begin(&grant)).await;
         begun.is_some_and(|begun| begun.is_ok())
@@ -210,35 +237,6 @@ async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
     }
 }
 
-async fn an_older_holder_is_ended<const BY_TRANSACTION: bool>() {
-    let world: Pooled<BY_TRANSACTION> = fresh().await;
-    let options =
-        Pooled::<BY_TRANSACTION>::options().lock_timeout(Some(Duration::from_millis(100)));
-    let store = world.store().clone().with_options(options);
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    store.claim(&old).await.unwrap();
-    let mut open = store.begin(&old).await.unwrap();
-    Pooled::<true>::add(&mut open, 1).await.unwrap();
-    store.claim(&new).await.unwrap();
-    let error: FenceError = Pooled::<true>::add(&mut open, 1).await.unwrap_err().into();
-    assert!(matches!(error, FenceError::Terminated { .. }), "{error:?}");
-    open.commit().await.unwrap_err();
-    assert_eq!(balance(&world).await, 100);
-    // What PgBouncer has closed is replaced.
-    fenced_add(&world, &new).await.unwrap();
-    assert_eq!(high_water(&world, "account:42").await, Some(34));
-}
-
-#[tokio::test]
-async fn an_older_holder_is_ended_in_session_mode() {
-    an_older_holder_is_ended::<false>().await;
-}
-
-#[tokio::test]
-async fn an_older_holder_is_ended_in_transaction_mode() {
-    an_older_holder_is_ended::<true>().await;
-}
-
 /// Postgres has committed when PgBouncer loses the connection. What it then reports looks like an
 /// error of the server's, and is none.
 #[tokio::test]
@@ -246,16 +244,8 @@ async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     let direct: PostgresServer = fresh().await;
     let grant = grant("account:42", 33);
     direct.store().claim(&grant).await.unwrap();
-    let server = direct.options();
-    let proxy = Proxy::start(&format!(
-        "tcp://{}:{}",
-        server.get_host(),
-        server.get_port()
-    ))
-    .await;
-    let way = proxy.url("tcp");
-    let (_, port) = way.rsplit_once(':').unwrap();
-    let way = server.port(port.parse().unwrap()).to_url_lossy();
+    let (proxy, way) = direct.proxy().await;
+    let way = way.to_url_lossy();
     let bouncer = PgBouncer::behind(way.as_str(), PoolMode::Session).await;
     let pool = PgPoolOptions::new().max_connections(1);
     let pool = pool.connect(&bouncer.url(direct.database())).await.unwrap();

@@ -6,12 +6,12 @@ use e2e::{
     documented::example_for,
     servers::postgres_database,
 };
-use fenced_store::{FenceError, FencedStore, PgFencedStore, Protection};
+use fenced_store::{FenceError, FencedStore, PgFencedStore};
 use sqlx::Executor;
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+    rule::{Harness, assert_kind, balance, by_row, claimed, fenced_add, fresh, grant, high_water},
 };
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn the_documented_example_runs_in_psql() {
         .claim(&grant("account:42", 33))
         .await
         .unwrap_err();
-    assert!(matches!(error, FenceError::Stale { .. }), "{error:?}");
+    assert_kind!(error, Stale);
 }
 
 #[tokio::test]
@@ -67,8 +67,7 @@ async fn psql_without_a_fence_is_refused() {
 #[tokio::test]
 async fn the_documented_migration_writes_every_row_and_leaves_the_table_protected() {
     let world: PostgresServer = fresh().await;
-    let rows = Protection::rows("accounts", "id", "account:").unwrap();
-    world.store().protect(&rows).await.unwrap();
+    world.store().protect(&by_row()).await.unwrap();
     let update = "UPDATE accounts SET balance = balance * 100;";
     let migration = example_for("migration");
     assert!(migration.contains(update), "{migration}");
@@ -86,11 +85,8 @@ async fn the_documented_migration_writes_every_row_and_leaves_the_table_protecte
 /// A whole dump can be restored, and what it had protected is protected then.
 #[tokio::test]
 async fn a_restored_dump_is_protected() {
-    let world: PostgresServer = fresh().await;
-    let own = grant("account:42", 33);
-    world.store().claim(&own).await.unwrap();
-    let rows = Protection::rows("accounts", "id", "account:").unwrap();
-    world.store().protect(&rows).await.unwrap();
+    let (world, own) = claimed::<PostgresServer>().await;
+    world.store().protect(&by_row()).await.unwrap();
     fenced_add(&world, &own).await.unwrap();
 
     let dump = pg_dump(world.url(), &[]).await;
@@ -101,15 +97,15 @@ async fn a_restored_dump_is_protected() {
     let pool = sqlx::PgPool::connect(restored.url()).await.unwrap();
     let update = "UPDATE accounts SET balance = balance + 1";
     let error = FenceError::from(pool.execute(update).await.unwrap_err());
-    assert!(matches!(error, FenceError::Unfenced { .. }), "{error:?}");
+    assert_kind!(error, Unfenced);
     let store: PgFencedStore = FencedStore::new(pool);
     store.migrate().await.unwrap();
     let mut tx = store.begin(&own).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     assert_eq!(PostgresServer::balance(&mut tx).await, 102);
     tx.commit().await.unwrap();
-    store.protect(&rows).await.unwrap();
-    store.unprotect(&rows).await.unwrap();
+    store.protect(&by_row()).await.unwrap();
+    store.unprotect(&by_row()).await.unwrap();
     store.pool().execute(update).await.unwrap();
     store.pool().close().await;
 }

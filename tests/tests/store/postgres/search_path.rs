@@ -1,12 +1,12 @@
 //! Functions that run with the rights of their owner find nothing of their caller's: by a search
 //! path of their own, or because every name in them is qualified.
 
-use fenced_store::{FencedStore, PgFencedStore, Protection};
+use fenced_store::{FencedStore, PgFencedStore};
 use sqlx::{Executor, postgres::PgPoolOptions};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, fresh, grant},
+    rule::{Harness, balance, by_row, fresh, grant},
 };
 
 /// Those without a search path of their own, which are called by every transaction.
@@ -70,6 +70,7 @@ async fn among_traps(world: &PostgresServer, schemas: &str) -> PgFencedStore {
 const ADD: &str = "UPDATE public.accounts SET balance = balance OPERATOR(pg_catalog.+) 1
     WHERE id OPERATOR(pg_catalog.=) 42";
 
+/// Catches: a function of ours that calls what its caller has put in the way.
 #[tokio::test]
 async fn a_hostile_search_path_does_not_matter() {
     let world: PostgresServer = fresh().await;
@@ -87,8 +88,7 @@ async fn a_hostile_search_path_does_not_matter() {
         assert!(sprung, "{naive}: {error}");
     }
 
-    let protection = Protection::rows("accounts", "id", "account:").unwrap();
-    world.store().protect(&protection).await.unwrap();
+    world.store().protect(&by_row()).await.unwrap();
     let grants = [grant("account:42", 33), grant("account:43", 34)];
     for grant in &grants {
         store.claim(grant).await.unwrap();
@@ -113,6 +113,7 @@ async fn a_hostile_search_path_does_not_matter() {
 
 /// What the test above cannot see: whatever has no search path is called by it, and neither calls
 /// nor compares anything that is not qualified.
+/// Catches: an unqualified name on a path that no test takes.
 #[tokio::test]
 async fn what_has_no_search_path_of_its_own_is_qualified() {
     let world: PostgresServer = fresh().await;

@@ -2,16 +2,21 @@
 
 use std::time::Duration;
 
-use e2e::servers::{PostgresDatabase, postgres_database};
+use e2e::{
+    proxy::Proxy,
+    servers::{PostgresDatabase, postgres_database},
+};
 use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Executor, PgConnection, PgPool, Postgres,
-    migrate::{MigrateError, Migrator},
+    AssertSqlSafe, Executor, PgConnection, PgPool, Postgres, Row,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::rule::{Deed, Harness, line_of};
+use crate::{
+    rule::{Deed, Harness, line_of},
+    servers::Server,
+};
 
 /// An empty database of its own, with `accounts` in it.
 pub(crate) struct PostgresServer {
@@ -47,6 +52,25 @@ impl PostgresServer {
         let options: PgConnectOptions = self.database.url().parse().unwrap();
         let options = options.options(settings.iter().copied());
         FencedStore::new(PgPoolOptions::new().connect_with(options).await.unwrap())
+    }
+
+    /// A proxy in front of the server, and a store with one connection that goes through it.
+    pub(crate) async fn behind_a_proxy(&self) -> (Proxy, PgFencedStore) {
+        let (proxy, options) = self.proxy().await;
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .test_before_acquire(false);
+        let pool = pool.connect_with(options).await.unwrap();
+        (proxy, FencedStore::new(pool))
+    }
+
+    /// A proxy in front of the server, and how to connect through it.
+    pub(crate) async fn proxy(&self) -> (Proxy, PgConnectOptions) {
+        let options = self.options();
+        let server = format!("tcp://{}:{}", options.get_host(), options.get_port());
+        let proxy = Proxy::start(&server).await;
+        let port = proxy.port();
+        (proxy, options.port(port))
     }
 
     /// How to connect to the database.
@@ -184,10 +208,6 @@ impl Harness for PostgresServer {
             .unwrap()
     }
 
-    async fn run_migrator(&self, migrator: Migrator) -> Result<(), MigrateError> {
-        migrator.run(self.store.pool()).await
-    }
-
     async fn dump(&self) -> String {
         sqlx::query_scalar(
             "SELECT concat((SELECT json_agg(m) FROM fenced.high_water_mark m),
@@ -226,4 +246,24 @@ impl Harness for PostgresServer {
             .await
             .unwrap();
     }
+}
+
+impl Server for PostgresServer {
+    const SEAL: &'static str = "SELECT fenced.seal_issuer('redis', 'etcd', 'moved')";
+
+    fn ending(&self) -> PgFencedStore {
+        self.store.clone().with_options(soon())
+    }
+
+    async fn end_session(&self, connection: &mut PgConnection) {
+        let session = sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection);
+        let session: i32 = session.await.unwrap().get(0);
+        let end = sqlx::query("SELECT pg_terminate_backend($1, 5000)").bind(session);
+        end.execute(self.store.pool()).await.unwrap();
+    }
+}
+
+/// Claims that end older holders after a tenth of a second.
+pub(crate) fn soon() -> PgTxOptions {
+    PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)))
 }

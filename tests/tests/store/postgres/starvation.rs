@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, fresh, grant, hand_over, service},
+    rule::{Harness, claimed, fresh, grant, hand_over, service},
 };
 
 const CONNECTIONS: u64 = 16;
@@ -25,9 +25,10 @@ const CONNECTIONS: u64 = 16;
 /// How long each transaction of the older holder lasts.
 const TRANSACTION: Duration = Duration::from_millis(20);
 
-/// How many transactions may begin while a claim queues: those that were about to, a few times over
-/// because the machine is busy with other tests.
-const A_FEW: u64 = 4 * CONNECTIONS;
+/// How many transactions may begin while a claim queues: those that were about to, many times over
+/// because the machine is busy with other tests. A claim that is held up for as long as it waits
+/// would be overtaken by thousands.
+const A_FEW: u64 = 20 * CONNECTIONS;
 
 /// For what does not wait.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -112,8 +113,7 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
 /// The control: with FOR SHARE alone, whoever comes later comes first.
 #[tokio::test]
 async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
-    let world: PostgresServer = fresh().await;
-    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let (world, _) = claimed::<PostgresServer>().await;
     let share = "SELECT FROM fenced.high_water_mark WHERE token = 33 FOR SHARE";
     let naive = "UPDATE fenced.high_water_mark SET token = 34 WHERE token = 33";
     assert_overtaken(world.store().pool(), share, naive).await;
@@ -121,8 +121,7 @@ async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_claims_do_not_hold_a_seal_up() {
-    let world: PostgresServer = fresh().await;
-    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let (world, _) = claimed::<PostgresServer>().await;
     let pool = world.store_of_many().await.pool().clone();
     let begun = Begun::default();
     let mut claims = JoinSet::new();
@@ -152,8 +151,7 @@ async fn many_claims_do_not_hold_a_seal_up() {
 /// The control: with FOR SHARE alone, whoever comes later comes first.
 #[tokio::test]
 async fn naive_seal_of_an_issuer_that_is_share_locked_waits_for_ever() {
-    let world: PostgresServer = fresh().await;
-    world.store().claim(&grant("account:42", 33)).await.unwrap();
+    let (world, _) = claimed::<PostgresServer>().await;
     let share = "SELECT FROM fenced.lock_service FOR SHARE";
     let naive = "UPDATE fenced.lock_service SET name = 'etcd'";
     assert_overtaken(world.store().pool(), share, naive).await;

@@ -1,14 +1,13 @@
 //! Connections that the application left inside a transaction: in sqlx 0.9.0 a dropped `begin`
 //! forgets the one it has opened.
 
-use fenced_store::{FenceError, FencedStore};
-use lock_core::Sequencer;
+use fenced_store::FencedStore;
 use lock_testing::DropAt;
-use sqlx::{Connection, Executor, PgPool, postgres::PgPoolOptions};
+use sqlx::{Connection, Executor, PgPool};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, fenced_add, fresh, grant, high_water},
+    rule::{Harness, balance, claimed, grant, high_water},
 };
 
 /// As a rule it has sent its message by then, and waits for the answer. Sometimes the answer is
@@ -25,29 +24,10 @@ async fn stray(world: &PostgresServer) -> PgPool {
     pool
 }
 
-async fn claimed() -> (PostgresServer, Sequencer) {
-    let world: PostgresServer = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
-    (world, grant)
-}
-
-/// The control: the claim joins the transaction that was left open, and ends with it.
-#[tokio::test]
-async fn naive_claim_on_a_stray_is_lost() {
-    let (world, old) = claimed().await;
-    let pool = stray(&world).await;
-    pool.execute("SELECT fenced.claim('account:42', 34, 'somebody', 'redis')")
-        .await
-        .unwrap();
-    pool.close().await;
-    assert_eq!(high_water(&world, "account:42").await, Some(33));
-    fenced_add(&world, &old).await.unwrap();
-}
-
+/// Catches: a look that reads the snapshot of a transaction which somebody left open.
 #[tokio::test]
 async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
-    let (world, _) = claimed().await;
+    let (world, _) = claimed::<PostgresServer>().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());
     for token in 34..=36 {
@@ -66,71 +46,33 @@ async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
     }
 }
 
-/// The control: the commit of the next transaction stores what is lying about.
-#[tokio::test]
-async fn naive_begin_on_a_stray_stores_what_others_left() {
-    let (world, grant) = claimed().await;
-    let pool = stray(&world).await;
-    pool.execute("UPDATE accounts SET balance = balance + 1000")
-        .await
-        .unwrap();
-    let naive = sqlx::AssertSqlSafe(format!(
-        "SELECT fenced.begin_fenced('account:42', 33, '{}', 'redis'); BEGIN",
-        grant.holder().digest(),
-    ));
-    let mut tx = pool.begin_with(naive).await.unwrap();
-    PostgresServer::add(&mut tx, 1).await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 1101);
-}
-
-/// Its commit would store what somebody else left behind.
+/// Its commit would store what somebody else left behind, as that of the control does.
 #[tokio::test]
 async fn begin_on_a_stray_stores_nothing_of_others() {
-    let (world, grant) = claimed().await;
-    let pool = stray(&world).await;
-    pool.execute("UPDATE accounts SET balance = balance + 1000")
-        .await
-        .unwrap();
-    let store = FencedStore::new(pool);
+    let (world, grant) = claimed::<PostgresServer>().await;
+    let left_behind = async || {
+        let pool = stray(&world).await;
+        let left = "UPDATE accounts SET balance = balance + 1000";
+        pool.execute(left).await.unwrap();
+        pool
+    };
+    let store = FencedStore::new(left_behind().await);
     let mut tx = store.begin(&grant).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(balance(&world).await, 101);
+
+    let naive = sqlx::AssertSqlSafe(format!(
+        "SELECT fenced.begin_fenced('account:42', 33, '{}', 'redis'); BEGIN",
+        grant.holder().digest(),
+    ));
+    let mut tx = left_behind().await.begin_with(naive).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(balance(&world).await, 1102);
 }
 
-/// A stray that a failed statement has aborted already.
-#[tokio::test]
-async fn an_aborted_stray_is_replaced() {
-    let (world, old) = claimed().await;
-    let pool = stray(&world).await;
-    assert!(pool.execute("SELECT 1 / 0").await.is_err());
-    let store = FencedStore::new(pool);
-    fenced_add_by(&store, &old).await;
-    store.claim(&grant("account:42", 34)).await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-}
-
-/// However many there are, a call meets all of them at most.
-#[tokio::test]
-async fn a_pool_full_of_strays_is_cleared() {
-    const MANY: u32 = 8;
-    let (world, old) = claimed().await;
-    let pool = PgPoolOptions::new().max_connections(MANY);
-    let pool = pool.connect(world.url()).await.unwrap();
-    let mut strays = Vec::new();
-    for _ in 0..MANY {
-        let mut connection = pool.acquire().await.unwrap();
-        connection.execute(sqlx::raw_sql("BEGIN")).await.unwrap();
-        strays.push(connection);
-    }
-    drop(strays);
-    let store = FencedStore::new(pool);
-    fenced_add_by(&store, &old).await;
-    store.claim(&grant("account:42", 34)).await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-}
-
+/// Catches: a migration that ends with the transaction which somebody left open.
 #[tokio::test]
 async fn migrate_on_a_stray_is_not_lost() {
     let world = PostgresServer::unmigrated().await;
@@ -140,16 +82,10 @@ async fn migrate_on_a_stray_is_not_lost() {
     assert_eq!(high_water(&world, "account:42").await, None);
 }
 
-async fn fenced_add_by(store: &fenced_store::PgFencedStore, grant: &Sequencer) {
-    let mut tx = store.begin(grant).await.unwrap();
-    PostgresServer::add(&mut tx, 1).await.unwrap();
-    tx.commit().await.unwrap();
-}
-
 /// It goes on, and leaves no stray.
 #[tokio::test]
 async fn a_commit_that_is_dropped_comes_to_its_end() {
-    let (world, grant) = claimed().await;
+    let (world, grant) = claimed::<PostgresServer>().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());
     for expected in 101..=105 {
@@ -173,7 +109,7 @@ async fn a_commit_that_is_dropped_comes_to_its_end() {
 /// A savepoint of sqlx whose `begin` is dropped ends the whole transaction.
 #[tokio::test]
 async fn naive_savepoint_that_is_dropped_stores_later_writes_unfenced() {
-    let (world, _) = claimed().await;
+    let (world, _) = claimed::<PostgresServer>().await;
     let mut tx = world.store().pool().begin().await.unwrap();
     while !is_dropped_while_it_waits(Connection::begin(&mut *tx)).await {}
     PostgresServer::add(&mut tx, 1).await.unwrap();
@@ -184,7 +120,7 @@ async fn naive_savepoint_that_is_dropped_stores_later_writes_unfenced() {
 /// The same on the connection of a fenced transaction, although its documentation says not to.
 #[tokio::test]
 async fn after_a_dropped_savepoint_of_sqlx_no_write_gets_through() {
-    let (world, old) = claimed().await;
+    let (world, old) = claimed::<PostgresServer>().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool);
     let mut tx = store.begin(&old).await.unwrap();
@@ -207,26 +143,4 @@ async fn after_a_dropped_savepoint_of_sqlx_no_write_gets_through() {
             .get(),
         34
     );
-}
-
-/// A savepoint of ours that is dropped while it waits leaves its transaction open, and fenced.
-#[tokio::test]
-async fn a_savepoint_that_is_dropped_does_no_harm() {
-    let (world, old) = claimed().await;
-    let mut tx = world.store().begin(&old).await.unwrap();
-    while !is_dropped_while_it_waits(tx.begin()).await {
-        tx = world.store().begin(&old).await.unwrap();
-    }
-    PostgresServer::add(&mut tx, 1).await.unwrap();
-    let busy = world
-        .impatient()
-        .await
-        .claim(&grant("account:42", 34))
-        .await;
-    assert!(matches!(busy, Err(FenceError::Busy { .. })), "{busy:?}");
-    let mut savepoint = tx.begin().await.unwrap();
-    PostgresServer::add(&mut savepoint, 1000).await.unwrap();
-    savepoint.rollback().await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 101);
 }

@@ -1,23 +1,17 @@
 //! Whom a claim that has waited for its lock timeout ends, and whom it does not.
 
-use std::time::Duration;
-
-use e2e::{counted::times, servers::DatabaseServer};
-use fenced_store::{FenceError, FencedStore, PgFencedStore, PgTxOptions};
-use lock_core::{Sequencer, metric::TERMINATIONS};
-use metrics_util::debugging::DebuggingRecorder;
+use e2e::servers::DatabaseServer;
+use fenced_store::{FenceError, PgFencedStore};
+use lock_core::Sequencer;
 use sqlx::{Executor, PgPool};
 
 use crate::{
-    postgres::{roles::Roles, server::PostgresServer},
+    postgres::{
+        roles::Roles,
+        server::{PostgresServer, soon},
+    },
     rule::{Harness, balance, fresh, grant},
 };
-
-/// A store that ends older holders after 100 ms.
-fn impatient(store: &PgFencedStore) -> PgFencedStore {
-    let options = PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
-    store.clone().with_options(options)
-}
 
 /// What a claim of this grant does after its lock timeout.
 async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
@@ -28,37 +22,6 @@ async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
         .fetch_one(store.pool())
         .await
         .unwrap()
-}
-
-#[tokio::test]
-async fn a_holder_inside_a_transaction_is_ended_and_told_so() {
-    let recorder = DebuggingRecorder::new();
-    let _local = metrics::set_default_local_recorder(&recorder);
-    let world: PostgresServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
-    let mut open = world.store().begin(&old).await.unwrap();
-    PostgresServer::add(&mut open, 1).await.unwrap();
-    impatient(world.store()).claim(&new).await.unwrap();
-
-    let error: FenceError = PostgresServer::add(&mut open, 1).await.unwrap_err().into();
-    assert!(matches!(error, FenceError::Terminated { .. }), "{error:?}");
-    open.commit().await.unwrap_err();
-    assert_eq!(balance(&world).await, 100);
-    assert_eq!(times(&recorder, &TERMINATIONS), 1);
-}
-
-/// It gives up at once, without a look at anybody's session.
-#[tokio::test]
-async fn a_stale_claim_ends_nobody() {
-    let world: PostgresServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&new).await.unwrap();
-    let mut open = world.store().begin(&new).await.unwrap();
-    let stale = impatient(world.store()).claim(&old).await.unwrap_err();
-    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
-    PostgresServer::add(&mut open, 1).await.unwrap();
-    open.commit().await.unwrap();
 }
 
 /// When the time comes to end somebody, a newer holder may have got in: it is not ended, and nor is
@@ -103,45 +66,6 @@ async fn only_transactions_of_the_claimed_resource_are_ended() {
     in_another.commit().await.unwrap();
 }
 
-/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
-/// might be about to commit.
-#[tokio::test]
-async fn a_claim_that_waits_behind_a_seal_ends_nobody() {
-    let world: PostgresServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
-    let mut open = world.store().begin(&old).await.unwrap();
-    let mut seal = world.store().pool().begin().await.unwrap();
-    seal.execute("SELECT fenced.seal_issuer('redis', 'etcd', 'moved')")
-        .await
-        .unwrap();
-    let claimant = impatient(world.store());
-    let busy = claimant.claim(&new).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
-    seal.rollback().await.unwrap();
-    PostgresServer::add(&mut open, 1).await.unwrap();
-    open.commit().await.unwrap();
-    assert_eq!(balance(&world).await, 101);
-
-    // Without the seal, the claim waits for the holder and ends it.
-    let open = world.store().begin(&old).await.unwrap();
-    claimant.claim(&new).await.unwrap();
-    open.commit().await.unwrap_err();
-}
-
-/// A claim of the grant that is there already waits for its own transactions: to end them would be
-/// to end a live holder's.
-#[tokio::test]
-async fn a_replayed_claim_ends_nobody() {
-    let world: PostgresServer = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
-    let open = world.store().begin(&grant).await.unwrap();
-    let busy = impatient(world.store()).claim(&grant).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
-    open.commit().await.unwrap();
-}
-
 #[tokio::test]
 async fn a_session_of_another_role_is_ended_only_with_the_right_to() {
     let roles = Roles::as_documented().await;
@@ -156,7 +80,7 @@ async fn a_session_of_another_role_is_ended_only_with_the_right_to() {
     legacy.claim(&old).await.unwrap();
     let mut open = legacy.begin(&old).await.unwrap();
 
-    let claimant = impatient(&roles.store_of("app").await);
+    let claimant = roles.store_of("app").await.with_options(soon());
     match claimant.claim(&new).await.unwrap_err() {
         FenceError::Busy { source } => {
             let source = source.to_string();
@@ -181,7 +105,7 @@ async fn a_prepared_transaction_is_named_and_waited_for() {
     pool.execute("CREATE TABLE journal (number integer)")
         .await
         .unwrap();
-    let store = impatient(&FencedStore::new(pool.clone()));
+    let store = PgFencedStore::new(pool.clone()).with_options(soon());
     store.migrate().await.unwrap();
     let written = async || {
         let rows = sqlx::query_scalar("SELECT count(*) FROM journal");

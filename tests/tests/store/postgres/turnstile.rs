@@ -1,26 +1,25 @@
 //! Who waits for whom.
 
-use fenced_store::{FenceError, PgIsolation, PgTxOptions};
+use fenced_store::{PgIsolation, PgTxOptions};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, fresh, grant, high_water},
+    rule::{Harness, assert_kind, claimed, fresh, grant},
 };
 
 /// With FOR SHARE alone, transactions of the old holder that come after the claim overtake it, and
 /// it waits as long as there are any.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_claim_is_not_overtaken() {
-    let world: PostgresServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
+    let (world, old) = claimed::<PostgresServer>().await;
+    let new = grant("account:42", 34);
 
     let open = world.store().begin(&old).await.unwrap();
     let overtake = async {
         world.until_queued(1).await;
         // Another session of the old holder does not get in between.
         let late = world.impatient().await.begin(&old).await.unwrap_err();
-        assert!(matches!(late, FenceError::Busy { .. }), "{late:?}");
+        assert_kind!(late, Busy);
         open.commit().await.unwrap();
     };
     let (claimed, ()) = tokio::join!(world.store().claim(&new), overtake);
@@ -62,19 +61,17 @@ async fn a_begin_that_waited_for_a_claim_is_refused() {
         let (claimed, refused, ()) = tokio::join!(store.claim(&new), begin, end);
         claimed.unwrap();
         if level == PgIsolation::ReadCommitted {
-            assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
+            assert_kind!(refused, Stale);
         } else {
-            assert!(
-                matches!(refused, FenceError::Serialization { .. }),
-                "{refused:?}"
-            );
+            assert_kind!(refused, Serialization);
             let retried = store.begin(&old).await.unwrap_err();
-            assert!(matches!(retried, FenceError::Stale { .. }), "{retried:?}");
+            assert_kind!(retried, Stale);
         }
     }
 }
 
 /// Transactions of one holder share the lock of a resource.
+/// Catches: a fence that is an exclusive lock.
 #[tokio::test]
 async fn transactions_of_one_holder_do_not_wait_for_each_other() {
     let world: PostgresServer = fresh().await;
@@ -88,37 +85,4 @@ async fn transactions_of_one_holder_do_not_wait_for_each_other() {
     for tx in open {
         tx.commit().await.unwrap();
     }
-}
-
-/// A claim of the same grant again waits until all transactions of the holders so far have ended,
-/// its own included: how a caller settles what became of a commit.
-#[tokio::test]
-async fn a_replayed_claim_drains_open_transactions() {
-    let world: PostgresServer = fresh().await;
-    let grant = grant("account:42", 33);
-    world.store().claim(&grant).await.unwrap();
-    let open = world.store().begin(&grant).await.unwrap();
-    let busy = world.impatient().await.claim(&grant).await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
-    open.rollback().await.unwrap();
-    world.store().claim(&grant).await.unwrap();
-}
-
-/// A claim that was dropped is either done or not, and leaves no lock.
-#[tokio::test]
-async fn a_cancelled_claim_leaves_no_lock() {
-    let world: PostgresServer = fresh().await;
-    let (old, new) = (grant("account:42", 33), grant("account:42", 34));
-    world.store().claim(&old).await.unwrap();
-    let mut open = world.store().begin(&old).await.unwrap();
-    tokio::select! {
-        claimed = world.store().claim(&new) => panic!("{claimed:?}"),
-        () = world.until_queued(1) => {}
-    }
-    PostgresServer::add(&mut open, 1).await.unwrap();
-    open.commit().await.unwrap();
-    world.until_unlocked().await;
-    assert_eq!(balance(&world).await, 101);
-    // It was under way, so it went on: harmless, since its holder may only claim what it holds.
-    assert_eq!(high_water(&world, "account:42").await, Some(34));
 }

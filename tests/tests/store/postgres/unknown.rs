@@ -1,21 +1,17 @@
 //! Commits whose answer got lost, and what becomes of them after `settle`.
 
-use std::time::Duration;
-
 use e2e::{
     proxy::{Fault, Proxy, Trap},
     servers::until,
 };
-use fenced_store::{FenceError, FencedStore, FencedTx, PgFencedStore, Receipt};
+use fenced_store::{FenceError, FencedTx, PgFencedStore, Receipt};
 use lock_core::Sequencer;
-use sqlx::{
-    Postgres,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use sqlx::Postgres;
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, fenced_add, fresh, grant},
+    rule::{Harness, assert_kind, balance, fenced_add, fresh, grant},
+    servers::Server,
 };
 
 /// The text of the message that commits.
@@ -32,14 +28,7 @@ struct Holder {
 impl Holder {
     async fn new() -> Self {
         let world: PostgresServer = fresh().await;
-        let options: PgConnectOptions = world.url().parse().unwrap();
-        let server = format!("tcp://{}:{}", options.get_host(), options.get_port());
-        let proxy = Proxy::start(&server).await;
-        let way = proxy.url("tcp");
-        let (_, port) = way.rsplit_once(':').unwrap();
-        let pool = PgPoolOptions::new().max_connections(1);
-        let pool = pool.connect_with(options.port(port.parse().unwrap()));
-        let store = FencedStore::new(pool.await.unwrap());
+        let (proxy, store) = world.behind_a_proxy().await;
         let grant = grant("account:42", 33);
         store.claim(&grant).await.unwrap();
         Self {
@@ -75,10 +64,7 @@ impl Holder {
 
 fn assert_unknown<T: std::fmt::Debug>(committed: Result<T, FenceError>) {
     let error = committed.unwrap_err();
-    assert!(
-        matches!(error, FenceError::CommitUnknown { .. }),
-        "{error:?}"
-    );
+    assert_kind!(error, CommitUnknown);
     assert!(!error.is_retryable(), "a blind retry could do it twice");
 }
 
@@ -122,7 +108,7 @@ async fn a_commit_that_is_still_on_its_way_is_waited_for_by_settling() {
         "as if it had not happened"
     );
     let busy = holder.settle().await.unwrap_err();
-    assert!(matches!(busy, FenceError::Busy { .. }), "{busy:?}");
+    assert_kind!(busy, Busy);
 
     holder.proxy.let_go();
     holder.world.store().settle(&holder.grant).await.unwrap();
@@ -161,13 +147,10 @@ async fn the_next_claim_settles_too() {
     let holder = Holder::new().await;
     holder.commit_that_is_on_its_way().await;
     let next = grant("account:42", 34);
-    let options =
-        fenced_store::PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
-    let claimant = holder.world.store().clone().with_options(options);
-    claimant.claim(&next).await.unwrap();
+    holder.world.ending().claim(&next).await.unwrap();
     holder.proxy.let_go();
     let stale = holder.settle().await.unwrap_err();
-    assert!(matches!(stale, FenceError::Stale { .. }), "{stale:?}");
+    assert_kind!(stale, Stale);
     assert_eq!(balance(&holder.world).await, 100);
 }
 

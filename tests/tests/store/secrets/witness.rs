@@ -3,7 +3,9 @@
 use std::{collections::BTreeSet, error::Error, fmt};
 
 use fenced_store::FenceError;
-use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
+use lock_core::Sequencer;
+
+use crate::rule::grant_by;
 
 /// Grants whose secrets are looked for, and texts to look in.
 #[derive(Default)]
@@ -18,12 +20,7 @@ pub(crate) struct Witness {
 impl Witness {
     /// A grant of a fresh holder, which is remembered.
     pub(crate) fn grant(&mut self, issuer: &str, resource: &str, token: u64) -> Sequencer {
-        let grant = Sequencer::new(
-            Issuer::new(issuer).unwrap(),
-            ResourceName::new(resource).unwrap(),
-            FencingToken::new(token).unwrap(),
-            Holder::random(),
-        );
+        let grant = grant_by(issuer, resource, token);
         self.remember(&grant);
         grant
     }

@@ -35,7 +35,7 @@ fn lost() -> Error {
     Error::unknown(ErrorKind::Unavailable)
 }
 
-/// Its holder is never heard of again.
+/// Catches: a queue that stays for ever because its holder is never heard of again.
 #[test]
 fn what_has_run_out_is_forgotten_though_nobody_comes_back_for_it() {
     let mut queues = Queues::new(Cohort::PASSES);
@@ -53,7 +53,8 @@ fn what_has_run_out_is_forgotten_though_nobody_comes_back_for_it() {
     assert_eq!(now.since_origin(), TTL.get() * 2);
 }
 
-/// A holder may ask for longer renewals than the one did whose terms the shared lease has.
+/// Catches: a holder renews for longer than the ttl of the shared lease, and its release is
+/// forgotten too early.
 #[test]
 fn a_pending_release_is_remembered_for_as_long_as_any_renewal_of_its_lease() {
     let (mut queues, now) = (Queues::new(Cohort::PASSES), Moment::default());

@@ -21,12 +21,13 @@ use crate::{
     alone::alone,
     redlock::{
         naive,
-        world::{Load, provisioned},
+        world::{Clients, provisioned},
     },
 };
 
 const CLIENTS: usize = 8;
-const GRANTS: usize = 400;
+const GRANTS: usize = 250;
+const NODES: usize = 3;
 
 const LOSSES: Losses = Losses {
     requests: 0.2,
@@ -67,8 +68,10 @@ async fn connections(servers: &RedlockServers) -> Vec<MultiplexedConnection> {
     .await
 }
 
-async fn stress(count: usize) {
-    let servers = provisioned(count).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_of_three_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
+    let _alone = alone().await;
+    let servers = provisioned(NODES).await;
     let proxies = servers.nodes().iter();
     let proxies = join_all(proxies.map(|node| LossyProxy::start(node.address(), LOSSES))).await;
     let addresses: Vec<_> = proxies
@@ -89,10 +92,10 @@ async fn stress(count: usize) {
             over,
         )));
     }
-    let (load, clients) = Load::start(&url, CLIENTS).await;
-    load.goes_on(GRANTS).await;
+    let clients = Clients::start(&url, CLIENTS).await;
+    clients.go_on(GRANTS).await;
     until("grants of the control", async || naive.grants() >= GRANTS).await;
-    load.stop(clients).await;
+    let load = clients.end().await;
     over.store(true, Ordering::Relaxed);
     jumper.await.unwrap();
     for control in join_all(controls).await {
@@ -101,25 +104,12 @@ async fn stress(count: usize) {
 
     let (disordered, repeated) = (naive.out_of_order().len(), naive.repeated().len());
     println!(
-        "{count} nodes: {} grants, {} lost from the twins; naive: {} grants, {disordered} out of \
+        "{NODES} nodes: {} grants, {} lost from the twins; naive: {} grants, {disordered} out of \
          order, {repeated} repeated",
         load.history.grants(),
         load.lost_from_twins(),
         naive.grants(),
     );
-    load.end(Vec::new()).await;
     assert!(disordered > 0 && repeated > 0, "the control shows nothing");
     assert!(load.lost_from_twins() > 0, "the unfenced twin lost nothing");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_of_three_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
-    let _alone = alone().await;
-    stress(3).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_of_five_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
-    let _alone = alone().await;
-    stress(5).await;
 }

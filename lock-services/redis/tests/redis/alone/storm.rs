@@ -1,48 +1,35 @@
 //! Connections that break all the time, under load.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use e2e::{
-    history::{Event, History},
-    ledger::Ledger,
-    observer::until,
-    proxy::Fault,
-};
+use e2e::{observer::until, proxy::Fault};
 use futures_util::future::join_all;
 use lock_core::{Clock, LockManager, SystemClock, Ttl};
 
 use crate::{
     alone::alone,
     faults::world::{World, impatient, is_free},
+    load::Load,
 };
 
 const RESOURCES: usize = 4;
 const TASKS: u64 = 24;
-const LENGTH: Duration = Duration::from_secs(4);
+const LENGTH: Duration = Duration::from_secs(3);
 const TTL: Ttl = Ttl::millis(800);
 const BETWEEN_BREAKS: Duration = Duration::from_millis(60);
 
 /// What all tasks of the storm share.
-struct Load {
+struct Storm {
     managers: Vec<LockManager>,
-    ledgers: [Ledger; RESOURCES],
-    history: History,
-    numbers: AtomicU64,
-    over: AtomicBool,
+    load: Load<RESOURCES>,
 }
 
-impl Load {
+impl Storm {
     /// Sections, one after the other, until the storm is over. Returns how many there were.
     async fn task(&self, task: u64) -> u64 {
         let locks = &self.managers[usize::try_from(task).unwrap() % self.managers.len()];
         let mut turns = 0;
-        while !self.over.load(Ordering::Relaxed) {
+        while !self.load.is_over() {
             turns += 1;
             let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
             self.section(locks, resource).await;
@@ -51,7 +38,7 @@ impl Load {
     }
 
     async fn section(&self, locks: &LockManager, resource: usize) {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (number, _) = self.load.next();
         // Some outlast their lease: from the twin, somebody's number is lost.
         let sleepy = number.is_multiple_of(16);
         let asked = SystemClock.now();
@@ -61,9 +48,7 @@ impl Load {
             .renew(!sleepy)
             .await
             .unwrap();
-        self.history
-            .granted(Event::answered(guard.sequencer(), asked));
-        let section = self.ledgers[resource].enter(&guard, &self.history).await;
+        let section = self.load.enter(resource, &guard, asked).await;
         if sleepy {
             tokio::time::sleep(2 * TTL.get()).await;
         } else {
@@ -81,20 +66,17 @@ impl Load {
 async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
     let _alone = alone().await;
     let world = World::new().await;
-    let load = Arc::new(Load {
+    let storm = Arc::new(Storm {
         managers: vec![
             world.locks.clone(),
             impatient(&world.proxy.url("redis")).await,
         ],
-        ledgers: Default::default(),
-        history: History::default(),
-        numbers: AtomicU64::default(),
-        over: AtomicBool::default(),
+        load: Load::default(),
     });
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let load = Arc::clone(&load);
-            tokio::spawn(async move { load.task(task).await })
+            let storm = Arc::clone(&storm);
+            tokio::spawn(async move { storm.task(task).await })
         })
         .collect();
     let until_then = SystemClock.now() + LENGTH;
@@ -107,7 +89,8 @@ async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
         world.proxy.inflict(fault);
         breaks += 1;
     }
-    load.over.store(true, Ordering::Relaxed);
+    let load = &storm.load;
+    load.stop();
     let turns: Vec<_> = join_all(tasks)
         .await
         .into_iter()
@@ -118,16 +101,13 @@ async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
     println!("{breaks} breaks, {connections} connections, {grants} grants, {turns:?}");
     assert!(connections >= breaks, "connections were not broken");
     assert!(grants > breaks, "hardly anybody got through");
-    load.history.assert_sound();
-    let mut lost_from_twins = 0;
-    for (resource, ledger) in load.ledgers.iter().enumerate() {
-        lost_from_twins += ledger.lost_from_twin();
-        assert_eq!(ledger.lost(), 0);
+    load.assert_sound();
+    for resource in 0..RESOURCES {
         // Dropped guards are released by the watchdog.
         let resource = format!("r{resource}");
         until("released", async || is_free(&world.rival, &resource).await).await;
     }
-    assert!(lost_from_twins > 0, "the controls have lost nothing");
+    assert!(load.lost_from_twins() > 0, "the controls have lost nothing");
     let last = world.rival.acquire("r0").await.unwrap();
     last.release().await.unwrap();
     assert!(world.observer.keys("*:lease:*").await.is_empty());

@@ -11,13 +11,14 @@ use tokio::time::timeout;
 
 use crate::alone::alone;
 
-const WAITERS: u64 = 10_000;
+const WAITERS: u64 = 4000;
 /// For all of them to be in line, and then for some hundred hand-offs a second, on a machine that
 /// is busy.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Catches: a hand-off that takes the longer the more wait, or loses one of them.
 #[tokio::test]
-async fn ten_thousand_waiters_on_one_lock_all_get_their_turn() {
+async fn thousands_of_waiters_on_one_lock_all_get_their_turn() {
     let _alone = alone().await;
     let server = Redis::start().await;
     let locks = palisade::connect(server.url()).await.unwrap();

@@ -35,22 +35,6 @@ async fn until_in_line(world: &World, resource: &str, waiters: u64) {
 }
 
 #[tokio::test]
-async fn whoever_is_served_leaves_the_line_and_no_one_else_does() {
-    let world = World::new().await;
-    let mut guard = world.rival.acquire("r").ttl(LONG).await.unwrap();
-    let mut line = Vec::new();
-    for waiters in 1..=3 {
-        line.push(waiter(&world, &world.locks, waiters).await);
-    }
-    for (left, next) in [2, 1, 0].into_iter().zip(line) {
-        guard.release().await.unwrap();
-        guard = next.await.unwrap();
-        until_in_line(&world, "r", left).await;
-    }
-    guard.release().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_lost_push_costs_its_waiter_a_pause_and_not_its_turn() {
     for way in [
         Fault::DropPushes,
@@ -186,6 +170,7 @@ async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     guard.release().await.unwrap();
 }
 
+/// Catches: after one refusal a client gets no more pushes.
 #[tokio::test]
 async fn a_subscription_that_is_refused_for_a_moment_is_asked_for_again() {
     let world = World::new().await;

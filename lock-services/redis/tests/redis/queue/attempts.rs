@@ -1,12 +1,11 @@
 //! One acquisition, several attempts: at two gateways, or one after the other.
 
-use std::time::Duration;
-
 use e2e::observer::until;
-use lock_core::{Attempt, Clock, LockBackend, Released, SystemClock, Upkeep};
+use lock_core::{Clock, LockBackend, Released, SystemClock};
 
-use crate::queue::world::{LONG, Unconfirmed, World, again, granted, request, sequencer, waiting};
+use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, waiting};
 
+/// Catches: one gateway's cancel takes the place of the same acquisition at another one.
 #[tokio::test]
 async fn what_one_gateway_gives_up_the_other_one_is_granted() {
     let world = World::new().await;
@@ -34,6 +33,7 @@ async fn what_one_gateway_gives_up_the_other_one_is_granted() {
     assert!(granted(behind).await.token > grant.token, "it was passed");
 }
 
+/// Catches: a push to a caller that is gone blocks the line until its lease ends.
 #[tokio::test]
 async fn a_grant_that_nobody_waits_for_is_sent_back() {
     let world = World::new().await;
@@ -54,44 +54,8 @@ async fn a_grant_that_nobody_waits_for_is_sent_back() {
     client.until_waiting("r", 0).await;
 }
 
-#[tokio::test]
-async fn who_cannot_rely_on_a_watchdog_gets_its_full_lease_at_once() {
-    let world = World::new().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
-    let (held, first) = holder.holds("r").await;
-    let mut request = waiting("r");
-    request.upkeep = Upkeep::None;
-    let waiter = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    holder.release(&held, first).await;
-    let grant = granted(waiter).await;
-    let view = client.0.inspect(&request.attempt.resource).await.unwrap();
-    let left = view.holder.unwrap().remaining;
-    assert!(left > Duration::from_secs(10), "{left:?}");
-    client.until_waiting("r", 0).await;
-    assert_eq!(world.observer.keys(&world.key("waiters:r")).await, [""; 0]);
-    client.release(&request, grant).await;
-}
-
-#[tokio::test]
-async fn a_pushed_lease_that_is_released_leaves_no_place_in_line() {
-    let world = World::new().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
-    let (held, first) = holder.holds("r").await;
-    let request = waiting("r");
-    let waiter = client.waits(&request);
-    holder.until_waiting("r", 1).await;
-    holder.release(&held, first).await;
-    let pushed = granted(waiter).await;
-    client.release(&request, pushed).await;
-    for key in ["queue:r", "waiters:r"] {
-        assert_eq!(world.observer.keys(&world.key(key)).await, [""; 0]);
-    }
-    let look = holder.0.acquire(&self::request("r")).await.unwrap();
-    assert!(matches!(look, Attempt::Granted(_)), "{look:?}");
-}
-
 /// As with a client that repeats a request for ever, each time as a new attempt.
+/// Catches: a lease that keeps each attempt, or ends with one of those that it has forgotten.
 #[tokio::test]
 async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
     const ATTEMPTS: usize = 300;
@@ -124,6 +88,7 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
     assert!(seen.holder.is_none());
 }
 
+/// Catches: a pushed lease that ends after a second, because this way nobody confirms it.
 #[tokio::test]
 async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let world = World::new().await;

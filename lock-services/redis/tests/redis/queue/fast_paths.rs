@@ -6,6 +6,7 @@ use redis::AsyncCommands;
 
 use crate::queue::world::{LONG, World, granted, request, sequencer, waiting};
 
+/// Catches: the short way of a release that hands on leaves no tombstone.
 #[tokio::test]
 async fn each_of_several_releases_is_remembered_although_others_wait() {
     let world = World::new().await;
@@ -33,7 +34,7 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     }
 }
 
-/// Whoever gets everything by push never draws a token by itself.
+/// Catches: whoever gets everything by push never draws a token, and so never lifts an old counter.
 #[tokio::test]
 async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     let world = World::new().await;
@@ -57,6 +58,7 @@ async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     assert!(granted(behind).await.token > pushed.token);
 }
 
+/// Catches: the short way of an acquire counts from one when only the counter is gone.
 #[tokio::test]
 async fn a_counter_that_is_lost_starts_at_the_clock_though_nothing_else_is_in_the_way() {
     let world = World::new().await;

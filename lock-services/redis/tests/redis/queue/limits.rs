@@ -25,6 +25,7 @@ async fn dies_waiting(world: &World, watching: &Client, request: &AcquireRequest
     drop(client);
 }
 
+/// Catches: a waiter that can never be granted stays at the head of the line.
 #[tokio::test]
 async fn a_floor_of_a_client_that_died_holds_nobody_up() {
     let world = World::new().await;
@@ -39,6 +40,7 @@ async fn a_floor_of_a_client_that_died_holds_nobody_up() {
     granted(next).await;
 }
 
+/// Catches: such a waiter is passed over and never told.
 #[tokio::test]
 async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
     let world = World::new().await;
@@ -54,21 +56,7 @@ async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
     client.until_waiting("r", 0).await;
 }
 
-#[tokio::test]
-async fn where_nobody_may_wait_nobody_does() {
-    let world = World::new().await;
-    let (holder, client) = (world.client().await, world.listening_client().await);
-    let (held, grant) = holder.holds("r").await;
-    let mut request = within(Duration::from_secs(20), "r");
-    request.max_waiters = Some(0);
-    let error = client.0.acquire(&request).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::QueueFull);
-    assert_eq!(error.outcome(), Outcome::NotApplied);
-    holder.release(&held, grant).await;
-    client.0.acquire(&request).await.unwrap().granted().unwrap();
-}
-
-/// A lease may be held for long, and who waited for it may be dead for long.
+/// Catches: a line stays full of the dead for as long as a lease is held.
 #[tokio::test]
 async fn a_full_line_forgets_who_has_not_asked_for_long() {
     let world = World::new().await;
@@ -89,6 +77,7 @@ async fn a_full_line_forgets_who_has_not_asked_for_long() {
     waiter.abort();
 }
 
+/// Catches: the same while nobody holds it.
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;
@@ -102,6 +91,7 @@ async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     client.0.acquire(&request).await.unwrap().granted().unwrap();
 }
 
+/// Catches: more keys than a script can unpack, some of which are granted before it fails.
 #[tokio::test]
 async fn too_many_resources_at_once_are_refused_and_leave_nothing() {
     let world = World::new().await;

@@ -10,7 +10,7 @@ use e2e::{
 use lock_core::{LeaseGuard, LockManager, Ttl};
 use tokio::time::timeout;
 
-use crate::redlock::world::{Load, PATIENCE, connect, in_service};
+use crate::redlock::world::{Clients, PATIENCE, connect, in_service};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);
@@ -25,32 +25,23 @@ async fn servers() -> RedlockServers {
     .await
 }
 
-async fn tokens_rise_while_clocks_of(jumping: usize) {
-    let servers = servers().await;
-    let (load, clients) = Load::start(&servers.url(), 6).await;
-    for jump in [AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND, RIGHT] {
-        for node in &servers.nodes()[..jumping] {
-            node.set_clock(jump);
-        }
-        load.goes_on(30).await;
-    }
-    load.end(clients).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_rise_and_nobody_is_stuck_while_the_clock_of_a_node_jumps() {
-    tokens_rise_while_clocks_of(1).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_rise_and_nobody_is_stuck_while_the_clocks_of_two_nodes_jump() {
-    tokens_rise_while_clocks_of(2).await;
+    let servers = servers().await;
+    let clients = Clients::start(&servers.url(), 6).await;
+    for jump in [AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND, RIGHT] {
+        for node in &servers.nodes()[..2] {
+            node.set_clock(jump);
+        }
+        clients.go_on(30).await;
+    }
+    clients.end().await;
 }
 
 /// A lease that a majority has is not enough here: a node that answers late is left out of it.
 async fn held_at_all_nodes(servers: &RedlockServers, locks: &LockManager) -> LeaseGuard {
     for _ in 0..100 {
-        let guard = locks.acquire("r").ttl(Ttl::secs(6)).await.unwrap();
+        let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
         let token = guard.token().to_string();
         let mut nodes = 0;
         for node in servers.nodes() {
@@ -76,7 +67,7 @@ async fn one_clock_that_jumps_ends_no_lease() {
     let granted = rival.acquire("r").wait(Duration::from_millis(500)).await;
     assert!(granted.is_err(), "{granted:?}");
     // Longer than the lease: it is renewed by the other two.
-    assert!(timeout(Duration::from_secs(8), guard.lost()).await.is_err());
+    assert!(timeout(Duration::from_secs(3), guard.lost()).await.is_err());
     guard.release().await.unwrap();
 }
 

@@ -8,7 +8,7 @@ use palisade_redis::redlock::{HealProgress, NodeState, RedlockNodes, RedlockOpti
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::redlock::world::{
-    Load, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states,
+    Clients, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states,
 };
 
 const COUNTERS: &str = "palisade:redlock:counter:";
@@ -48,52 +48,31 @@ async fn a_node_is_healed_only_if_the_one_before_it_was_healed_to_the_end() {
     assert!(error.to_string().contains("being healed"), "{error}");
 }
 
-async fn each_is_healed(count: usize, healed: usize) {
-    let servers = short(count).await;
-    let (load, clients) = Load::start(&servers.url(), 4).await;
-    for node in 0..healed {
-        load.goes_on(20).await;
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_all_of_three_nodes_were_healed_new_resources_are_granted_and_tokens_rise() {
+    let servers = short(3).await;
+    let clients = Clients::start(&servers.url(), 4).await;
+    for node in 0..3 {
+        clients.go_on(20).await;
         servers.nodes()[node].restart_empty().await;
         heal_until_it_waits(&servers, node).await;
         assert_eq!(states(&servers).await[node], NodeState::Healing);
-        load.goes_on(20).await;
+        clients.go_on(20).await;
         assert!(heal(&servers, node).await.unwrap());
         assert_eq!(states(&servers).await[node], NodeState::Serving);
         assert!(!heal(&servers, node).await.unwrap(), "it is healed");
     }
-    load.goes_on(20).await;
+    clients.go_on(20).await;
     let locks = connect(&servers).await;
     let first = cycle(&locks, "new").await;
-    // The healed ones are needed now, and are enough if they are a majority.
-    for node in &servers.nodes()[healed..] {
-        node.pause().await;
-    }
-    for node in &servers.nodes()[count / 2 + 1..healed] {
-        node.pause().await;
-    }
+    // A majority is enough.
+    servers.nodes()[2].pause().await;
     let locks = connect(&servers).await;
     assert!(cycle(&locks, "new").await > first);
     cycle(&locks, "newer").await;
-    load.goes_on(20).await;
-    for node in servers.nodes() {
-        node.resume().await;
-    }
-    load.end(clients).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_two_of_three_nodes_were_healed_new_resources_are_granted_and_tokens_rise() {
-    each_is_healed(3, 2).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_all_of_three_nodes_were_healed_new_resources_are_granted_and_tokens_rise() {
-    each_is_healed(3, 3).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_three_of_five_nodes_were_healed_new_resources_are_granted_and_tokens_rise() {
-    each_is_healed(5, 3).await;
+    clients.go_on(20).await;
+    servers.nodes()[2].resume().await;
+    clients.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,20 +6,20 @@ use e2e::{idle::nothing_is_noticed, waits::ends_when_it_says};
 use lock_core::{Clock, ErrorKind, Outcome, SystemClock, Ttl};
 use tokio::time::timeout;
 
-use crate::redlock::world::{Load, PATIENCE, connect, cycle, provisioned};
+use crate::redlock::world::{Clients, PATIENCE, connect, cycle, provisioned};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_minority_down_or_silent_it_goes_on() {
     let servers = provisioned(5).await;
-    let (load, clients) = Load::start(&servers.url(), 4).await;
-    load.goes_on(30).await;
+    let clients = Clients::start(&servers.url(), 4).await;
+    clients.go_on(30).await;
     servers.nodes()[1].pause().await;
-    load.goes_on(30).await;
+    clients.go_on(30).await;
     servers.nodes()[3].kill().await;
-    load.goes_on(30).await;
+    clients.go_on(30).await;
     servers.nodes()[1].resume().await;
-    load.goes_on(30).await;
-    load.end(clients).await;
+    clients.go_on(30).await;
+    clients.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +55,8 @@ async fn with_a_majority_silent_it_is_unavailable_and_recovers() {
     for node in &servers.nodes()[1..] {
         node.pause().await;
     }
-    let refused = timeout(PATIENCE, locks.acquire("r")).await.unwrap();
+    let acquire = locks.acquire("r").wait(Duration::from_secs(1));
+    let refused = timeout(PATIENCE, acquire).await.unwrap();
     let error = refused.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.outcome(), Outcome::Unknown, "{error}");

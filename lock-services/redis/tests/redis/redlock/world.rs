@@ -1,20 +1,12 @@
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use e2e::{
-    history::{Event, History},
-    ledger::Ledger,
-    servers::{RedlockServers, until},
-};
+use e2e::{observer::until, servers::RedlockServers};
 use futures_util::future::join_all;
 use lock_core::{Clock, Error, FencingToken, LockManager, Released, SystemClock, Ttl};
 use palisade_redis::redlock::{HealProgress, NodeState, RedlockOptions};
 use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::load::Load;
 
 /// For what must come, far longer than it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,81 +74,59 @@ pub(crate) async fn states(servers: &RedlockServers) -> Vec<NodeState> {
     status.into_iter().map(|node| node.state).collect()
 }
 
-/// Tasks that add to ledgers under locks until they are told to stop.
-#[derive(Default)]
-pub(crate) struct Load {
-    pub(crate) ledgers: [Ledger; 2],
-    pub(crate) history: History,
-    numbers: AtomicU64,
-    over: AtomicBool,
+/// Clients that add to ledgers under locks until they are told to stop.
+pub(crate) struct Clients {
+    pub(crate) load: Arc<Load<2>>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
-impl Load {
-    /// Starts so many clients, each with connections of its own.
-    pub(crate) async fn start(url: &str, clients: usize) -> (Arc<Self>, Vec<JoinHandle<()>>) {
-        let load = Arc::new(Self::default());
+impl Clients {
+    /// Starts so many, each with connections of its own.
+    pub(crate) async fn start(url: &str, clients: usize) -> Self {
+        let load = Arc::new(Load::default());
         let mut tasks = Vec::new();
         for _ in 0..clients {
             let locks = palisade::connect(url).await.unwrap();
-            let load = Arc::clone(&load);
-            tasks.push(tokio::spawn(async move { load.client(locks).await }));
+            tasks.push(tokio::spawn(client(Arc::clone(&load), locks)));
         }
-        (load, tasks)
-    }
-
-    /// What fails for want of nodes is tried again: these tests are about what is granted.
-    async fn client(&self, locks: LockManager) {
-        while !self.over.load(Ordering::Relaxed) {
-            let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-            let resource = usize::try_from(number).unwrap() % self.ledgers.len();
-            let asked = SystemClock.now();
-            let acquire = locks.acquire(format!("r{resource}")).ttl(SHORT);
-            let Ok(guard) = acquire.wait(Duration::from_secs(5)).await else {
-                continue;
-            };
-            self.history
-                .granted(Event::answered(guard.sequencer(), asked));
-            let section = self.ledgers[resource].enter(&guard, &self.history).await;
-            // Long enough for somebody else to come in between if it can.
-            for _ in 0..5 {
-                pause().await;
-            }
-            section.add(number).await;
-            drop(guard.release().await);
-        }
+        Self { load, tasks }
     }
 
     /// Waits until so many more grants were returned.
-    pub(crate) async fn goes_on(&self, grants: usize) {
-        let before = self.history.grants();
-        until("more grants", async || {
-            self.history.grants() >= before + grants
-        })
-        .await;
+    pub(crate) async fn go_on(&self, grants: usize) {
+        let history = &self.load.history;
+        let before = history.grants();
+        until("more grants", async || history.grants() >= before + grants).await;
     }
 
-    /// Stops all clients.
-    pub(crate) async fn stop(&self, clients: Vec<JoinHandle<()>>) {
-        self.over.store(true, Ordering::Relaxed);
-        let ended = tokio::time::timeout(PATIENCE, join_all(clients)).await;
+    /// Stops them. What they saw and wrote can be.
+    pub(crate) async fn end(self) -> Arc<Load<2>> {
+        self.load.stop();
+        let ended = tokio::time::timeout(PATIENCE, join_all(self.tasks)).await;
         for client in ended.expect("a client is stuck") {
             client.unwrap();
         }
+        self.load.assert_sound();
+        self.load
     }
+}
 
-    /// Stops all clients, and says whether what they saw and wrote may have been.
-    pub(crate) async fn end(&self, clients: Vec<JoinHandle<()>>) {
-        self.stop(clients).await;
-        self.history.assert_sound();
-        for ledger in &self.ledgers {
-            assert_eq!(ledger.lost(), 0, "of {}", ledger.accepted());
-            assert!(ledger.accepted() > 0);
+/// What fails for want of nodes is tried again: these tests are about what is granted.
+async fn client(load: Arc<Load<2>>, locks: LockManager) {
+    while !load.is_over() {
+        let (number, resource) = load.next();
+        let asked = SystemClock.now();
+        let acquire = locks.acquire(format!("r{resource}")).ttl(SHORT);
+        let Ok(guard) = acquire.wait(Duration::from_secs(5)).await else {
+            continue;
+        };
+        let section = load.enter(resource, &guard, asked).await;
+        // Long enough for somebody else to come in between if it can.
+        for _ in 0..5 {
+            pause().await;
         }
-    }
-
-    /// What the store without a fence has lost.
-    pub(crate) fn lost_from_twins(&self) -> usize {
-        self.ledgers.iter().map(Ledger::lost_from_twin).sum()
+        section.add(number).await;
+        drop(guard.release().await);
     }
 }
 

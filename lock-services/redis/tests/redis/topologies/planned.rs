@@ -34,7 +34,7 @@ async fn a_planned_sentinel_failover_keeps_the_order() {
     };
     sentinel.fail_over_as_planned().await;
     turns.until_granted(100).await;
-    let (_, unknown) = turns.stop().await;
+    let unknown = turns.stop().await;
     assert!(unknown <= CLIENTS, "{unknown} releases were unknown");
     let counter = counting.counter([sentinel.servers().primary()]).await;
     let old: u64 = sentinel
@@ -55,7 +55,7 @@ async fn a_planned_cluster_failover_keeps_the_order() {
     let () = group.replicas()[0].command(&["CLUSTER", "FAILOVER"]).await;
     group.until_taken_over().await;
     turns.until_granted(100).await;
-    let (_, unknown) = turns.stop().await;
+    let unknown = turns.stop().await;
     assert!(unknown <= CLIENTS, "{unknown} releases were unknown");
     assert!(!group.primary().is_primary().await);
 }
@@ -80,7 +80,7 @@ async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
     let slot = cluster.move_slot(&counter, successor, HALF_MOVED).await;
 
     turns.until_granted(100).await;
-    let (_, unknown) = turns.stop().await;
+    let unknown = turns.stop().await;
     assert_eq!(unknown, 0);
     let left: u32 = group
         .primary()

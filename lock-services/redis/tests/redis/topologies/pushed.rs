@@ -62,10 +62,7 @@ async fn waiters_are_pushed_to_before_and_after_a_slot_has_moved() {
 /// Its connections stay open, and nothing tells that it is not the primary any more.
 #[tokio::test]
 async fn waiters_are_pushed_to_by_the_successor_of_a_paused_primary() {
-    for servers in [
-        Servers::Sentinel(RedisWithSentinels::start().await),
-        Servers::Cluster(RedisCluster::start_with_replicas(&[]).await),
-    ] {
+    let pushed_by_the_successor = async |servers: Servers| {
         let namespace = servers.by_the_clock();
         let (holder, waiter) = (namespace.connect().await, namespace.connect().await);
         assert!(hand_offs(&holder, &waiter).await < BY_PUSH * HANDOFFS);
@@ -73,7 +70,13 @@ async fn waiters_are_pushed_to_by_the_successor_of_a_paused_primary() {
         group.until_in_step().await;
         group.primary().pause().await;
         until_pushed_again(&holder, &waiter).await;
-    }
+    };
+    let sentinel = Servers::Sentinel(RedisWithSentinels::start().await);
+    let cluster = Servers::Cluster(RedisCluster::start_with_replicas(&[]).await);
+    tokio::join!(
+        pushed_by_the_successor(sentinel),
+        pushed_by_the_successor(cluster),
+    );
 }
 
 async fn clients(servers: &Servers) -> (LockManager, LockManager) {

@@ -7,8 +7,7 @@ use super::{
 
 /// One step of an attempt, or at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// An acquire arrives at a node, and is granted.
     Grant(usize, usize),
     /// An attempt has enough grants.

@@ -9,10 +9,11 @@ mod actions;
 mod node;
 mod properties;
 mod state;
+mod tests;
 
 use stateright::{Model, Property};
 
-pub use self::{actions::Action, state::State};
+pub(crate) use self::{actions::Action, state::State};
 
 /// The greatest number of attempts. The first two are those of one client, one after the other.
 pub(crate) const ATTEMPTS: usize = 3;
@@ -22,8 +23,7 @@ pub(crate) const RETRY: usize = 1;
 
 /// One rule is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// Another attempt of the same acquisition has the same nonce.
     NonceIsReused,
     /// An undo ends whatever lease it finds.
@@ -44,7 +44,7 @@ pub enum Flaw {
 
 /// The model: how many faults may happen, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Holding<const N: usize> {
+pub(crate) struct Holding<const N: usize> {
     pub(crate) attempts: &'static [usize],
     /// How many times the clock of a node jumps ahead.
     pub(crate) jumps: u8,
@@ -53,10 +53,11 @@ pub struct Holding<const N: usize> {
     pub(crate) flaw: Option<Flaw>,
 }
 
+flawed!(Holding<N>, const N: usize);
+
 impl<const N: usize> Holding<N> {
     /// Two rivals.
-    #[must_use]
-    pub const fn duel() -> Self {
+    pub(crate) const fn duel() -> Self {
         Self {
             attempts: &[0, 2],
             jumps: 0,
@@ -66,37 +67,11 @@ impl<const N: usize> Holding<N> {
     }
 
     /// Two rivals, one of which may try again.
-    #[must_use]
-    pub const fn retry() -> Self {
+    pub(crate) const fn retry() -> Self {
         Self {
             attempts: &[0, RETRY, 2],
             ..Self::duel()
         }
-    }
-
-    /// The clock of a node jumps ahead.
-    #[must_use]
-    pub const fn jumping(self) -> Self {
-        Self { jumps: 1, ..self }
-    }
-
-    /// A node loses its state.
-    #[must_use]
-    pub const fn losing(self) -> Self {
-        Self { losses: 1, ..self }
-    }
-
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    pub(crate) fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
     }
 
     /// How many nodes are enough.

@@ -3,7 +3,7 @@ use crate::{set::Set, unseen::Unseen};
 
 /// The whole state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State<const N: usize> {
+pub(crate) struct State<const N: usize> {
     pub(crate) nodes: [Node; N],
     pub(crate) attempts: [Phase; ATTEMPTS],
     pub(crate) jumps: u8,

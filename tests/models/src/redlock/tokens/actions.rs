@@ -8,10 +8,7 @@ use crate::set::Set;
 
 /// One step. Attempts and nodes keep the names that they had in the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(private_interfaces, reason = "only its `Debug` is of use outside")]
-#[expect(missing_docs, reason = "the names of the fields say it")]
-#[non_exhaustive]
-pub enum Action {
+pub(crate) enum Action {
     /// A node grants an acquire. An attempt begins with its first grant.
     Grant { attempt: u8, node: u8, of_new: bool },
     /// An acquire arrives again; the attempt may or may not receive the answer to this one.

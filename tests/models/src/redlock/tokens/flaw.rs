@@ -1,7 +1,6 @@
 /// One rule of the tokens is left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Flaw {
+pub(crate) enum Flaw {
     /// The greatest count of a majority is returned; no counter is raised.
     NaiveMaximum,
     /// A majority of the nodes that granted is raised, not a majority of all nodes.

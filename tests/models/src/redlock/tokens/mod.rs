@@ -15,11 +15,12 @@ mod node;
 mod properties;
 mod scenario;
 mod state;
+mod tests;
 
 use stateright::{Model, Property};
 
 use self::state::Site;
-pub use self::{actions::Action, flaw::Flaw, state::State};
+pub(crate) use self::{actions::Action, flaw::Flaw, state::State};
 
 /// A count of a node, and so a fencing token.
 pub(crate) type Token = u8;
@@ -31,7 +32,7 @@ pub(crate) const HEALINGS: usize = 2;
 
 /// The model: how many attempts, how many faults, and which rule is left out.
 #[derive(Clone, Debug)]
-pub struct Tokens<const N: usize> {
+pub(crate) struct Tokens<const N: usize> {
     pub(crate) attempts: usize,
     /// Counters start at 0 up to this: earlier events have left them uneven.
     pub(crate) uneven: Token,
@@ -52,20 +53,9 @@ pub struct Tokens<const N: usize> {
     pub(crate) flaw: Option<Flaw>,
 }
 
+flawed!(Tokens<N>, const N: usize);
+
 impl<const N: usize> Tokens<N> {
-    /// With one rule left out.
-    #[must_use]
-    pub fn with(self, flaw: Flaw) -> Self {
-        Self {
-            flaw: Some(flaw),
-            ..self
-        }
-    }
-
-    pub(crate) fn is(&self, flaw: Flaw) -> bool {
-        self.flaw == Some(flaw)
-    }
-
     /// How many nodes a client knows.
     pub(crate) const fn known(&self) -> usize {
         if self.replaces { N - 1 } else { N }

@@ -9,7 +9,7 @@ use lock_core::ResourceName;
 use sqlx::{Encode, Executor, IntoArguments, Type};
 
 use super::Accounts;
-use crate::faults::grant::grant;
+use crate::rule::grant;
 
 const CLIENTS: usize = 4;
 /// With one grant.

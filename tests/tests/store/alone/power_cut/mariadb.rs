@@ -28,7 +28,7 @@ async fn what_mariadb_has_answered_is_there_after_a_power_cut() {
     let insert = "INSERT INTO journal VALUES (?)";
     let clients = Clients::new(FencedStore::new(pool), "journal", insert);
     clients.store.migrate().await.unwrap();
-    for _ in 0..4 {
+    for _ in 0..2 {
         clients.until_cut(&server, Cut::Kill).await;
         let found = stored(clients.store.pool()).await;
         assert_eq!(clients.accounts.lost(&found), 0);

@@ -41,7 +41,7 @@ async fn what_postgres_has_answered_is_there_after_a_power_cut() {
     let tables = "CREATE TABLE careful (number bigint); CREATE TABLE hasty (number bigint)";
     careful.store.pool().execute(tables).await.unwrap();
     let mut lost_by_the_hasty = 0;
-    for cut in [Cut::Kill, Cut::StopImmediately].repeat(3) {
+    for cut in [Cut::Kill, Cut::StopImmediately].repeat(2) {
         careful.until_cut(&server, cut).await;
         let pool = careful.store.pool();
         let found = stored(pool, "SELECT number FROM careful").await;

@@ -16,7 +16,7 @@ enum Said {
     Committed(i64),
 }
 
-const ROUNDS: u64 = 20;
+const ROUNDS: u64 = 8;
 
 /// A process is killed in the middle of its commits, each time a little later.
 #[tokio::test]

@@ -80,17 +80,17 @@ async fn run(check: Check, length: Duration, seed: u64) -> (Arc<Run>, Tally, See
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_fails_at_random_no_stale_write_is_stored_and_no_read_misses_one() {
     let seed = rand::random();
-    let (fenced, tally, seen) = run(Check::Fenced, Duration::from_secs(9), seed).await;
+    let (fenced, tally, seen) = run(Check::Fenced, Duration::from_secs(5), seed).await;
     println!("{tally:?} {seen:?}");
     assert_eq!((seen.out_of_order, seen.missed_reads), (0, 0));
     assert_eq!(seen.lost, 0, "a commit that was answered is gone");
     fenced.history.assert_sound();
     // It was a storm, and work was done in it.
-    assert!(seen.writes > 100, "{seen:?}");
+    assert!(seen.writes > 50, "{seen:?}");
     assert!(tally.refused > 0 && tally.clashed > 0, "{tally:?}");
     assert!(tally.terminated > 0 && tally.disconnected > 0, "{tally:?}");
 
-    let (_, tally, seen) = run(Check::PlainSelect, Duration::from_secs(4), seed).await;
+    let (_, tally, seen) = run(Check::PlainSelect, Duration::from_secs(3), seed).await;
     println!("{tally:?} {seen:?}");
     assert!(seen.out_of_order > 0, "the control lets none through");
     assert!(seen.missed_reads > 0, "the control misses none");

@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
 use super::{RESOURCES, Run};
-use crate::faults::grant::grant;
+use crate::rule::grant;
 
 /// Shorter than some of the pauses.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(150);

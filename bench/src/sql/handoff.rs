@@ -1,0 +1,60 @@
+//! How a lock gets from one holder to the next.
+
+use std::time::{Duration, Instant};
+
+use lock_core::Ttl;
+use sqlx::{Connection, Executor, PgConnection};
+
+use super::world::World;
+use crate::{
+    consensus::hand_on,
+    figure::{BoxError, Measured, Unit},
+    paired::{Samples, take_turns},
+};
+
+/// Far longer than a turn.
+const TTL: Ttl = Ttl::secs(60);
+
+const TAKE: &str = "BEGIN; SELECT FROM lease WHERE resource = '1' FOR UPDATE";
+
+/// A waiter of ours is told by a notice and asks; one that waits for a row is woken by the server.
+pub(super) async fn vs_for_update(rounds: u32) -> Result<Measured, BoxError> {
+    let world = World::new(8).await?;
+    let mut sessions = [
+        PgConnection::connect(world.server.url()).await?,
+        PgConnection::connect(world.server.url()).await?,
+    ];
+    let medians = take_turns(
+        std::cmp::max(rounds / 4, 1),
+        async |samples| hand_on(world.accounts.locks(), TTL, samples).await,
+        async |samples| rows(&mut sessions, samples).await,
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
+/// From one session to the other and back.
+async fn rows(sessions: &mut [PgConnection; 2], samples: &mut Samples) -> Result<(), BoxError> {
+    const HANDOFFS: usize = 8;
+    let [holder, waiter] = sessions;
+    holder.execute(sqlx::raw_sql(TAKE)).await?;
+    let (mut holder, mut waiter) = (holder, waiter);
+    for _ in 0..HANDOFFS {
+        let taken = async {
+            waiter.execute(sqlx::raw_sql(TAKE)).await?;
+            Ok::<_, sqlx::Error>(Instant::now())
+        };
+        let given = async {
+            // The other waits by then.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let released = Instant::now();
+            holder.execute(sqlx::raw_sql("COMMIT")).await?;
+            Ok::<_, sqlx::Error>(released)
+        };
+        let (taken, released) = tokio::try_join!(taken, given)?;
+        samples.push(taken.saturating_duration_since(released).as_secs_f64() * 1e6);
+        (holder, waiter) = (waiter, holder);
+    }
+    holder.execute(sqlx::raw_sql("COMMIT")).await?;
+    Ok(())
+}

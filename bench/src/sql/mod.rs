@@ -1,0 +1,113 @@
+//! One PostgreSQL as lock service and store, compared with plain statements and with what people
+//! use instead. The servers write to the directory of TMPDIR: on a disk, a commit is flushed there.
+
+mod cycle;
+mod handoff;
+mod peers;
+mod renewal;
+mod upkeep;
+mod world;
+
+use self::peers::Peer;
+use crate::{
+    figure::{
+        Figure,
+        Target::{AtLeast, AtMost, Reported},
+    },
+    pinning::Pinning::{CrossCore, SameCore},
+};
+
+/// All figures, in the order in which they are measured.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "pg_cycle_vs_updates",
+        what: "acquire and claim + release / two updates of a row (2.4 in a memory file system)",
+        target: AtMost(1.5),
+        pinnings: &[CrossCore, SameCore],
+        measure: |rounds| Box::pin(cycle::vs_updates(rounds)),
+    },
+    Figure {
+        name: "pg_fenced_cycle_vs_plain",
+        what: "acquire, begin, update, commit and release / the plain write (4.3 in memory)",
+        target: AtMost(3.8),
+        pinnings: &[CrossCore, SameCore],
+        measure: |rounds| Box::pin(cycle::fenced_vs_plain(rounds)),
+    },
+    Figure {
+        name: "pg_fenced_cycle_vs_plain_rtt3ms",
+        what: "the same over round trips of about 3 ms: four of them / three",
+        target: AtMost(1.4),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(cycle::fenced_vs_plain_over_network(rounds)),
+    },
+    Figure {
+        name: "pg_cycles_vs_updates_32",
+        what: "cycles/s, 32 clients, a resource each / two updates of a row each",
+        target: AtLeast(0.42),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(cycle::throughput_vs_updates(rounds)),
+    },
+    Figure {
+        name: "pg_cycle_vs_lease_table",
+        what: "acquire and claim + release / a lease table without fence",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(peers::vs(Peer::LeaseTable, rounds)),
+    },
+    Figure {
+        name: "pg_cycle_vs_advisory_lock",
+        what: "acquire and claim + release / pg_advisory_lock and its end, on one session",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(peers::vs(Peer::AdvisoryLock, rounds)),
+    },
+    Figure {
+        name: "pg_cycle_vs_for_update",
+        what: "acquire and claim + release / begin, SELECT FOR UPDATE, commit",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(peers::vs(Peer::ForUpdate, rounds)),
+    },
+    Figure {
+        name: "pg_fenced_cycle_vs_redis",
+        what: "acquire, begin, update, commit and release / the same with Redis as lock service",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(cycle::fenced_vs_redis(rounds)),
+    },
+    Figure {
+        name: "pg_renewal_vs_update",
+        what: "1 000 renewals at once / one update of 1 000 rows",
+        target: AtMost(3.5),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(renewal::vs_update(rounds)),
+    },
+    Figure {
+        name: "pg_handoff_vs_for_update",
+        what: "hand-off among 8 waiters / from a commit until who waits FOR UPDATE has the row",
+        target: AtMost(6.0),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(handoff::vs_for_update(rounds)),
+    },
+    Figure {
+        name: "pg_lease_row_bytes",
+        what: "a lease after 200 000 cycles / 256 kB",
+        target: AtMost(1.0),
+        pinnings: &[CrossCore],
+        measure: |_| Box::pin(upkeep::bytes_of_a_lease()),
+    },
+    Figure {
+        name: "pg_idle_waiters_cpu",
+        what: "the server's CPU time while 8 wait and listen / the time",
+        target: AtMost(0.005),
+        pinnings: &[CrossCore],
+        measure: |_| Box::pin(upkeep::cpu_of_waiters(true)),
+    },
+    Figure {
+        name: "pg_polling_waiters_cpu",
+        what: "the same through a pooler, where nobody listens",
+        target: AtMost(0.05),
+        pinnings: &[CrossCore],
+        measure: |_| Box::pin(upkeep::cpu_of_waiters(false)),
+    },
+];

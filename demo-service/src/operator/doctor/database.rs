@@ -1,0 +1,88 @@
+mod settings;
+
+use std::time::Duration;
+
+use fenced_store::{Dialect, FenceError, FencedStore, Rights};
+use lock_core::{Clock, LockManager, SystemClock};
+
+use self::settings::Settings;
+use super::Findings;
+use crate::failure::with_sources;
+
+/// More than this between two clocks is no delay of the question.
+const SKEW_MAX: Duration = Duration::from_secs(1);
+
+/// Examines a database that answers: its version and settings, our tables in it, the rights of the
+/// role, whose tokens it takes, and its clock.
+pub(super) async fn examine<DB: Settings>(
+    findings: &mut Findings,
+    store: &FencedStore<DB>,
+    locks: Option<&LockManager>,
+) {
+    if let Err(error) = DB::settings(findings, store.pool()).await {
+        findings.wrong(error, "let this role read the settings of the server");
+    }
+    let is_there = tables_and_rights(findings, store).await;
+    if let (true, Some(locks)) = (is_there, locks) {
+        issuer(findings, store, locks).await;
+    }
+    if let Ok(now) = DB::seconds(store.pool()).await {
+        clock(findings, now);
+    }
+}
+
+/// Whether the tables are there.
+async fn tables_and_rights<DB: Dialect>(findings: &mut Findings, store: &FencedStore<DB>) -> bool {
+    match store.check(Rights::ClaimAndWrite).await {
+        Ok(()) => {
+            findings.good("the tables of Palisade are there, and this role may claim and write");
+            true
+        }
+        Err(error @ FenceError::NotMigrated { .. }) => {
+            findings.wrong(
+                error,
+                "call FencedStore::migrate as the owner, or apply `palisade migrations print`",
+            );
+            false
+        }
+        Err(error) => {
+            findings.wrong(
+                with_sources(&error),
+                "see docs/operations.md, What is checked at the start",
+            );
+            true
+        }
+    }
+}
+
+async fn issuer<DB: Dialect>(
+    findings: &mut Findings,
+    store: &FencedStore<DB>,
+    locks: &LockManager,
+) {
+    let ours = locks.issuer();
+    match store.admin().issuer().await {
+        Ok(None) => findings.good(format_args!(
+            "no token was claimed yet: from the first on, the store takes those of \"{ours}\" only"
+        )),
+        Ok(Some(theirs)) => findings.must(
+            theirs == *ours,
+            format_args!("the store takes tokens of \"{theirs}\"; this lock service is \"{ours}\""),
+            "name the lock service as its users do, with --issuer, or hand over with `migrate`",
+        ),
+        Err(error) => findings.wrong(error, "let this role read the tables of Palisade"),
+    }
+}
+
+/// Whether the clock of the server and ours agree.
+fn clock(findings: &mut Findings, server: f64) {
+    let apart = server - SystemClock.unix_time().as_secs_f64();
+    if apart.abs() < SKEW_MAX.as_secs_f64() {
+        findings.good("its clock agrees with the one of this machine");
+    } else {
+        findings.advice(
+            format_args!("its clock is {apart:+.1} s from the one of this machine"),
+            "run NTP on both: locks do not depend on it, times of schedules do",
+        );
+    }
+}

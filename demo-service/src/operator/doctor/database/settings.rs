@@ -1,0 +1,145 @@
+use fenced_store::Dialect;
+use sqlx::{MySql, Pool, Postgres, Sqlite};
+
+use super::Findings;
+
+/// What a database says of itself.
+pub(in super::super) trait Settings: Dialect {
+    /// Its version, and whether what is committed stays.
+    async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error>;
+
+    /// Its clock, in seconds since 1970.
+    async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error>;
+}
+
+impl Settings for Postgres {
+    async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error> {
+        const ASK: &str = "SELECT current_setting('server_version_num')::int, \
+             current_setting('server_version'), pg_is_in_recovery(), \
+             current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
+             (SELECT count(*) FROM pg_stat_replication), \
+             current_setting('synchronous_standby_names') <> '', inet_server_port()";
+        let (number, version, is_replica, fsync, full_pages, replicas, waits_for_replicas, port) =
+            sqlx::query_as::<_, (i32, String, bool, bool, bool, i64, bool, Option<i32>)>(ASK)
+                .fetch_one(pool)
+                .await?;
+        let version = format!("PostgreSQL {version}");
+        findings.must(number >= 120_000, version, "use PostgreSQL 12 or newer");
+        findings.must(
+            !is_replica,
+            if is_replica {
+                "it is a standby"
+            } else {
+                "it is the primary"
+            },
+            "connect to the primary: target_session_attrs=read-write chooses it",
+        );
+        findings.must(
+            fsync && full_pages,
+            format_args!(
+                "fsync is {}, full_page_writes is {}",
+                on(fsync),
+                on(full_pages)
+            ),
+            "set both to on: a crash may lose claims, and stale writes be stored then",
+        );
+        if replicas > 0 && !waits_for_replicas {
+            findings.advice(
+                "it has standbys, and commits do not wait for one",
+                "set synchronous_standby_names: a failover loses claims otherwise",
+            );
+        }
+        let dialled = i32::from(pool.connect_options().get_port());
+        if port.is_some_and(|port| port != dialled) {
+            findings.advice(
+                format_args!("port {dialled} is not the server's own: a pooler, or published"),
+                "a pooler has to be in transaction or session mode; waiters for a lock are woken \
+                 at once with `?listen=` and the server's own address",
+            );
+        }
+        Ok(())
+    }
+
+    async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error> {
+        const ASK: &str = "SELECT extract(epoch FROM clock_timestamp())::float8";
+        sqlx::query_scalar(ASK).fetch_one(pool).await
+    }
+}
+
+impl Settings for MySql {
+    async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error> {
+        const ASK: &str = "SELECT VERSION(), @@global.read_only <> 0, \
+             @@global.innodb_flush_log_at_trx_commit = 1, \
+             @@global.log_bin = 0 OR @@global.sync_binlog = 1";
+        let (version, is_read_only, flushes, syncs) =
+            sqlx::query_as::<_, (String, bool, bool, bool)>(ASK)
+                .fetch_one(pool)
+                .await?;
+        findings.good(format_args!("version {version}"));
+        findings.must(
+            !is_read_only,
+            format_args!("read_only is {}", on(is_read_only)),
+            "connect to the primary",
+        );
+        findings.must(
+            flushes,
+            format_args!(
+                "innodb_flush_log_at_trx_commit {} 1",
+                if flushes { "is" } else { "is not" }
+            ),
+            "set it to 1: a crash may lose claims, and stale writes be stored then",
+        );
+        if !syncs {
+            findings.advice(
+                "sync_binlog is not 1",
+                "set it to 1: replicas may lack claims",
+            );
+        }
+        let cluster = "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'";
+        let cluster: Option<(String, String)> =
+            sqlx::query_as(cluster).fetch_optional(pool).await?;
+        if cluster.is_some_and(|(_, value)| value == "ON") {
+            findings.wrong(
+                "it is a node of a Galera cluster",
+                "write to one node only: the fence does not hold across several primaries",
+            );
+        }
+        Ok(())
+    }
+
+    async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error> {
+        const ASK: &str = "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) AS DOUBLE)";
+        sqlx::query_scalar(ASK).fetch_one(pool).await
+    }
+}
+
+impl Settings for Sqlite {
+    async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error> {
+        let version: String = sqlx::query_scalar("SELECT sqlite_version()")
+            .fetch_one(pool)
+            .await?;
+        findings.good(format_args!("SQLite {version}, built in"));
+        let journal: String = sqlx::query_scalar("PRAGMA journal_mode")
+            .fetch_one(pool)
+            .await?;
+        if journal == "wal" {
+            findings.good("journal_mode is wal");
+        } else {
+            findings.advice(
+                format_args!("journal_mode is {journal}"),
+                "open it with SqliteFencedStore::recommended: readers and writers do not wait \
+                 for each other in wal",
+            );
+        }
+        Ok(())
+    }
+
+    async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error> {
+        const ASK: &str = "SELECT (julianday('now') - 2440587.5) * 86400.0";
+        sqlx::query_scalar(ASK).fetch_one(pool).await
+    }
+}
+
+const fn on(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}

@@ -1,0 +1,36 @@
+//! One of many processes leads, and its writes are refused as soon as another one does:
+//! `leader postgres://localhost/shop 10.0.0.7:8080`
+use palisade::store::{PgFencedStore, ProtectedError};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(url), Some(address)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: leader DATABASE_URL ADDRESS".into());
+    };
+    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
+    store.migrate().await?;
+    let shop = palisade::one_database(store).await?;
+
+    let lead = shop.lead("scheduler");
+    let lead = lead.with(|lease| lease.with(|lease| lease.metadata(address.as_str())));
+    let leading = lead.run(async |term| {
+        println!("leading, term {}", term.token());
+        loop {
+            let mut tx = term.begin().await?;
+            sqlx::query("UPDATE orders SET sent = now() WHERE sent IS NULL")
+                .execute(&mut *tx)
+                .await?;
+            tx.commit().await?;
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    });
+    tokio::select! {
+        ended = leading => ended.map_err(|error: ProtectedError| error.into()),
+        _ = tokio::signal::ctrl_c() => {
+            // The lease was released with the future; this waits until it is gone.
+            shop.locks().shutdown().await;
+            Ok(())
+        }
+    }
+}

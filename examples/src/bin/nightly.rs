@@ -1,0 +1,32 @@
+//! A job that runs every night, once, in whichever of its processes is first:
+//! `nightly postgres://localhost/shop`
+use palisade::store::{
+    PgFencedStore, ProtectedError,
+    jobs::{Missed, Schedule},
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let url = std::env::args()
+        .nth(1)
+        .ok_or("usage: nightly DATABASE_URL")?;
+    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
+    store.migrate().await?;
+    let shop = palisade::one_database(store).await?;
+    let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
+    loop {
+        let runs = shop
+            .scheduled("nightly-report", &nightly)
+            .missed(Missed::RunNewest)
+            .run(async |slot, tx| {
+                sqlx::query("INSERT INTO report (day) VALUES ($1)")
+                    .bind(slot.as_str())
+                    .execute(&mut **tx)
+                    .await?;
+                Ok::<_, ProtectedError>(())
+            })
+            .await?;
+        println!("done: {:?}; next in {:?}", runs.done, runs.next_in);
+        tokio::time::sleep(runs.next_in).await;
+    }
+}

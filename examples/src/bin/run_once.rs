@@ -1,0 +1,30 @@
+//! A job that runs once for each slot, however often and by however many processes it is started:
+//! `run_once postgres://localhost/shop 2026-11-27`
+use palisade::store::{PgFencedStore, ProtectedError, jobs::JobOutcome};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(url), Some(slot)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: run_once DATABASE_URL SLOT".into());
+    };
+    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
+    store.migrate().await?;
+    let shop = palisade::one_database(store).await?;
+
+    let report = shop.once("report", slot.as_str()).run(async |tx| {
+        // Whatever is done through `tx` is committed with the marker of the slot, or not at all.
+        sqlx::query("INSERT INTO report (day) VALUES ($1)")
+            .bind(&slot)
+            .execute(&mut **tx)
+            .await?;
+        Ok::<_, ProtectedError>(())
+    });
+    match report.await? {
+        JobOutcome::Ran((), receipt) => println!("ran under token {}", receipt.token()),
+        JobOutcome::Done { token, .. } => println!("was done under token {token}"),
+        other => println!("not now: {other:?}"),
+    }
+    shop.locks().shutdown().await;
+    Ok(())
+}

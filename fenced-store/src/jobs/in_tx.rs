@@ -1,0 +1,28 @@
+use super::{Slot, SlotState, name::JobName, rows::JobRows};
+use crate::{Dialect, FenceError, FencedTx};
+
+impl<DB: Dialect> FencedTx<DB> {
+    /// Marks a slot as done by this transaction, if it is due, and returns where it stood before:
+    /// do the work if it was [due](super::Standing::Due).
+    ///
+    /// For callers with a grant but no guard, such as a service behind a `Fencing-Token` header.
+    /// The transaction is fenced by the resource `job:NAME`, which says which job it is; otherwise
+    /// use [`Protected::once`](crate::Protected::once).
+    ///
+    /// # Errors
+    /// [`FenceError::WrongResource`] if no job fences this transaction; errors of the database.
+    ///
+    /// # Cancel safety
+    /// The slot may be marked or not; roll back.
+    pub async fn run_slot(&mut self, slot: &Slot) -> Result<SlotState, FenceError> {
+        let job = self
+            .sequencers()
+            .find_map(|grant| JobName::of(grant.resource()));
+        let job = job.ok_or_else(|| {
+            let why = "no resource job:NAME fences this transaction".to_owned();
+            let source = sqlx::Error::Protocol(why);
+            FenceError::WrongResource { source }
+        })?;
+        DB::Jobs::run(&mut *self, (job.as_str(), slot.as_str())).await
+    }
+}

@@ -1,0 +1,288 @@
+use std::{fmt, time::Duration};
+
+use lock_core::{Acquire, Attempt, InvalidName, RetryPolicy};
+use tracing::debug;
+
+use super::{
+    Job, JobOutcome, Slot,
+    name::JobName,
+    place::{BACK_OFF, Place, Worked},
+};
+use crate::{
+    AcquireProtected, Dialect, FencedTx, NotCommitted, Protected, ProtectedError, ProtectedGuard,
+    counted, protected::until_lost,
+};
+
+impl<DB: Dialect> Protected<DB> {
+    /// Prepares to run a job once for a slot: see [`Once`].
+    ///
+    /// The lease is that of the resource `job:NAME`, so the slots of a job run one after the other.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(not(feature = "sqlite"))]
+    /// # fn main() {}
+    /// # #[cfg(feature = "sqlite")]
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fenced_store::{Protected, ProtectedError, SqliteFencedStore, jobs::JobOutcome};
+    ///
+    /// # let directory = tempfile::tempdir()?;
+    /// # let file = directory.path().join("accounts.db");
+    /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
+    /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+    /// # let pool = sqlx::SqlitePool::connect_with(options).await?;
+    /// # sqlx::query("CREATE TABLE report (day TEXT, total INTEGER)").execute(&pool).await?;
+    /// # let store = SqliteFencedStore::new(pool);
+    /// # store.migrate().await?;
+    /// # let locks = palisade::connect("memory:").await?;
+    /// let reports = Protected::new(locks, store);
+    /// for attempt in 1..=2 {
+    ///     let once = reports.once("nightly-report", "2026-11-27");
+    ///     let outcome = once.run(async |tx| {
+    ///         sqlx::query("INSERT INTO report VALUES ('2026-11-27', 42)")
+    ///             .execute(&mut **tx)
+    ///             .await?;
+    ///         Ok::<_, ProtectedError>(())
+    ///     });
+    ///     let ran = matches!(outcome.await?, JobOutcome::Ran(..));
+    ///     assert_eq!(ran, attempt == 1);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn once<S>(&self, job: &str, slot: S) -> Once<'_, DB>
+    where
+        S: TryInto<Slot>,
+        S::Error: Into<InvalidName>,
+    {
+        let job = JobName::new(job);
+        Once {
+            protected: self,
+            acquire: job_lease(self, &job),
+            job,
+            slot: slot.try_into().map_err(Into::into),
+            wait: Duration::ZERO,
+            back_off: BACK_OFF,
+        }
+    }
+}
+
+/// An invalid name is told of when something is run.
+pub(super) fn job_lease<'a, DB: Dialect>(
+    protected: &'a Protected<DB>,
+    job: &Result<JobName, InvalidName>,
+) -> AcquireProtected<'a, DB> {
+    protected.acquire(job.as_ref().map_or("", |job| job.resource().as_str()))
+}
+
+/// A slot of a job that is to run once: call [`run`](Self::run), or [`steps`](Self::steps) for work
+/// that is too long for one transaction.
+///
+/// Whoever runs a slot holds the lease of the job and has claimed its token before it looks whether
+/// the slot is done; the marker is committed with the work, under the fence. So however often it is
+/// called, by however many processes, and wherever they are paused, the work is stored once.
+///
+/// NOT guaranteed: anything about effects outside of the database. They happen *at least* once;
+/// give them the [`idempotency_key`](Self::idempotency_key).
+#[derive(Debug)]
+#[must_use = "nothing is run until `run` or `steps` is awaited"]
+pub struct Once<'a, DB: Dialect> {
+    protected: &'a Protected<DB>,
+    job: Result<JobName, InvalidName>,
+    slot: Result<Slot, InvalidName>,
+    acquire: AcquireProtected<'a, DB>,
+    wait: Duration,
+    back_off: RetryPolicy,
+}
+
+impl<'a, DB: Dialect> Once<'a, DB> {
+    /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
+    pub fn with(mut self, settings: impl FnOnce(Acquire<'a>) -> Acquire<'a>) -> Self {
+        self.acquire = self.acquire.with(settings);
+        self
+    }
+
+    /// How long to wait while somebody else holds the lease of the job. Defaults to not at all:
+    /// [`JobOutcome::Held`].
+    pub const fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// After which pauses a slot that has failed is due again: the first pause after the first
+    /// failure, and so on. Defaults to 1 s, twice as long each time, and 5 min at most, shortened
+    /// by [jitter](lock_core::Jitter). The limit of the policy does not count: an operator ends it.
+    pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
+        self.back_off = policy;
+        self
+    }
+
+    /// The same text for each attempt to run this slot, and for no other slot: for effects outside
+    /// of the database. [`Job::idempotency_key`] is that of a step.
+    ///
+    /// # Errors
+    /// If a name is invalid.
+    pub fn idempotency_key(&self) -> Result<String, InvalidName> {
+        let (job, slot) = (self.job.as_ref(), self.slot.as_ref());
+        let (job, slot) = (job.map_err(Clone::clone)?, slot.map_err(Clone::clone)?);
+        Ok(format!("{}/{slot}", job.as_str()))
+    }
+
+    /// Runs the work in a fenced transaction and commits it with the marker of the slot, unless the
+    /// slot is done, held or backing off. A slot that is done costs one read.
+    ///
+    /// If the work fails, everything is rolled back, and the failure is noted with the time when
+    /// the slot is due again. When the lease is lost, the work is dropped at its present await.
+    ///
+    /// # Errors
+    /// The error of the work, or of the lock service or the store; then the slot is not done. After
+    /// [`FenceError::CommitUnknown`](crate::FenceError::CommitUnknown) it may be: run it again,
+    /// which waits until that commit has ended one way or the other. An invalid name is an error
+    /// of the lock service, before anything is sent.
+    ///
+    /// # Cancel safety
+    /// The work is rolled back and the lease released, unless the commit was sent: then it goes on
+    /// in the background. In both cases it can be run again.
+    pub async fn run<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
+    where
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
+        E: From<ProtectedError> + fmt::Display,
+    {
+        self.held(async |place, guard| finish(&place, guard, work).await)
+            .await
+    }
+
+    /// Runs work in steps, each of which is a fenced transaction that is committed with what it has
+    /// come to. A runner that dies or is overtaken is taken over from its last committed step: see
+    /// [`Job::step`]. After the last one the slot is marked as done.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run). The steps that are committed stay, and are not done again.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run), for the present step.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use fenced_store::{PgProtected, ProtectedError};
+    /// # async fn f(shop: PgProtected) -> Result<(), ProtectedError> {
+    /// let outcome = shop.once("new-prices", "2026-12").steps(async |job| {
+    ///     let mut last = job.progress::<i64>()?.unwrap_or(0);
+    ///     while last < 1_000_000 {
+    ///         last = job
+    ///             .step(async |tx| {
+    ///                 sqlx::query("UPDATE products SET price = 2 * price WHERE id = $1")
+    ///                     .bind(last + 1)
+    ///                     .execute(&mut **tx)
+    ///                     .await?;
+    ///                 Ok::<_, ProtectedError>(last + 1)
+    ///             })
+    ///             .await?;
+    ///     }
+    ///     Ok::<_, ProtectedError>(())
+    /// });
+    /// println!("{:?}", outcome.await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn steps<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
+    where
+        F: AsyncFnOnce(&mut Job<'_, DB>) -> Result<T, E>,
+        E: From<ProtectedError> + fmt::Display,
+    {
+        self.held(async |place, guard| {
+            let store = guard.store();
+            let state = place.look(store).await.map_err(ProtectedError::from)?;
+            if let Some(told) = JobOutcome::told(&state) {
+                give_back(guard).await;
+                return Ok(told);
+            }
+            if state.steps > 0 {
+                counted::job_taken_over();
+            }
+            let mut job = Job::new(&guard, &place, state);
+            let done = until_lost(&guard, work(&mut job)).await;
+            let error = match (done, job.is_certain()) {
+                (Ok(value), Ok(())) => {
+                    return finish(&place, guard, async |_| Ok(value)).await;
+                }
+                (Ok(_), Err(in_doubt)) => in_doubt.into(),
+                // It may have worked, and can be run again at once to know.
+                (Err(error), Err(_)) => error,
+                (Err(error), Ok(())) => {
+                    place.note_failure(&guard, error.to_string()).await;
+                    error
+                }
+            };
+            give_back(guard).await;
+            Err(error)
+        })
+        .await
+    }
+
+    /// Does something under the lease of the job, if the slot may be due.
+    async fn held<T, E, F>(self, section: F) -> Result<JobOutcome<T>, E>
+    where
+        F: AsyncFnOnce(Place<'_>, ProtectedGuard<DB>) -> Result<JobOutcome<T>, E>,
+        E: From<ProtectedError>,
+    {
+        let names = self.job.and_then(|job| Ok((job, self.slot?)));
+        let (job, slot) =
+            names.map_err(|error| ProtectedError::from(lock_core::Error::from(error)))?;
+        let place = Place {
+            job: &job,
+            slot: &slot,
+            back_off: self.back_off,
+        };
+        let seen = place.look(self.protected.store()).await;
+        let outcome = if let Some(told) = JobOutcome::told(&seen.map_err(ProtectedError::from)?) {
+            Ok(told)
+        } else if let Attempt::Granted(guard) = self.acquire.attempt(self.wait).await? {
+            section(place, guard).await
+        } else {
+            Ok(JobOutcome::Held)
+        };
+        if let Ok(outcome) = &outcome {
+            counted::job_run(outcome.label());
+        }
+        outcome
+    }
+}
+
+/// Does the rest of the work of a slot, commits it with the marker, and releases the lease.
+async fn finish<DB, T, E, F>(
+    place: &Place<'_>,
+    guard: ProtectedGuard<DB>,
+    work: F,
+) -> Result<JobOutcome<T>, E>
+where
+    DB: Dialect,
+    F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
+    E: From<ProtectedError> + fmt::Display,
+{
+    match place.work(&guard, work).await {
+        Ok(Worked::Uncommitted(value, tx)) => match tx.commit_and_release(guard).await {
+            Ok(receipt) => Ok(JobOutcome::Ran(value, receipt)),
+            Err(NotCommitted { error, guard }) => {
+                let error = place.not_committed(error, &guard).await;
+                give_back(*guard).await;
+                Err(error.into())
+            }
+        },
+        Ok(Worked::Told(state)) => {
+            give_back(guard).await;
+            // It is not due.
+            Ok(JobOutcome::told(&state).unwrap_or(JobOutcome::Held))
+        }
+        Err(error) => {
+            give_back(guard).await;
+            Err(error)
+        }
+    }
+}
+
+/// Releases the lease. What became of the slot is known already.
+pub(super) async fn give_back<DB: Dialect>(guard: ProtectedGuard<DB>) {
+    if let Err(error) = guard.release().await {
+        debug!(%error, "release failed, the watchdog goes on with it");
+    }
+}

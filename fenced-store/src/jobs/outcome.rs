@@ -1,0 +1,64 @@
+use std::time::{Duration, SystemTime};
+
+use lock_core::FencingToken;
+
+use super::{SlotState, Standing};
+use crate::Receipt;
+
+/// What became of a request to run a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "the job may not have run"]
+#[non_exhaustive]
+pub enum JobOutcome<T> {
+    /// It ran now, and is done: what the work returned, and the receipt of the commit.
+    Ran(T, Receipt),
+    /// It was done before, by this or another process.
+    Done {
+        /// The token of the grant under which it was done.
+        token: FencingToken,
+        /// When, by the clock of the database.
+        at: SystemTime,
+    },
+    /// It is older than what the store remembers of the job, and counts as done.
+    Forgotten,
+    /// It has failed, and is not due again yet.
+    BackingOff {
+        /// How many attempts have failed.
+        attempts: u64,
+        /// When it is due again.
+        retry_in: Duration,
+    },
+    /// Somebody else holds the lease of the job, and is probably at work on it.
+    Held,
+}
+
+impl<T> JobOutcome<T> {
+    /// Whether the slot is done, now or before.
+    #[must_use]
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Ran(..) | Self::Done { .. } | Self::Forgotten)
+    }
+
+    /// What to say of a slot that is not due; `None` if it is.
+    pub(super) fn told(state: &SlotState) -> Option<Self> {
+        match state.standing {
+            Standing::Due => None,
+            Standing::Done { token, at } => Some(Self::Done { token, at }),
+            Standing::Forgotten => Some(Self::Forgotten),
+            Standing::BackingOff(retry_in) => Some(Self::BackingOff {
+                attempts: state.attempts,
+                retry_in,
+            }),
+        }
+    }
+
+    /// The result as a metric label.
+    pub(super) const fn label(&self) -> &'static str {
+        match self {
+            Self::Ran(..) => "ran",
+            Self::Done { .. } | Self::Forgotten => "done",
+            Self::BackingOff { .. } => "backing_off",
+            Self::Held => "held",
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use std::{fmt, time::Duration};
+
+use lock_core::RetryPolicy;
+use tracing::debug;
+
+use super::{JobOutcome, Slot, SlotState, name::JobName, rows::JobRows};
+use crate::{
+    Dialect, FenceError, FencedStore, FencedTx, ProtectedError, ProtectedGuard, counted,
+    leaked::to_read, protected::until_lost,
+};
+
+/// When a slot that has failed is due again, unless the caller says otherwise.
+pub(super) const BACK_OFF: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_secs(1)).longest(Duration::from_secs(300));
+
+/// From here on a pause does not grow any more, whatever the policy is.
+const MANY: u64 = 64;
+
+/// Longer errors are cut.
+const LONGEST_ERROR: usize = 1000;
+
+/// A slot of a job, and how to work on it under a lease that was claimed.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) job: &'a JobName,
+    pub(super) slot: &'a Slot,
+    pub(super) back_off: RetryPolicy,
+}
+
+/// A slot that was due, or the reason why it was not.
+pub(super) enum Worked<DB: Dialect, T> {
+    /// The work is done and marked, and not yet committed.
+    Uncommitted(T, Box<FencedTx<DB>>),
+    Told(SlotState),
+}
+
+impl Place<'_> {
+    pub(super) fn texts(&self) -> (&str, &str) {
+        (self.job.as_str(), self.slot.as_str())
+    }
+
+    /// Where the slot stands now. It decides nothing unless the job is claimed.
+    pub(super) async fn look<DB: Dialect>(
+        &self,
+        store: &FencedStore<DB>,
+    ) -> Result<SlotState, FenceError> {
+        let mut connection = to_read(store.pool()).await?;
+        DB::Jobs::look(&mut *connection, self.texts()).await
+    }
+
+    /// Marks the slot as done and does the work in one transaction; or finds that it is not due. A
+    /// failure is noted.
+    pub(super) async fn work<DB, T, E, F>(
+        &self,
+        guard: &ProtectedGuard<DB>,
+        work: F,
+    ) -> Result<Worked<DB, T>, E>
+    where
+        DB: Dialect,
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
+        E: From<ProtectedError> + fmt::Display,
+    {
+        let begun = guard.begin().await;
+        if begun.as_ref().is_err_and(FenceError::is_fenced) {
+            counted::job_run("lost");
+        }
+        let mut tx = begun.map_err(ProtectedError::from)?;
+        let state = DB::Jobs::run(&mut tx, self.texts()).await;
+        let state = state.map_err(ProtectedError::from)?;
+        if JobOutcome::<T>::told(&state).is_some() {
+            tx.rollback().await.map_err(ProtectedError::from)?;
+            return Ok(Worked::Told(state));
+        }
+        match until_lost(guard, work(&mut tx)).await {
+            Ok(value) => Ok(Worked::Uncommitted(value, Box::new(tx))),
+            Err(error) => {
+                if let Err(error) = tx.rollback().await {
+                    debug!(%error, "not rolled back here, so the database does it");
+                }
+                self.note_failure(guard, error.to_string()).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// What is left to say of a commit that failed. Nothing is noted of one that may have happened.
+    pub(super) async fn not_committed<DB: Dialect>(
+        &self,
+        error: FenceError,
+        guard: &ProtectedGuard<DB>,
+    ) -> ProtectedError {
+        if !matches!(error, FenceError::CommitUnknown { .. }) {
+            self.note_failure(guard, error.to_string()).await;
+        }
+        error.into()
+    }
+
+    /// Under the fence: the failure of somebody who was overtaken is nobody's business.
+    pub(super) async fn note_failure<DB: Dialect>(
+        &self,
+        guard: &ProtectedGuard<DB>,
+        error: String,
+    ) {
+        // Postgres takes no text with that byte.
+        let error = error.replace('\0', " ");
+        let cut = error.floor_char_boundary(LONGEST_ERROR);
+        let noted = self.try_note_failure(guard, &error[..cut]).await;
+        let was_overtaken = noted.as_ref().is_err_and(FenceError::is_fenced);
+        counted::job_run(if was_overtaken { "lost" } else { "failed" });
+        if let Err(error) = noted {
+            debug!(%error, "the failure of a job is not noted, so it is due at once");
+        }
+    }
+
+    async fn try_note_failure<DB: Dialect>(
+        &self,
+        guard: &ProtectedGuard<DB>,
+        error: &str,
+    ) -> Result<(), FenceError> {
+        let mut tx = guard.begin().await?;
+        let state = DB::Jobs::look(&mut tx, self.texts()).await?;
+        let many = usize::try_from(state.attempts.min(MANY)).unwrap_or(0);
+        let pause = self.back_off.limit(u32::MAX).pauses().nth(many);
+        let pause = pause.unwrap_or_default().as_millis();
+        let pause = i64::try_from(pause).unwrap_or(i64::from(u32::MAX));
+        DB::Jobs::fail(&mut tx, self.texts(), error, pause).await?;
+        tx.commit().await.map(drop)
+    }
+}

@@ -1,0 +1,286 @@
+use std::{fmt, time::Duration};
+
+use jiff::Timestamp;
+use lock_core::{Acquire, Attempt, InvalidName, RetryPolicy};
+
+use super::{
+    JobOutcome, Schedule, Slot,
+    name::JobName,
+    once::{give_back, job_lease},
+    place::{BACK_OFF, Place, Worked},
+    rows::{JobRows, Undone},
+};
+use crate::{
+    AcquireProtected, Dialect, FencedTx, Protected, ProtectedError, ProtectedGuard, counted,
+    leaked::to_read,
+};
+
+impl<DB: Dialect> Protected<DB> {
+    /// Prepares to run a job for the times of a schedule that are due: see [`Scheduled`].
+    pub fn scheduled<'a>(&'a self, job: &str, schedule: &'a Schedule) -> Scheduled<'a, DB> {
+        let job = JobName::new(job);
+        Scheduled {
+            protected: self,
+            acquire: job_lease(self, &job),
+            job,
+            schedule,
+            since: None,
+            missed: Missed::RunAll { at_most: 100 },
+            back_off: BACK_OFF,
+        }
+    }
+}
+
+/// A job that is to run once for each time of its schedule: call [`run`](Self::run) whenever one
+/// may be due, from as many processes as you like.
+///
+/// All times are done in order under one lease, from the newest on that is done, so that no call
+/// does a time after a later one. What is
+/// said of [`Once`](super::Once) goes for each of them. Whether a time is due is decided by the
+/// wall clock of this process.
+///
+/// # Examples
+/// ```no_run
+/// # use fenced_store::{PgProtected, ProtectedError, jobs::{Missed, Schedule}};
+/// # async fn f(shop: PgProtected) -> Result<(), Box<dyn std::error::Error>> {
+/// let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
+/// loop {
+///     let runs = shop
+///         .scheduled("nightly-report", &nightly)
+///         .missed(Missed::RunNewest)
+///         .run(async |slot, tx| {
+///             sqlx::query("INSERT INTO reports SELECT $1, sum(amount) FROM sales")
+///                 .bind(slot.as_str())
+///                 .execute(&mut **tx)
+///                 .await?;
+///             Ok::<_, ProtectedError>(())
+///         })
+///         .await?;
+///     println!("done for {:?}", runs.done);
+///     tokio::time::sleep(runs.next_in).await;
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is run until `run` is awaited"]
+pub struct Scheduled<'a, DB: Dialect> {
+    protected: &'a Protected<DB>,
+    job: Result<JobName, InvalidName>,
+    schedule: &'a Schedule,
+    acquire: AcquireProtected<'a, DB>,
+    since: Option<Slot>,
+    missed: Missed,
+    back_off: RetryPolicy,
+}
+
+/// What to do about times that have passed while nobody ran the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missed {
+    /// Run all of them in order, at most so many under one lease.
+    RunAll {
+        /// How many in one call of [`Scheduled::run`].
+        at_most: usize,
+    },
+    /// Run the newest one only; those before it count as done.
+    RunNewest,
+    /// Run none of them: only a time that became due no longer ago than this.
+    Skip {
+        /// How late a run may begin.
+        later_than: Duration,
+    },
+}
+
+/// When to look whether somebody else who is at it has done it, or has died.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// What one call of [`Scheduled::run`] has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ScheduledRuns {
+    /// The times that it has done, in order.
+    pub done: Vec<Slot>,
+    /// Whether somebody else holds the lease of the job.
+    pub is_held: bool,
+    /// When to call again: zero if more is due, the rest of a back-off after a failure, otherwise
+    /// the time until the next one is due, and at most 10 s if the lease is held.
+    pub next_in: Duration,
+}
+
+impl<'a, DB: Dialect> Scheduled<'a, DB> {
+    /// What to do about times that nobody has run. Defaults to all of them, at most 100 per call.
+    pub const fn missed(mut self, missed: Missed) -> Self {
+        self.missed = missed;
+        self
+    }
+
+    /// Where the schedule begins if the job has never run. Defaults to now: then the first call
+    /// runs nothing, and remembers when it was.
+    pub fn since(mut self, since: Timestamp) -> Self {
+        self.since = Some(since.into());
+        self
+    }
+
+    /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
+    pub fn with(mut self, settings: impl FnOnce(Acquire<'a>) -> Acquire<'a>) -> Self {
+        self.acquire = self.acquire.with(settings);
+        self
+    }
+
+    /// See [`Once::back_off`](super::Once::back_off). Later times wait for one that has failed.
+    pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
+        self.back_off = policy;
+        self
+    }
+
+    /// Does the work for each time that is due, each in a fenced transaction of its own that also
+    /// marks the time as done. If none is due, it costs one read.
+    ///
+    /// # Errors
+    /// As [`Once::run`](super::Once::run); what was done before the error stays done.
+    ///
+    /// # Cancel safety
+    /// As [`Once::run`](super::Once::run), for the present time.
+    pub async fn run<E, F>(self, mut work: F) -> Result<ScheduledRuns, E>
+    where
+        F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,
+        E: From<ProtectedError> + fmt::Display,
+    {
+        let job = self.job.as_ref().map_err(|error| {
+            let error = lock_core::Error::from(error.clone());
+            ProtectedError::from(error)
+        })?;
+        let now = self.now();
+        let mut runs = ScheduledRuns {
+            done: Vec::new(),
+            is_held: false,
+            next_in: self.until_next(now),
+        };
+        let last = self.last(job).await?;
+        if last
+            .as_ref()
+            .is_some_and(|last| self.due(last, now).is_empty())
+        {
+            return Ok(runs);
+        }
+        let attempt = self.acquire.clone().attempt(Duration::ZERO).await?;
+        let Attempt::Granted(guard) = attempt else {
+            runs.is_held = true;
+            runs.next_in = runs.next_in.min(LOOK_AGAIN);
+            return Ok(runs);
+        };
+        let result = self.run_due(job, &guard, now, &mut runs, &mut work).await;
+        give_back(guard).await;
+        result.map(|()| runs)
+    }
+
+    /// Under the lease: only now is it certain what is due.
+    async fn run_due<E, F>(
+        &self,
+        job: &JobName,
+        guard: &ProtectedGuard<DB>,
+        now: Timestamp,
+        runs: &mut ScheduledRuns,
+        work: &mut F,
+    ) -> Result<(), E>
+    where
+        F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,
+        E: From<ProtectedError> + fmt::Display,
+    {
+        let Some(last) = self.last(job).await? else {
+            return Ok(begin(job, guard, &Slot::from(now)).await?);
+        };
+        let due = self.due(&last, now);
+        for slot in &due {
+            let place = Place {
+                job,
+                slot,
+                back_off: self.back_off,
+            };
+            let passes_over = !matches!(self.missed, Missed::RunAll { .. });
+            let worked = place.work(guard, async |tx| {
+                if passes_over {
+                    let passed = DB::Jobs::forget_below(tx, place.texts(), Undone::GivenUp).await;
+                    passed.map_err(ProtectedError::from)?;
+                }
+                work(slot, tx).await
+            });
+            match worked.await? {
+                Worked::Uncommitted((), tx) => {
+                    if let Err(error) = tx.commit().await {
+                        return Err(place.not_committed(error, guard).await.into());
+                    }
+                    counted::job_run("ran");
+                    if self.schedule.newest(now).map(Slot::from).as_ref() != Some(slot) {
+                        counted::job_late();
+                    }
+                    runs.done.push(slot.clone());
+                }
+                Worked::Told(state) => {
+                    if let Some(JobOutcome::BackingOff { retry_in, .. }) =
+                        JobOutcome::<()>::told(&state)
+                    {
+                        runs.next_in = retry_in;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        if let Some(last) = due.last()
+            && !self.due(last, now).is_empty()
+        {
+            runs.next_in = Duration::ZERO;
+        }
+        Ok(())
+    }
+
+    /// Up to where the job is done, as far as the store or the caller knows.
+    async fn last(&self, job: &JobName) -> Result<Option<Slot>, ProtectedError> {
+        let mut connection = to_read(self.protected.store().pool()).await?;
+        let newest = DB::Jobs::newest(&mut *connection, job.as_str()).await?;
+        Ok(newest.parse().ok().or_else(|| self.since.clone()))
+    }
+
+    fn due(&self, last: &Slot, now: Timestamp) -> Vec<Slot> {
+        let newest = || {
+            let newest = self.schedule.newest(now)?;
+            Some((newest, Slot::from(newest))).filter(|(_, newest)| newest > last)
+        };
+        match self.missed {
+            Missed::RunAll { at_most } => {
+                self.schedule.due_since(last, now).take(at_most).collect()
+            }
+            Missed::RunNewest => newest().map(|(_, slot)| slot).into_iter().collect(),
+            Missed::Skip { later_than } => newest()
+                .filter(|(time, _)| now.duration_since(*time).unsigned_abs() <= later_than)
+                .map(|(_, slot)| slot)
+                .into_iter()
+                .collect(),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        let now = self.protected.locks().clock().unix_time();
+        Timestamp::try_from(std::time::UNIX_EPOCH + now).unwrap_or(Timestamp::MAX)
+    }
+
+    fn until_next(&self, now: Timestamp) -> Duration {
+        let next = self.schedule.next(now);
+        next.map_or(Duration::MAX, |next| {
+            next.duration_since(now).unsigned_abs()
+        })
+    }
+}
+
+/// The job has never run: its schedule begins here.
+async fn begin<DB: Dialect>(
+    job: &JobName,
+    guard: &ProtectedGuard<DB>,
+    first: &Slot,
+) -> Result<(), ProtectedError> {
+    let mut tx = guard.begin().await?;
+    let place = (job.as_str(), first.as_str());
+    DB::Jobs::forget_below(&mut tx, place, Undone::GivenUp).await?;
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,94 @@
+use std::{fmt, str::FromStr};
+
+use lock_core::{InvalidName, ResourceName};
+
+/// What a job runs once for: a time of a schedule, or any text, such as the number of an invoice.
+///
+/// A time is UTC in the one form `2026-11-27T02:00:00Z`, so that times are ordered as texts; with
+/// the feature `schedule` it is made of a time of `jiff`. Any other text has no order among slots.
+/// 1 to 256 bytes of visible ASCII without `"` and `\`, as names of resources.
+///
+/// # Examples
+/// ```
+/// use fenced_store::jobs::Slot;
+///
+/// let time: Slot = "2026-11-27T02:00:00Z".parse().unwrap();
+/// assert!(time.is_time());
+/// assert!(!"invoice:4711".parse::<Slot>().unwrap().is_time());
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(ResourceName);
+
+/// A digit stands for any digit.
+const FORM: &[u8] = b"0000-00-00T00:00:00Z";
+
+impl Slot {
+    /// The slot as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Whether it is a time of a schedule, by its form.
+    #[must_use]
+    pub fn is_time(&self) -> bool {
+        let text = self.as_str().as_bytes();
+        let fits = |(byte, form): (&u8, &u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte == form,
+        };
+        text.len() == FORM.len() && text.iter().zip(FORM).all(fits)
+    }
+}
+
+#[cfg(feature = "schedule")]
+impl From<jiff::Timestamp> for Slot {
+    /// Parts of a second are cut off.
+    fn from(time: jiff::Timestamp) -> Self {
+        let text = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        // A year before 0 or after 9999 has another form; its text is a name, too.
+        Self(ResourceName::new(text).unwrap_or_else(|never| unreachable!("{never}")))
+    }
+}
+
+impl FromStr for Slot {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        ResourceName::new(text).map(Self)
+    }
+}
+
+impl TryFrom<&str> for Slot {
+    type Error = InvalidName;
+
+    fn try_from(text: &str) -> Result<Self, InvalidName> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Slot {
+    type Error = InvalidName;
+
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        ResourceName::new(text).map(Self)
+    }
+}
+
+impl From<&Self> for Slot {
+    fn from(slot: &Self) -> Self {
+        slot.clone()
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slot({:?})", self.as_str())
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

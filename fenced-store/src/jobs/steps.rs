@@ -1,0 +1,125 @@
+use std::fmt;
+
+use lock_core::FencingToken;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Slot, SlotState, place::Place, rows::JobRows};
+use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
+
+/// A slot that is being worked on in steps: see [`Once::steps`](super::Once::steps).
+pub struct Job<'a, DB: Dialect> {
+    guard: &'a ProtectedGuard<DB>,
+    place: &'a Place<'a>,
+    state: SlotState,
+    /// Whether a step may have been committed that is not in `state`.
+    in_doubt: bool,
+}
+
+impl<'a, DB: Dialect> Job<'a, DB> {
+    pub(super) const fn new(
+        guard: &'a ProtectedGuard<DB>,
+        place: &'a Place<'a>,
+        state: SlotState,
+    ) -> Self {
+        Self {
+            guard,
+            place,
+            state,
+            in_doubt: false,
+        }
+    }
+
+    /// What the last committed step has returned, whoever did it; `None` before the first.
+    ///
+    /// # Errors
+    /// [`FenceError::Db`] with an error of decoding if that was another type.
+    pub fn progress<T: DeserializeOwned>(&self) -> Result<Option<T>, FenceError> {
+        self.state.progress()
+    }
+
+    /// How many steps are committed.
+    #[must_use]
+    pub const fn committed_steps(&self) -> u64 {
+        self.state.steps
+    }
+
+    /// The slot.
+    #[must_use]
+    pub const fn slot(&self) -> &Slot {
+        self.place.slot
+    }
+
+    /// The token of this run.
+    #[must_use]
+    pub fn token(&self) -> FencingToken {
+        self.guard.token()
+    }
+
+    /// The same text for each attempt of the next step, and for no other step: for effects outside
+    /// of the database, which happen at least once.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        let (job, slot) = self.place.texts();
+        format!("{job}/{slot}/{}", self.state.steps)
+    }
+
+    /// Does a step in a fenced transaction, and commits it with what it returns, which the next
+    /// runner finds as its [`progress`](Self::progress).
+    ///
+    /// # Errors
+    /// The error of the step, or of the store; then nothing of it is stored. After
+    /// [`FenceError::CommitUnknown`] it may be, and no further step is begun: leave, and run the
+    /// slot again, which finds out.
+    ///
+    /// # Cancel safety
+    /// The step is rolled back, unless its commit was sent: then it is as after
+    /// [`FenceError::CommitUnknown`].
+    pub async fn step<P, E, F>(&mut self, step: F) -> Result<P, E>
+    where
+        P: Serialize,
+        F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<P, E>,
+        E: From<ProtectedError>,
+    {
+        self.is_certain()?;
+        let mut tx = self.guard.begin().await.map_err(ProtectedError::from)?;
+        let value = step(&mut tx).await?;
+        let progress = serde_json::to_string(&value);
+        let progress = progress.map_err(|error| {
+            let error = sqlx::Error::Encode(error.into());
+            ProtectedError::from(error)
+        })?;
+        self.save(tx, progress).await?;
+        Ok(value)
+    }
+
+    async fn save(&mut self, mut tx: FencedTx<DB>, progress: String) -> Result<(), ProtectedError> {
+        let steps = i64::try_from(self.state.steps + 1).unwrap_or(i64::MAX);
+        DB::Jobs::save(&mut tx, self.place.texts(), steps, &progress).await?;
+        self.in_doubt = true;
+        let committed = tx.commit().await;
+        self.in_doubt = matches!(committed, Err(FenceError::CommitUnknown { .. }));
+        committed?;
+        self.state.steps += 1;
+        self.state.progress = Some(progress);
+        Ok(())
+    }
+
+    /// Fails if a step may have been committed or not.
+    pub(super) fn is_certain(&self) -> Result<(), ProtectedError> {
+        if self.in_doubt {
+            let why = "it is not known whether the last step was committed: run the slot again";
+            let source = sqlx::Error::Protocol(why.to_owned());
+            return Err(FenceError::CommitUnknown { source }.into());
+        }
+        Ok(())
+    }
+}
+
+impl<DB: Dialect> fmt::Debug for Job<'_, DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("place", &self.place)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+use lock_core::{Candidate, Error, Lead, LeaseGuard, Released};
+
+use super::{AcquireProtected, Protected, ProtectedError, ProtectedGuard};
+use crate::Dialect;
+
+impl<DB: Dialect> Protected<DB> {
+    /// Prepares to lead under a name, with every term a fence: of all processes that campaign for
+    /// it, one leads at most, and the store refuses what an earlier leader still writes. See
+    /// [`Lead`]. The resource is `lead:NAME`.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use fenced_store::{PgProtected, ProtectedError};
+    /// # async fn f(shop: PgProtected) -> Result<(), ProtectedError> {
+    /// let lead = shop.lead("scheduler");
+    /// lead.run(async |term| {
+    ///     loop {
+    ///         let mut tx = term.begin().await?;
+    ///         sqlx::query("UPDATE orders SET sent = now() WHERE sent IS NULL")
+    ///             .execute(&mut *tx)
+    ///             .await?;
+    ///         tx.commit().await?;
+    ///         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    ///     }
+    /// })
+    /// .await
+    /// # }
+    /// ```
+    pub fn lead(&self, name: &str) -> Lead<AcquireProtected<'_, DB>> {
+        Lead::new(self.acquire(Lead::<()>::resource(name)))
+    }
+}
+
+impl<DB: Dialect> Candidate for AcquireProtected<'_, DB> {
+    type Guard = ProtectedGuard<DB>;
+    type Error = ProtectedError;
+
+    async fn campaign(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
+        self.await
+    }
+
+    fn lease(guard: &ProtectedGuard<DB>) -> &LeaseGuard {
+        guard
+    }
+
+    fn is_over(guard: &ProtectedGuard<DB>) -> bool {
+        guard.is_over()
+    }
+
+    async fn resign(guard: ProtectedGuard<DB>) -> Result<Released, Error> {
+        guard.release().await
+    }
+
+    fn is_retryable(error: &ProtectedError) -> bool {
+        error.is_retryable()
+    }
+}

@@ -1,0 +1,321 @@
+use std::{fmt, ops::Deref, time::Duration};
+
+use futures_util::{Stream, stream};
+use tracing::{debug, info};
+
+use super::{Acquire, LeaseGuard, LockManager, Lost, LostReason};
+use crate::{Error, HolderView, Released, RetryPolicy};
+
+/// A leader steps down when less than this part of its ttl is left. Renewals are due when two
+/// thirds are left, so none has succeeded for half a ttl by then.
+const MARGIN: u32 = 6;
+
+/// Pauses after campaigns that had no answer.
+const AGAIN: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(200)).longest(Duration::from_secs(10));
+
+impl LockManager {
+    /// Prepares to lead under a name: of all processes that campaign for it, one does at most. See
+    /// [`Lead`]. The lease is that of the resource `lead:NAME`.
+    ///
+    /// Here NOTHING IS FENCED: a leader that was paused may go on for a moment after its term, and
+    /// only a store that checks the [token](LeaseGuard::token) refuses what it writes.
+    /// `fenced_store::Protected::lead` is the same with such a store.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_core::Error> {
+    /// use lock_core::Error;
+    ///
+    /// # let memory = lock_core::memory::MemoryBackend::default();
+    /// # let locks = lock_core::LockManager::builder().build(memory)?;
+    /// let lead = locks.lead("scheduler").with(|lease| lease.metadata("10.0.0.7:8080"));
+    /// let done = lead.run(async |term| {
+    ///     println!("leading under token {}", term.token());
+    ///     Ok::<_, Error>("all done")
+    /// });
+    /// assert_eq!(done.await?, "all done");
+    /// # Ok(()) }
+    /// ```
+    pub fn lead(&self, name: &str) -> Lead<Acquire<'_>> {
+        Lead::new(self.acquire(Lead::<()>::resource(name)))
+    }
+
+    /// Who leads under a name: a stream that begins with what is now and goes on with each change,
+    /// `None` while nobody leads. It looks this often.
+    ///
+    /// The address of a leader is in its [metadata](HolderView::metadata), if it has put it there.
+    /// What is seen may be over when it arrives; decide nothing by it. After an error the stream
+    /// goes on.
+    ///
+    /// # Cancel safety
+    /// Dropping the stream leaves nothing behind.
+    pub fn observe(
+        &self,
+        name: &str,
+        every: Duration,
+    ) -> impl Stream<Item = Result<Option<HolderView>, Error>> + Send + use<> {
+        let observer = Observer {
+            locks: self.clone(),
+            resource: Lead::<()>::resource(name),
+            every,
+            seen: Seen::Nothing,
+        };
+        stream::unfold(observer, async |mut observer| {
+            let change = observer.change().await;
+            Some((change, observer))
+        })
+    }
+}
+
+/// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
+pub trait Candidate: Clone + Send + Sync {
+    /// What a leader holds.
+    type Guard: Send + Sync;
+    /// Why it does not.
+    type Error: Send;
+
+    /// Waits for its turn.
+    fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
+
+    /// The lease in what a leader holds.
+    fn lease(guard: &Self::Guard) -> &LeaseGuard;
+
+    /// Whether it is known to be worth nothing any more.
+    fn is_over(guard: &Self::Guard) -> bool {
+        !Self::lease(guard).is_held()
+    }
+
+    /// Gives it back.
+    fn resign(guard: Self::Guard) -> impl Future<Output = Result<Released, Error>> + Send;
+
+    /// Whether another campaign may succeed a moment later.
+    fn is_retryable(error: &Self::Error) -> bool;
+}
+
+impl Candidate for Acquire<'_> {
+    type Guard = LeaseGuard;
+    type Error = Error;
+
+    async fn campaign(self) -> Result<LeaseGuard, Error> {
+        self.await
+    }
+
+    fn lease(guard: &LeaseGuard) -> &LeaseGuard {
+        guard
+    }
+
+    async fn resign(guard: LeaseGuard) -> Result<Released, Error> {
+        guard.release().await
+    }
+
+    fn is_retryable(error: &Error) -> bool {
+        error.is_retryable()
+    }
+}
+
+/// A candidacy that is being prepared: [`run`](Self::run) something while leading, or
+/// [`campaign`](Self::campaign) for a single [`Term`].
+///
+/// A term is a lease, and its fencing token is the number of the term. Where the lock service has a
+/// queue, candidates lead in the order in which they have campaigned.
+#[derive(Clone, Debug)]
+#[must_use = "nobody campaigns until it is told to"]
+pub struct Lead<C> {
+    candidate: C,
+}
+
+impl<C> Lead<C> {
+    /// The candidate has asked for the [resource](Self::resource) of a name.
+    pub const fn new(candidate: C) -> Self {
+        Self { candidate }
+    }
+
+    /// The resource whose holder leads under a name.
+    #[must_use]
+    pub fn resource(name: &str) -> String {
+        format!("lead:{}", name)
+    }
+
+    /// Sets anything that the acquisition offers, such as the ttl, or an address as metadata.
+    pub fn with(self, settings: impl FnOnce(C) -> C) -> Self {
+        Self::new(settings(self.candidate))
+    }
+}
+
+impl<C: Candidate> Lead<C> {
+    /// Waits until this candidate leads, in the queue if there is one.
+    ///
+    /// # Errors
+    /// As awaiting the acquisition does.
+    ///
+    /// # Cancel safety
+    /// As the acquisition: its place in the queue is given up.
+    pub async fn campaign(&self) -> Result<Term<C>, C::Error> {
+        let guard = self.candidate.clone().campaign().await?;
+        let term: Term<C> = Term { guard };
+        info!(resource = %term.lease().resource(), token = %term.lease().token(), "leading");
+        Ok(term)
+    }
+
+    /// Leads whenever it is elected, until the section ends: then it resigns, and returns what the
+    /// section has returned.
+    ///
+    /// The section is dropped at its present await when its term is [about to end](Term::lost), and
+    /// called again in the next one; also if it has ended with an error in a term that was over,
+    /// because a store has refused it, for example. While the lock service does not answer, it
+    /// campaigns again, after pauses of 0.2 to 10 s.
+    ///
+    /// To stop, drop the future: the lease is released, and the next in line leads.
+    ///
+    /// # Errors
+    /// The error of the section, or of a campaign that would fail again, such as an invalid name.
+    ///
+    /// # Cancel safety
+    /// The section is dropped and the lease released.
+    pub async fn run<T, E, F>(self, mut section: F) -> Result<T, E>
+    where
+        F: AsyncFnMut(&Term<C>) -> Result<T, E>,
+        E: From<C::Error>,
+    {
+        let mut pauses = AGAIN.pauses();
+        loop {
+            let term = match self.campaign().await {
+                Ok(term) => term,
+                Err(error) if C::is_retryable(&error) => {
+                    // Endless, for the policy has no limit.
+                    tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            pauses = AGAIN.pauses();
+            let ended = tokio::select! {
+                biased;
+                ended = section(&term) => Some(ended),
+                lost = term.lost() => {
+                    info!(%lost, "not leading any more");
+                    None
+                }
+            };
+            // What fails because somebody else leads is no reason to stop.
+            let ended = ended.filter(|ended| ended.is_ok() || !C::is_over(&term.guard));
+            // Of what is over there is nothing to give back that would be worth waiting for.
+            if !C::is_over(&term.guard)
+                && let Err(error) = term.resign().await
+            {
+                debug!(%error, "release failed, the watchdog goes on with it");
+            }
+            if let Some(ended) = ended {
+                return ended;
+            }
+        }
+    }
+}
+
+/// The time in which a candidate leads: its lease, which this dereferences to.
+///
+/// # Dropping
+/// As the guard of its lease: the next in line leads shortly.
+#[must_use = "dropping it gives the lead away"]
+#[clippy::has_significant_drop]
+pub struct Term<C: Candidate> {
+    guard: C::Guard,
+}
+
+impl<C: Candidate> Term<C> {
+    /// Completes when the leader has to step down: when a sixth of the ttl is left and no renewal
+    /// has succeeded, by the local clock, or earlier if the lease is lost.
+    ///
+    /// The lock service counts from later on, so the next leader begins after that. Use it to stop
+    /// work, not to decide whether a write is allowed: after a pause it is seen too late.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn lost(&self) -> Lost {
+        let (lease, margin) = (self.lease(), self.lease().status.ttl().get() / MARGIN);
+        loop {
+            let left = match lease.remaining() {
+                Ok(left) => left.saturating_sub(margin),
+                Err(lost) => return lost,
+            };
+            if left.is_zero() {
+                let sequencer = lease.sequencer();
+                let resource = sequencer.resource().clone();
+                return Lost::new(resource, sequencer.token(), LostReason::Expired);
+            }
+            let clock = lease.on_drop.locks.clock.as_ref();
+            tokio::select! {
+                lost = lease.lost() => return lost,
+                () = clock.sleep_until(clock.now() + left) => {}
+            }
+        }
+    }
+
+    /// Gives the lead away: the next in line has it at once.
+    ///
+    /// # Errors
+    /// As [`LeaseGuard::release`].
+    ///
+    /// # Cancel safety
+    /// As [`LeaseGuard::release`]: the watchdog finishes it.
+    pub async fn resign(self) -> Result<Released, Error> {
+        C::resign(self.guard).await
+    }
+
+    fn lease(&self) -> &LeaseGuard {
+        C::lease(&self.guard)
+    }
+}
+
+impl<C: Candidate> Deref for Term<C> {
+    type Target = C::Guard;
+
+    fn deref(&self) -> &C::Guard {
+        &self.guard
+    }
+}
+
+impl<C: Candidate> fmt::Debug for Term<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Term").field(self.lease()).finish()
+    }
+}
+
+/// Looks who leads.
+struct Observer {
+    locks: LockManager,
+    resource: String,
+    every: Duration,
+    seen: Seen,
+}
+
+/// What was told last.
+#[derive(PartialEq)]
+enum Seen {
+    Nothing,
+    Error,
+    Leader(Option<crate::FencingToken>),
+}
+
+impl Observer {
+    async fn change(&mut self) -> Result<Option<HolderView>, Error> {
+        loop {
+            if self.seen != Seen::Nothing {
+                let clock = self.locks.clock();
+                clock.sleep_until(clock.now() + self.every).await;
+            }
+            let looked = self.locks.inspect(&self.resource).await;
+            let looked = looked.map(|looked| looked.holder);
+            let now = match &looked {
+                Ok(leader) => Seen::Leader(leader.as_ref().map(|leader| leader.token)),
+                Err(_) => Seen::Error,
+            };
+            if now != self.seen {
+                self.seen = now;
+                return looked;
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Leading: terms, stepping down, and who is seen to lead.
+#![allow(clippy::unwrap_used, reason = "a failed test panics")]
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, StreamExt};
+use lock_core::{Error, InitialToken, LostReason, Ttl, memory::MemoryBackend};
+use lock_testing::{ManualClock, Process};
+
+const TTL: Ttl = Ttl::secs(6);
+const MARGIN: Duration = Duration::from_secs(1);
+
+struct World {
+    clock: ManualClock,
+    one: Process,
+    two: Process,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
+        let service = Arc::new(service);
+        let (one, two) = (
+            Process::start(Arc::clone(&service) as Arc<_>, &clock),
+            Process::start(service as Arc<_>, &clock),
+        );
+        Self { clock, one, two }
+    }
+}
+
+/// One second before the lock service lets anybody else lead.
+#[tokio::test]
+async fn a_leader_steps_down_before_its_term_ends() {
+    let World { clock, one, two } = World::new();
+    let lead = one
+        .locks()
+        .lead("scheduler")
+        .with(|lease| lease.ttl(TTL).renew(false));
+    let term = lead.campaign().await.unwrap();
+    let lost = term.lost();
+    let mut lost = pin!(lost);
+    clock.advance(TTL.get() - MARGIN - Duration::from_millis(1));
+    assert!((&mut lost).now_or_never().is_none());
+    clock.advance(Duration::from_millis(1));
+    let seen = lost.await;
+    assert_eq!(
+        (seen.token(), seen.reason()),
+        (term.token(), LostReason::Expired)
+    );
+    assert_eq!(term.remaining().unwrap(), MARGIN);
+    let other = two.locks().try_acquire("lead:scheduler").await.unwrap();
+    assert!(matches!(other, lock_core::Attempt::Held { .. }));
+}
+
+/// It is dropped where it is, and called again in the next term.
+#[tokio::test]
+async fn a_section_is_dropped_with_its_term_and_called_in_the_next() {
+    let World { clock, one, .. } = World::new();
+    let mut tokens = Vec::new();
+    let lead = one.locks().lead("scheduler").with(|lease| lease.ttl(TTL));
+    let run = lead.run(async |term| {
+        tokens.push(term.token());
+        if tokens.len() == 1 {
+            one.freeze();
+            clock.advance(TTL.get());
+            one.thaw();
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, Error>(())
+    });
+    run.await.unwrap();
+    assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
+}
+
+#[tokio::test]
+async fn who_resigns_hands_over_to_the_next_in_line() {
+    let World { one, two, .. } = World::new();
+    let first = one.locks().lead("scheduler").campaign().await.unwrap();
+    let next = two.locks().lead("scheduler");
+    let mut next = pin!(next.campaign());
+    assert!((&mut next).now_or_never().is_none());
+    let token = first.token();
+    first.resign().await.unwrap();
+    let next = next.await.unwrap();
+    assert!(next.token() > token);
+}
+
+#[tokio::test]
+async fn who_leads_is_seen_with_its_address() {
+    let World { clock, one, two } = World::new();
+    let every = Duration::from_secs(1);
+    let mut seen = pin!(two.locks().observe("scheduler", every));
+    assert_eq!(seen.next().await.unwrap().unwrap(), None);
+
+    let lead = one.locks().lead("scheduler");
+    let lead = lead.with(|lease| lease.ttl(TTL).metadata("10.0.0.7:8080"));
+    let term = lead.campaign().await.unwrap();
+    for leads in [true, false] {
+        let mut change = pin!(seen.next());
+        assert!((&mut change).now_or_never().is_none());
+        clock.advance(every);
+        let leader = change.await.unwrap().unwrap();
+        assert_eq!(leader.is_some(), leads);
+        if let Some(leader) = leader {
+            assert_eq!(leader.token, term.token());
+            assert_eq!(leader.metadata.unwrap().as_str(), "10.0.0.7:8080");
+            one.freeze();
+            clock.advance(TTL.get());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_told_of_at_once() {
+    let World { one, .. } = World::new();
+    let run = one.locks().lead("a b").run(async |_| Ok::<_, Error>(()));
+    assert_eq!(
+        run.await.unwrap_err().kind(),
+        lock_core::ErrorKind::InvalidInput
+    );
+}

@@ -1,0 +1,200 @@
+//! A call of a function of ours, in either protocol.
+
+use std::{fmt::Write as _, time::Duration};
+
+use sqlx::{
+    Arguments, AssertSqlSafe, Encode, Postgres, SqlSafeStr, SqlStr, Type,
+    encode::IsNull,
+    error::BoxDynError,
+    postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, types::Oid},
+};
+
+/// A function of the schema `fenced`, and its arguments. It is a transaction of its own: a session
+/// that somebody left inside a transaction is refused, because its rollback would take the lease
+/// back. There the type `fenced.autocommit` has no value.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    function: &'static str,
+    arguments: Vec<Value>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Flag(bool),
+    Number(Option<i64>),
+    Small(Option<i32>),
+    Text(Option<String>),
+    Numbers(Vec<i64>),
+    Smalls(Vec<i32>),
+    Texts(Vec<Option<String>>),
+    /// Since the beginning of 1970.
+    Time(Duration),
+}
+
+impl Call {
+    pub(super) const fn new(function: &'static str) -> Self {
+        let arguments = Vec::new();
+        Self {
+            function,
+            arguments,
+        }
+    }
+
+    pub(super) fn with(mut self, argument: impl Into<Value>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// For the simple protocol, which has no parameters, and which a pooler can give to any
+    /// session: at the isolation level that it needs, whatever that of the session is. In a
+    /// transaction that has read anything, `SET` comes too late.
+    pub(super) fn text(&self) -> String {
+        let arguments: Vec<_> = self.arguments.iter().map(Value::literal).collect();
+        let select = self.select(&arguments, "true");
+        format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {select}")
+    }
+
+    /// For a session that keeps prepared statements, and is at READ COMMITTED.
+    pub(super) fn prepared(&self) -> Result<(SqlStr, PgArguments), BoxDynError> {
+        let mut arguments = PgArguments::default();
+        let mut placeholders = Vec::with_capacity(self.arguments.len());
+        for (number, argument) in (1..).zip(&self.arguments) {
+            argument.bind(&mut arguments)?;
+            placeholders.push(match argument {
+                Value::Time(_) => format!("pg_catalog.to_timestamp(${number})"),
+                _ => format!("${number}"),
+            });
+        }
+        arguments.add(Autocommit)?;
+        let last = format!("${}", self.arguments.len() + 1);
+        let select = self.select(&placeholders, &last);
+        Ok((AssertSqlSafe(select).into_sql_str(), arguments))
+    }
+
+    fn select(&self, arguments: &[String], autocommit: &str) -> String {
+        let (function, arguments) = (self.function, arguments.join(", "));
+        format!(
+            "SELECT answer.* FROM fenced.{function}({arguments}) answer \
+             WHERE {autocommit}::fenced.autocommit"
+        )
+    }
+}
+
+impl Value {
+    fn literal(&self) -> String {
+        match self {
+            Self::Flag(flag) => flag.to_string(),
+            Self::Number(number) => or_null(number.as_ref()),
+            Self::Small(number) => or_null(number.as_ref()),
+            Self::Text(text) => text_literal(text.as_deref()),
+            Self::Numbers(numbers) => array(numbers.iter().map(i64::to_string), "bigint"),
+            Self::Smalls(numbers) => array(numbers.iter().map(i32::to_string), "integer"),
+            Self::Texts(texts) => {
+                let literals = texts.iter().map(|text| text_literal(text.as_deref()));
+                array(literals, "text")
+            }
+            Self::Time(time) => format!("pg_catalog.to_timestamp({:.6})", time.as_secs_f64()),
+        }
+    }
+
+    fn bind(&self, arguments: &mut PgArguments) -> Result<(), BoxDynError> {
+        match self {
+            Self::Flag(flag) => arguments.add(*flag),
+            Self::Number(number) => arguments.add(*number),
+            Self::Small(number) => arguments.add(*number),
+            Self::Text(text) => arguments.add(text.as_deref()),
+            Self::Numbers(numbers) => arguments.add(numbers),
+            Self::Smalls(numbers) => arguments.add(numbers),
+            Self::Texts(texts) => arguments.add(texts),
+            Self::Time(time) => arguments.add(time.as_secs_f64()),
+        }
+    }
+}
+
+macro_rules! values {
+    ($($from:ty => $value:expr;)*) => {
+        $(impl From<$from> for Value {
+            fn from(from: $from) -> Self {
+                $value(from)
+            }
+        })*
+    };
+}
+
+values! {
+    bool => Value::Flag;
+    i64 => |number| Value::Number(Some(number));
+    i32 => |number| Value::Small(Some(number));
+    String => |text| Value::Text(Some(text));
+    Option<i64> => Value::Number;
+    Option<i32> => Value::Small;
+    Option<String> => Value::Text;
+    Vec<i64> => Value::Numbers;
+    Vec<i32> => Value::Smalls;
+    Vec<Option<String>> => Value::Texts;
+    Vec<String> => |texts: Vec<String>| Value::Texts(texts.into_iter().map(Some).collect());
+}
+
+fn or_null(number: Option<&impl ToString>) -> String {
+    number.map_or_else(|| "NULL".to_owned(), ToString::to_string)
+}
+
+/// A literal that means the same whatever `standard_conforming_strings` says.
+fn text_literal(text: Option<&str>) -> String {
+    let Some(text) = text else {
+        return "NULL".to_owned();
+    };
+    let mut literal = String::with_capacity(text.len() + 3);
+    if text.contains('\\') {
+        literal.push('E');
+    }
+    literal.push('\'');
+    for character in text.chars() {
+        if matches!(character, '\'' | '\\') {
+            literal.push(character);
+        }
+        literal.push(character);
+    }
+    literal.push('\'');
+    literal
+}
+
+fn array(items: impl Iterator<Item = String>, kind: &str) -> String {
+    let mut array = "ARRAY[".to_owned();
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            array.push_str(", ");
+        }
+        array.push_str(&item);
+    }
+    // Writing to a `String` cannot fail.
+    write!(array, "]::{kind}[]").unwrap_or_default();
+    array
+}
+
+/// `true` of the type `fenced.autocommit`. The server knows the type, and looks at the value when
+/// the statement is bound, which is when its transaction begins.
+struct Autocommit;
+
+impl Type<Postgres> for Autocommit {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(Oid(0))
+    }
+}
+
+impl Encode<'_, Postgres> for Autocommit {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        Encode::<Postgres>::encode(true, buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_stays_inside_its_literal() {
+        assert_eq!(text_literal(Some("a');drop--")), "'a'');drop--'");
+        assert_eq!(text_literal(Some(r"a\'")), r"E'a\\'''");
+    }
+}

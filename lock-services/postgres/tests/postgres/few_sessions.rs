@@ -1,0 +1,71 @@
+//! A PgBouncer with fewer sessions than clients that wait, and a new one in the middle.
+
+use std::time::Duration;
+
+use e2e::servers::{PgBouncer, PoolMode, until};
+use lock_core::{FencingToken, LockManager, Ttl};
+use sqlx::PgPool;
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+
+use crate::world::{count, database, manager};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// So few sessions that the requests of those who wait have to wait for each other. Nobody has a
+/// session while it waits, so nobody keeps one from the holder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_nobodys_turn() {
+    const SESSIONS: &str = "default_pool_size = 2";
+    const WAITERS: i64 = 8;
+    let database = database().await;
+    let settings = [SESSIONS];
+    let pooler = PgBouncer::start_with(&database, PoolMode::Transaction, &settings).await;
+    let url = pooler.url(&database);
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let waiting = "select count(*) from fenced.waiter";
+    let first = manager(&url)
+        .await
+        .acquire("r")
+        .ttl(Ttl::secs(60))
+        .await
+        .unwrap();
+    let (told, mut turns) = mpsc::unbounded_channel();
+    let mut waiters = JoinSet::new();
+    for number in 0..WAITERS {
+        // A client of its own: nobody looks for others.
+        let (locks, told) = (manager(&url).await, told.clone());
+        waiters.spawn(async move { told.send((number, has_a_turn(&locks).await)).unwrap() });
+        until("it waits", async || {
+            count(&pool, waiting).await == number + 1
+        })
+        .await;
+    }
+    let mut last = first.token();
+    first.release().await.unwrap();
+    let mut order = Vec::new();
+    for turn in 0..WAITERS {
+        let next = timeout(PATIENCE, turns.recv()).await;
+        let (number, token) = next.expect("nobody has a turn").unwrap();
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        order.push(number);
+        if turn == WAITERS / 2 {
+            pooler.restart().await;
+        }
+    }
+    waiters.join_all().await;
+    println!("{order:?}");
+    // A busy machine may keep somebody silent for too long while there is no pooler.
+    let before = usize::try_from(WAITERS / 2).unwrap();
+    assert!(order[..=before].is_sorted(), "{order:?}");
+    order.sort_unstable();
+    assert_eq!(order, (0..WAITERS).collect::<Vec<_>>());
+}
+
+async fn has_a_turn(locks: &LockManager) -> FencingToken {
+    let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
+    let token = guard.token();
+    // Without an answer it may be lost; then the lease ends by its ttl.
+    drop(guard.release().await);
+    token
+}

@@ -1,0 +1,41 @@
+//! Models of the protocols that the lock services and the store speak, small enough to check every
+//! reachable state. `docs/models.md` says what they leave out, and what they have found.
+//!
+//! A model is the intended protocol plus a list of flaws: the same protocol with one rule left out.
+//! The protocol must hold and every flaw must be found; otherwise the model could not have found
+//! anything.
+#![forbid(unsafe_code)]
+
+/// Lets a model leave out one of its rules, which stands in its field `flaw`.
+macro_rules! flawed {
+    ($model:ty $(, const $n:ident: usize)?) => {
+        impl $(<const $n: usize>)? models::Flawed for $model {
+            type Flaw = Flaw;
+
+            fn with(mut self, flaw: Flaw) -> Self {
+                self.flaw = Some(flaw);
+                self
+            }
+        }
+
+        impl $(<const $n: usize>)? $model {
+            pub(crate) fn is(&self, flaw: Flaw) -> bool {
+                self.flaw == Some(flaw)
+            }
+        }
+    };
+}
+
+mod cohort;
+mod handover;
+mod jobs;
+mod lease_sql;
+mod leases;
+mod line;
+mod notices;
+mod queue;
+mod redlock;
+mod renewal;
+mod set;
+mod store;
+mod unseen;

@@ -1,0 +1,176 @@
+use std::{error::Error, time::Duration};
+
+use clap::Args;
+use fenced_store::{
+    FencedTx, PgFencedStore, PgProtected, ProtectedError,
+    jobs::{Missed, Schedule, Slot},
+};
+use jiff::Timestamp;
+use lock_core::{LeaseGuard, RetryPolicy, Ttl};
+use serde_json::json;
+use sqlx::{PgPool, Postgres};
+use tokio::time::sleep;
+
+use crate::{Talk, say};
+
+/// Fenced work, and beside it, in the same process and so under the same pauses, its control: the
+/// same work under a lease that nothing checks.
+#[derive(Args)]
+pub(crate) struct Works {
+    /// URL of the PostgreSQL database.
+    #[arg(long)]
+    store: String,
+    /// URL of the lock service, if it is not that database.
+    #[arg(long)]
+    lock: Option<String>,
+    /// Prefix of its keys.
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Where the schedule of the job begins: there is a slot each minute.
+    #[arg(long)]
+    since: Timestamp,
+    /// Length of the leases.
+    #[arg(long)]
+    ttl_ms: u32,
+}
+
+/// So many slots under one lease.
+const AT_ONCE: usize = 10;
+
+/// How long it takes to make what is written.
+const WORK: Duration = Duration::from_millis(4);
+
+/// Before another look at what somebody else holds.
+const SOON: Duration = Duration::from_millis(20);
+
+impl Works {
+    async fn connect(&self) -> Result<PgProtected, Box<dyn Error>> {
+        let store = PgFencedStore::new(PgPool::connect(&self.store).await?);
+        let Some(lock) = &self.lock else {
+            return Ok(palisade::one_database(store).await?);
+        };
+        let connecting = palisade::connect(lock);
+        let locks = match &self.prefix {
+            Some(prefix) => connecting.prefix(prefix).await?,
+            None => connecting.await?,
+        };
+        Ok(PgProtected::new(locks, store))
+    }
+
+    const fn ttl(&self) -> Ttl {
+        Ttl::millis(self.ttl_ms)
+    }
+}
+
+/// Runs a job for each minute since then, and its control. Says when nothing is left to do.
+pub(crate) async fn run_jobs(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Error>> {
+    let jobs = works.connect().await?;
+    let minutes = Schedule::new("* * * * *", "UTC")?;
+    say(&json!({ "ready": true }))?;
+    let control = async {
+        while !lease_table(works, &minutes, jobs.store().pool()).await? {
+            sleep(SOON).await;
+        }
+        Ok::<_, sqlx::Error>(())
+    };
+    let fenced = async {
+        while !run_due(works, &minutes, &jobs).await {
+            sleep(SOON).await;
+        }
+    };
+    let (control, ()) = tokio::join!(control, fenced);
+    control?;
+    say(&json!({ "done": true }))?;
+    while talk.told_to_go_on().await? {}
+    Ok(())
+}
+
+/// Runs what is due. True if nothing was.
+async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgProtected) -> bool {
+    let effect = async |slot: &Slot, tx: &mut FencedTx<Postgres>| {
+        sleep(WORK).await;
+        let effect = sqlx::query("INSERT INTO effect (slot) VALUES ($1)");
+        effect.bind(slot.as_str()).execute(&mut **tx).await?;
+        Ok::<_, ProtectedError>(())
+    };
+    let scheduled = jobs
+        .scheduled("minutely", minutes)
+        .missed(Missed::RunAll { at_most: AT_ONCE })
+        .since(works.since)
+        .back_off(RetryPolicy::fixed(SOON))
+        .with(|lease| lease.ttl(works.ttl()));
+    match scheduled.run(effect).await {
+        Ok(runs) => runs.done.is_empty() && !runs.is_held && runs.next_in > SOON,
+        Err(error) => {
+            eprintln!("again after {error:?}");
+            false
+        }
+    }
+}
+
+/// What lease tables do: the lease, a look at what is done, and the work, which is its own marker.
+/// True if nothing was due.
+async fn lease_table(
+    works: &Works,
+    minutes: &Schedule,
+    pool: &PgPool,
+) -> Result<bool, sqlx::Error> {
+    let lock = sqlx::query(
+        "UPDATE lease SET until = clock_timestamp() + $1 * interval '1 ms' \
+         WHERE until <= clock_timestamp()",
+    );
+    let lock = lock.bind(f64::from(works.ttl_ms)).execute(pool).await?;
+    if lock.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let mut is_over = false;
+    for _ in 0..AT_ONCE {
+        let last = sqlx::query_scalar("SELECT max(slot) FROM control");
+        let last: Option<String> = last.fetch_one(pool).await?;
+        let last = last.and_then(|last| last.parse().ok());
+        let last = last.unwrap_or_else(|| Slot::from(works.since));
+        let Some(due) = minutes.due_since(&last, Timestamp::now()).next() else {
+            is_over = true;
+            break;
+        };
+        sleep(WORK).await;
+        let effect = sqlx::query("INSERT INTO control (slot) VALUES ($1)");
+        effect.bind(due.as_str()).execute(pool).await?;
+    }
+    let unlock = "UPDATE lease SET until = clock_timestamp()";
+    sqlx::query(unlock).execute(pool).await?;
+    Ok(is_over)
+}
+
+/// Leads whenever it can, and writes under its term, and unfenced, until its input ends.
+pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Error>> {
+    let shop = works.connect().await?;
+    say(&json!({ "ready": true }))?;
+    let lead = shop
+        .lead("scheduler")
+        .with(|lease| lease.with(|lease| lease.ttl(works.ttl())));
+    let leading = lead.run(async |term| {
+        loop {
+            control(term, shop.store().pool()).await?;
+            let mut tx = term.begin().await?;
+            let write = sqlx::query("INSERT INTO effect (token) VALUES ($1)");
+            let write = write.bind(i64::from(term.token()));
+            write.execute(&mut *tx).await?;
+            tx.commit().await?;
+        }
+    });
+    tokio::select! {
+        ended = leading => ended.map_err(|error: ProtectedError| error.into()),
+        over = async { while talk.told_to_go_on().await? {} Ok(()) } => over,
+    }
+}
+
+/// Who believes to lead writes.
+async fn control(term: &LeaseGuard, pool: &PgPool) -> Result<(), sqlx::Error> {
+    if term.is_held() {
+        sleep(WORK).await;
+        let write = sqlx::query("INSERT INTO control (token) VALUES ($1)");
+        write.bind(i64::from(term.token())).execute(pool).await?;
+    }
+    Ok(())
+}

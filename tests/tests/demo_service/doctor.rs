@@ -1,0 +1,102 @@
+use std::process::Output;
+
+use e2e::servers::{PgBouncer, PoolMode, Redis, mariadb_database, postgres_database};
+use serde_json::Value;
+
+use crate::exit_codes::{nobody, run};
+
+/// Everything that `doctor` found, as `level of: text`, and its exit code.
+fn examined(arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let Output { status, stdout, .. } = run(&[&["doctor", "--json"][..], arguments].concat());
+    let said: Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!(said["fit"], status.success(), "{said}");
+    let findings = said["findings"].as_array().unwrap().iter().map(|found| {
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        let change = text("change");
+        format!(
+            "{} {}: {} -> {change}",
+            text("level"),
+            text("of"),
+            text("text")
+        )
+    });
+    (status.code(), findings.collect())
+}
+
+#[track_caller]
+fn assert_has(findings: &[String], expected: &str) {
+    let parts: Vec<_> = expected.split("..").collect();
+    let is_it = |found: &&String| parts.iter().all(|part| found.contains(part));
+    assert!(
+        findings.iter().any(|found| is_it(&found)),
+        "{expected}: {findings:#?}"
+    );
+}
+
+/// The test servers forget in a crash: that is the first thing to say of them.
+#[tokio::test]
+async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
+    let (redis, postgres) = (Redis::start().await, postgres_database().await);
+    let pgbouncer = PgBouncer::start(&postgres, PoolMode::Transaction).await;
+    let (lock, store) = (redis.url(), &pgbouncer.url(&postgres));
+    let (code, found) = examined(&["--lock", lock, "--store", store]);
+    assert_eq!(code, Some(1), "{found:#?}");
+    for expected in [
+        "good lock: a lease was granted with token",
+        "advice lock: ..set appendonly to yes",
+        "good store: PostgreSQL ",
+        "wrong store: fsync is off..stale writes",
+        "wrong store: the tables..are missing..migrate",
+        "advice store: port ..pooler",
+        "good store: its clock agrees",
+    ] {
+        assert_has(&found, expected);
+    }
+    let (code, found) = examined(&["--store", mariadb_database().await.url()]);
+    assert_eq!(code, Some(1), "{found:#?}");
+    assert_has(
+        &found,
+        "wrong store: innodb_flush_log_at_trx_commit is not 1..set it to 1",
+    );
+    let text = run(&["doctor", "--lock", lock]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.contains("advice") && text.contains("nothing has to be changed"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn the_doctor_finds_a_store_that_follows_another_lock_service() {
+    let (folder, redis) = (tempfile::tempdir().unwrap(), Redis::start().await);
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    let scenario = [
+        "scenario",
+        "--ttl=200ms",
+        "--pause=0ms",
+        "--quiet",
+        "--store",
+    ];
+    assert!(run(&[&scenario[..], &[&store]].concat()).status.success());
+    let (code, found) = examined(&["--store", &store]);
+    assert_eq!(code, Some(0), "{found:#?}");
+    let (code, found) = examined(&["--store", &store, "--lock", redis.url()]);
+    assert_eq!(code, Some(1), "{found:#?}");
+    assert_has(
+        &found,
+        "wrong store: ..tokens of \"memory\"..\"redis\"..--issuer",
+    );
+}
+
+#[test]
+fn the_doctor_tells_of_all_that_is_down_and_shows_no_password() {
+    let [lock, store] = ["redis://:hunter2@", "postgres://me:hunter2@"]
+        .map(|scheme| format!("{scheme}{}/0", nobody()));
+    let (code, found) = examined(&["--lock", &lock, "--store", &store]);
+    assert_eq!(code, Some(3));
+    for expected in ["down lock: ..--lock", "down store: ..--store"] {
+        assert_has(&found, expected);
+    }
+    assert!(!found.concat().contains("hunter2"), "{found:#?}");
+    assert_eq!(run(&["doctor"]).status.code(), Some(2));
+}

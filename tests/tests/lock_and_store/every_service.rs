@@ -1,0 +1,109 @@
+//! Jobs and leaders in front of a Postgres, on every lock service.
+
+use std::{pin::pin, time::Duration};
+
+use e2e::servers::{RedlockServers, etcd, postgres_database, redis, zookeeper};
+use fenced_store::{PgFencedStore, PgProtected, ProtectedError, jobs::JobOutcome};
+use futures_util::{FutureExt, StreamExt};
+use lock_core::{Fairness, Ttl};
+use palisade::redlock::RedlockOptions;
+use sqlx::PgPool;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// On servers of its own.
+const PREFIX: &str = "jobs";
+
+/// On servers that other tests use, too.
+fn random() -> String {
+    format!("t{:016x}", rand::random::<u64>())
+}
+
+/// A slot is done once, a lead goes from hand to hand, and a deposed leader is refused.
+async fn works(shop: PgProtected) {
+    let once = async || {
+        let once = shop.once("night", "2026-11-27T02:00:00Z").wait(PATIENCE);
+        once.run(async |_| Ok::<_, ProtectedError>(()))
+            .await
+            .unwrap()
+    };
+    let JobOutcome::Ran((), receipt) = once().await else {
+        panic!("nobody has run it");
+    };
+    let JobOutcome::Done { token, .. } = once().await else {
+        panic!("it was done");
+    };
+    assert_eq!(token, receipt.token());
+
+    let every = Duration::from_millis(20);
+    let mut seen = pin!(shop.locks().observe("scheduler", every));
+    assert_eq!(seen.next().await.unwrap().unwrap(), None);
+    let lead = || {
+        let lead = shop.lead("scheduler");
+        lead.with(|lease| lease.with(|lease| lease.ttl(Ttl::secs(20)).metadata("here")))
+    };
+    let first = lead().campaign().await.unwrap();
+    let leader = timeout(PATIENCE, seen.next()).await.expect("it is seen");
+    let leader = leader.unwrap().unwrap().unwrap();
+    assert_eq!(leader.token, first.token());
+    assert_eq!(leader.metadata.unwrap().as_str(), "here");
+
+    let next = lead();
+    let mut next = pin!(next.campaign());
+    if shop.locks().capabilities().fairness != Fairness::None {
+        assert!((&mut next).now_or_never().is_none(), "one leads already");
+    }
+    let stale = first.sequencer().clone();
+    first.resign().await.unwrap();
+    let next = timeout(PATIENCE, next)
+        .await
+        .expect("it is its turn")
+        .unwrap();
+    assert!(next.token() > stale.token());
+    assert!(shop.store().begin(&stale).await.unwrap_err().is_fenced());
+    next.begin().await.unwrap().commit().await.unwrap();
+    next.resign().await.unwrap();
+}
+
+async fn store() -> (e2e::servers::PostgresDatabase, PgFencedStore) {
+    let database = postgres_database().await;
+    let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
+    store.migrate().await.unwrap();
+    (database, store)
+}
+
+async fn behind(lock: &str, prefix: &str) {
+    let (_database, store) = store().await;
+    let locks = palisade::connect(lock).prefix(prefix).await.unwrap();
+    works(PgProtected::new(locks, store)).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_redis() {
+    behind(redis().await.url(), &random()).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_redlock() {
+    let servers = RedlockServers::start(3).await;
+    let options = RedlockOptions::default().prefix(PREFIX);
+    servers.provision(options, Ttl::secs(60)).await.unwrap();
+    behind(&servers.url(), PREFIX).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_etcd() {
+    behind(&etcd().await.url(), &random()).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_zookeeper() {
+    behind(&zookeeper().await.url(), &random()).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_in_one_postgres() {
+    let (_database, store) = store().await;
+    works(palisade::one_database(store).await.unwrap()).await;
+}
