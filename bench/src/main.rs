@@ -11,6 +11,7 @@ mod figure;
 mod gateway;
 mod http;
 mod paired;
+mod peers;
 mod pinning;
 mod redis;
 mod report;
@@ -53,6 +54,10 @@ enum What {
     Consensus(Options),
     /// The program `palisade serve`, as it is built, compared with a bare router.
     Gateway(Options),
+    /// Other libraries beside ours, in the languages that they are written in; prints JSON.
+    Peers(peers::Options),
+    /// The page of the site and its pictures, from what `peers` has printed.
+    Page(peers::PageOptions),
 }
 
 #[derive(Args)]
@@ -79,6 +84,8 @@ fn main() -> ExitCode {
         What::Http(options) => measure(http::FIGURES, &options),
         What::Consensus(options) => measure(consensus::FIGURES, &options),
         What::Gateway(options) => measure(gateway::FIGURES, &options),
+        What::Peers(options) => peers::measure(&options),
+        What::Page(options) => peers::write_page(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

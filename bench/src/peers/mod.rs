@@ -1,0 +1,101 @@
+//! Ours beside the libraries that people would take, each in a process of its own and in the
+//! language that it is written in: how fast, how fair, how much work, and what becomes of the write
+//! of a holder that was paused past its lease.
+//!
+//! Times of a busy machine say little; the CPU time per pass, of the client and of the server apart,
+//! is steadier, and the last column does not depend on the machine at all.
+
+mod document;
+mod libraries;
+mod load;
+mod page;
+mod pause;
+mod picture;
+mod program;
+mod servers;
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use self::{
+    document::{Document, Row},
+    libraries::{Library, Toolchains},
+    load::{CONTEST, CYCLE, THROUGHPUT},
+    servers::Servers,
+};
+use crate::error::BoxError;
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// How often the libraries take turns; the median of the turns counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// How long each load lasts.
+    #[arg(long, default_value_t = 2000, value_name = "MILLISECONDS")]
+    millis: u32,
+    /// Only these libraries, separated by commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct PageOptions {
+    /// What `bench peers` has printed. The page `bench.md` and its pictures are written beside it.
+    document: PathBuf,
+}
+
+/// Measures all libraries that this machine can build, and prints one JSON document.
+pub(crate) fn measure(options: &Options) -> Result<bool, BoxError> {
+    let wanted = libraries::choose(&options.only)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let document = runtime.block_on(measured(&wanted, options))?;
+    println!("{}", serde_json::to_string_pretty(&document)?);
+    Ok(document.missing.is_empty())
+}
+
+/// Writes the page and the pictures of such a document.
+pub(crate) fn write_page(options: &PageOptions) -> Result<bool, BoxError> {
+    let document = serde_json::from_str(&std::fs::read_to_string(&options.document)?)?;
+    for (name, text) in page::files(&document)? {
+        std::fs::write(options.document.with_file_name(name), text)?;
+    }
+    Ok(true)
+}
+
+async fn measured(wanted: &[&'static Library], options: &Options) -> Result<Document, BoxError> {
+    let toolchains = Toolchains::prepare(wanted);
+    let mut document = Document::new(&toolchains)?;
+    let servers = Servers::start().await?;
+    let mut rows = Vec::new();
+    for library in wanted.iter().filter(|library| toolchains.has(library)) {
+        rows.push((*library, Row::of(library)?));
+    }
+    let span = Duration::from_millis(options.millis.into());
+    for round in 1..=options.rounds {
+        for load in [CYCLE, THROUGHPUT, CONTEST] {
+            for (library, row) in &mut rows {
+                eprintln!(
+                    "[{round}/{}] {}: {}",
+                    options.rounds, load.name, library.name
+                );
+                let command = toolchains.command(library);
+                let url = servers.url(library.service);
+                match load::run(command, load, span, &url).await {
+                    Ok(sample) => row.add(load, sample),
+                    Err(error) => document.fails(library, load.name, &*error),
+                }
+            }
+        }
+    }
+    for (library, row) in &mut rows {
+        eprintln!("[pause] {}", library.name);
+        let url = servers.url(library.service);
+        match pause::late_write(&toolchains, library, &url).await {
+            Ok(write) => row.late_write = Some(write),
+            Err(error) => document.fails(library, "pause", &*error),
+        }
+    }
+    document.rows = rows.into_iter().map(|(_, row)| row).collect();
+    Ok(document)
+}

@@ -1,0 +1,208 @@
+//! The page of the site that shows a document.
+
+use std::fmt::{self, Write};
+
+use super::{
+    document::{Document, Row},
+    libraries::Service,
+    pause::LateWrite,
+    picture::{Bar, bars, number},
+};
+
+const HEAD: &str = "\
+# Bench
+
+<!-- Written by `bench page`. Change bench/src/peers/page.rs instead. -->
+
+Ours beside what people would take otherwise, in one run on one machine, where all programs and
+servers share the cores. **Times of such a machine are for comparing rows of one table**, not for
+planning. CPU time per acquire and release is steadier than any latency. The last column needs no
+machine at all: a holder is stopped (SIGSTOP) past its lease, the next one writes, the first one goes
+on and writes.
+
+To repeat it, with nothing else running:
+
+```sh
+cargo build --release -p bench -p e2e
+cargo run --release -p bench -- peers > docs/bench.json
+cargo run --release -p bench -- page docs/bench.json
+```
+
+It needs the servers that `scripts/test setup` installs, and Go, Maven, Python and Node.js for the
+libraries in those languages.
+
+- *alone*: one task acquires and releases one lock; median time of both.
+- *64 tasks*: each has a lock of its own; cycles per second, and CPU time of client and server per
+  cycle.
+- *contest*: 8 tasks want one lock and hold it for no time; time from a release until another task has
+  the lock, median and 99th percentile, and how fair that was (Jain's index: 1 if each task got it
+  equally often, 0.13 if one task got it always).
+- *late write*: what became of the write of the stopped holder. Ours goes to a store with a guard;
+  the others have none, so theirs goes to a plain file.
+";
+
+const TAIL: &str = "\
+## How to read it
+
+- Libraries that poll do so every 2 ms here, far more often than by default (50 to 500 ms), because
+  otherwise the contest would measure their sleep. That costs them CPU time that they do not use
+  elsewhere. Leases last 10 s. All connections are on loopback, so what a network would add is missing,
+  and with it the advantage of whoever needs fewer round trips.
+- `palisade-cohort` hands a lock on within one process, for a limited number of times, before another
+  process gets it; `redisson-fenced` gives a token, and leaves the check to you; `etcd-go` could compare
+  the revision of its key in a transaction, if what is protected is in etcd.
+- `advisory-lock` and `for-update` have no lease: while the holder was stopped, nobody else got the
+  lock. Nothing was lost, and nothing went on.
+- Ratios against floors (what the same client needs for two empty scripts) are printed by
+  `bench redis`, `store`, `sql`, `consensus`, `http`, `gateway`, with targets.
+";
+
+/// The files of the page: names and texts.
+pub(super) fn files(document: &Document) -> Result<Vec<(&'static str, String)>, fmt::Error> {
+    let on_redis = || of(document, Service::Redis);
+    let picture = |title: &str, note: &str, parts: fn(&Row) -> Vec<f64>| {
+        let bar = |row: &Row| Bar {
+            label: row.library.clone(),
+            parts: parts(row),
+            is_ours: row.is_ours(),
+        };
+        bars(title, note, &on_redis().map(bar).collect::<Vec<_>>())
+    };
+    Ok(vec![
+        ("bench.md", page(document)?),
+        (
+            "bench-throughput.svg",
+            picture(
+                "Cycles per second on Redis, 64 tasks with a lock each",
+                "longer is better",
+                |row| vec![row.throughput.per_second.get()],
+            ),
+        ),
+        (
+            "bench-cpu.svg",
+            picture(
+                "CPU time per acquire and release on Redis, 64 tasks, in microseconds",
+                "shorter is better; client dark, server light",
+                |row| {
+                    let cost = &row.throughput;
+                    vec![cost.client_cpu_us.get(), cost.server_cpu_us.get()]
+                },
+            ),
+        ),
+        (
+            "bench-handoff.svg",
+            picture(
+                "From a release until another task holds the lock, 8 tasks, 99th percentile in microseconds",
+                "shorter is better",
+                |row| vec![row.contest.p99_us.get()],
+            ),
+        ),
+    ])
+}
+
+fn of(document: &Document, service: Service) -> impl Iterator<Item = &Row> {
+    document
+        .rows
+        .iter()
+        .filter(move |row| row.service == service)
+}
+
+fn page(document: &Document) -> Result<String, fmt::Error> {
+    let mut page = HEAD.to_owned();
+    write!(
+        page,
+        "\nMeasured on {}: {}; {}.\n",
+        document.measured_on,
+        document.machine,
+        document.servers.join("; ")
+    )?;
+    for missing in &document.missing {
+        writeln!(page, "\nNot measured: {missing}.")?;
+    }
+    for service in [
+        Service::Redis,
+        Service::Postgres,
+        Service::Etcd,
+        Service::ZooKeeper,
+    ] {
+        table(
+            &mut page,
+            service,
+            &of(document, service).collect::<Vec<_>>(),
+        )?;
+    }
+    Ok(page + "\n" + TAIL)
+}
+
+fn table(page: &mut String, service: Service, rows: &[&Row]) -> fmt::Result {
+    let name = match service {
+        Service::Etcd => "etcd".to_owned(),
+        other => format!("{other:?}"),
+    };
+    write!(page, "\n## {name}\n\n")?;
+    if service == Service::Redis {
+        page.push_str(
+            "![Cycles per second](bench-throughput.svg)\n\n![CPU time](bench-cpu.svg)\n\n\
+             ![Hand-off](bench-handoff.svg)\n\n",
+        );
+    }
+    page.push_str(
+        "| | alone, us | 64 tasks, /s | client CPU, us | server CPU, us | contest, us | p99, us | \
+         fair | late write |\n|---|---:|---:|---:|---:|---:|---:|---:|---|\n",
+    );
+    for row in rows {
+        let (load, contest) = (&row.throughput, &row.contest);
+        let name = format!("{} {}", row.library, row.version);
+        let name = if row.is_ours() {
+            format!("**{name}**")
+        } else {
+            name
+        };
+        writeln!(
+            page,
+            "| {name} ({}) | {} | {} | {} | {} | {} | {} | {:.2} | {} |",
+            language(row),
+            number(row.cycle.median_us.get()),
+            number(load.per_second.get()),
+            number(load.client_cpu_us.get()),
+            number(load.server_cpu_us.get()),
+            number(contest.median_us.get()),
+            number(contest.p99_us.get()),
+            contest.fairness.get(),
+            match row.late_write {
+                Some(LateWrite::Refused) => "**refused**",
+                Some(LateWrite::Stored) => "stored",
+                Some(LateWrite::NobodyElse) => "stored; nobody else got the lock",
+                None => "",
+            }
+        )?;
+    }
+    Ok(())
+}
+
+fn language(row: &Row) -> String {
+    serde_json::to_value(row.language)
+        .ok()
+        .and_then(|name| name.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: a page or a picture that does not show what was measured.
+    #[test]
+    fn the_page_in_the_site_is_what_its_document_says() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/");
+        let read = |name: &str| std::fs::read_to_string(format!("{folder}{name}")).unwrap();
+        let document = serde_json::from_str(&read("bench.json")).unwrap();
+        for (name, text) in files(&document).unwrap() {
+            assert_eq!(
+                read(name),
+                text,
+                "{name} is old: run `bench page docs/bench.json`"
+            );
+        }
+    }
+}
