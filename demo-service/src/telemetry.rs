@@ -1,5 +1,8 @@
 //! What this process says of itself: its log, and what the crates count, for Prometheus.
 
+#[cfg(feature = "otel")]
+mod collector;
+
 use std::{
     convert::Infallible,
     io::{self, BufWriter, Write, stderr},
@@ -13,6 +16,8 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
+#[cfg(feature = "otel")]
+pub(crate) use self::collector::continue_trace;
 use crate::{console::Console, failure::Failure};
 
 /// What a line of the log looks like.
@@ -35,6 +40,8 @@ const LINES_MAX: usize = 16 * 1024;
 /// were lost.
 #[must_use = "what is left is written when this is dropped"]
 pub(crate) struct Log {
+    #[cfg(feature = "otel")]
+    _collector: Option<collector::Collector>,
     writer: Option<WorkerGuard>,
     lost: ErrorCounter,
 }
@@ -71,7 +78,7 @@ impl<W: Write> Write for Gathered<W> {
     }
 }
 
-/// Begins to log to stderr.
+/// Begins to log to stderr, and to send spans if the environment names a collector.
 ///
 /// # Errors
 /// [`Failure::Usage`] for a filter that is none.
@@ -89,15 +96,21 @@ pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(colours != ColorChoice::Never)
         .with_writer(lines);
-    let log = tracing_subscriber::registry();
+    let log = tracing_subscriber::registry().with(filter);
+    #[cfg(feature = "otel")]
+    let collector = collector::Collector::of_the_environment()?;
+    #[cfg(feature = "otel")]
+    let log = log.with(collector.as_ref().map(collector::Collector::layer));
     match format {
-        LogFormat::Text => log.with(lines).with(filter).init(),
+        LogFormat::Text => log.with(lines).init(),
         LogFormat::Json => {
             let lines = lines.json().flatten_event(true).with_span_list(false);
-            log.with(lines).with(filter).init();
+            log.with(lines).init();
         }
     }
     Ok(Log {
+        #[cfg(feature = "otel")]
+        _collector: collector,
         writer: Some(writer),
         lost,
     })

@@ -38,6 +38,8 @@ impl Edge {
             method = %request.method(),
             path = request.uri().path(),
         );
+        #[cfg(feature = "otel")]
+        crate::telemetry::continue_trace(&span, request.headers());
         let mut answer = self.logged(request).instrument(span).await;
         answer.headers_mut().insert(request_id::NAME, id);
         answer

@@ -42,6 +42,7 @@ mod shutdown;
 mod shutdown_under_load;
 mod signatures;
 mod slow_store;
+mod traces;
 mod unread_answers;
 mod unread_log;
 mod without_arguments;
