@@ -129,6 +129,9 @@ pub(crate) enum Command {
         /// The file
         #[arg(value_name = "RECORDING.json")]
         recording: PathBuf,
+        /// Print a page that plays it, instead
+        #[arg(long)]
+        play: bool,
     },
     /// Print the tables of a store, as SQL.
     #[command(subcommand)]

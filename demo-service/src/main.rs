@@ -59,7 +59,7 @@ fn run(command: Command) -> ExitCode {
         Command::Jobs(command) => finish(quietly(operator::jobs(command))),
         Command::Redlock(command) => finish(quietly(operator::redlock(command))),
         Command::Openapi => finish(gateway::print_document()),
-        Command::Draw { recording } => finish(draw::run(&recording)),
+        Command::Draw { recording, play } => finish(draw::run(&recording, play)),
         Command::Migrations(Migrations::Print { dialect }) => {
             operator::print_migrations(dialect);
             ExitCode::SUCCESS

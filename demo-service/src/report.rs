@@ -2,6 +2,7 @@
 
 mod chosen;
 mod palette;
+mod player;
 mod scene;
 mod sentence;
 mod summary;
@@ -11,6 +12,7 @@ mod terminal;
 pub(crate) use self::{
     chosen::chosen,
     palette::{DIM, HEADING},
+    player::player,
     scene::Scene,
     sentence::sentence,
     summary::Summary,

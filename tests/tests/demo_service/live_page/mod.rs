@@ -8,5 +8,6 @@ mod docs;
 mod looks;
 mod page;
 mod reconnected;
+mod recording;
 mod replay;
 mod wire;
