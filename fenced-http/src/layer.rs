@@ -8,6 +8,20 @@ use crate::{Fencing, Scope, counted, methods::Methods, policy::Policy};
 /// Asks every request that may change something for a fencing token.
 ///
 /// See the [module](super) for the whole picture and an example.
+///
+/// # Examples
+/// ```
+/// use fenced_http::{FencingLayer, Scope, Unsigned};
+/// use http::Method;
+/// use lock_core::Issuer;
+///
+/// // For `PUT /accounts/42` with a token for the resource `account:42`.
+/// let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis")?))
+///     .resource(Scope::path("/accounts/", "account:"))
+///     .methods([Method::PUT]);
+/// # drop(fencing);
+/// # Ok::<(), lock_core::InvalidName>(())
+/// ```
 #[derive(Debug)]
 pub struct FencingLayer<V> {
     policy: Arc<Policy<V>>,

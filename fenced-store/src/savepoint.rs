@@ -14,6 +14,36 @@ use crate::{Dialect, FenceError, dialect::sealed::Operations, tx_name::TxName};
 /// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). If it
 /// is dropped instead, it is undecided, and its transaction can then only be rolled back: its
 /// commit fails with [`FenceError::Aborted`].
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// let guard = accounts.acquire("account:42").await?;
+/// let mut tx = guard.begin().await?;
+/// let mut attempt = tx.begin().await?;
+/// sqlx::query("UPDATE accounts SET balance = 0").execute(&mut *attempt).await?;
+/// attempt.rollback().await?; // only what came after the savepoint
+/// tx.commit().await?;
+/// # let balance: i64 = sqlx::query_scalar("SELECT balance FROM accounts")
+/// #     .fetch_one(accounts.store().pool())
+/// #     .await?;
+/// # assert_eq!(balance, 100);
+/// # Ok(()) }
+/// ```
 #[must_use = "a transaction with an undecided savepoint cannot be committed"]
 pub struct FencedSavepoint<'tx, DB: Dialect> {
     connection: &'tx mut DB::Connection,

@@ -17,6 +17,36 @@ use crate::{
 ///
 /// [`claim`]: FencedStore::claim
 /// [`begin`]: FencedStore::begin
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// # let (locks, store) = (accounts.locks(), accounts.store());
+/// let slow = locks.acquire("account:42").await?;
+/// store.claim(slow.sequencer()).await?;
+/// locks.force_release("account:42").await?; // as if it was paused past its lease
+/// let next = locks.acquire("account:42").await?;
+/// store.claim(next.sequencer()).await?;
+///
+/// store.begin(next.sequencer()).await?.commit().await?;
+/// let refused = store.begin(slow.sequencer()).await.unwrap_err();
+/// assert!(matches!(refused, FenceError::Stale { .. }));
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
 pub struct FencedStore<DB: Dialect> {
     pool: Pool<DB>,

@@ -29,6 +29,33 @@ use crate::{
 ///
 /// # Dropping
 /// Dropping it rolls back. The mark stays as it is.
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// let guard = accounts.acquire("account:42").await?;
+/// let mut tx = guard.begin().await?;
+/// sqlx::query("UPDATE accounts SET balance = balance + 10 WHERE id = 42")
+///     .execute(&mut *tx)
+///     .await?;
+/// let receipt = tx.commit().await?;
+/// assert_eq!(receipt.token(), guard.token());
+/// # Ok(()) }
+/// ```
 #[must_use = "a fenced transaction is rolled back when it is dropped"]
 #[clippy::has_significant_drop]
 pub struct FencedTx<DB: Dialect> {

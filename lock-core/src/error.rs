@@ -9,6 +9,23 @@ pub const OURSELVES: &str = "palisade";
 ///
 /// Act on [`kind`](Error::kind) and [`outcome`](Error::outcome). The error of the client library
 /// underneath is the [`source`](StdError::source); its type is not part of this crate's API.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// use lock_core::{ErrorKind, Outcome};
+///
+/// match locks.acquire("account:42").await {
+///     Ok(guard) => drop(guard.release().await?),
+///     Err(error) if error.kind() == ErrorKind::QueueFull => println!("busy: {error}"),
+///     Err(error) if error.is_retryable() => println!("try again: {error}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 

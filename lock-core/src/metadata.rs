@@ -5,6 +5,20 @@ use std::{fmt, sync::Arc};
 ///
 /// At most [`Metadata::MAX_LEN`] bytes of UTF-8 without control characters. Everybody who may
 /// inspect the resource can read it, so do not put secrets into it.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// let guard = locks.acquire("account:42").metadata("node 7, pid 4711").await?;
+/// let seen = locks.inspect("account:42").await?;
+/// let holder = seen.holder.expect("it is held");
+/// assert_eq!(holder.metadata.as_ref().map(|note| note.as_str()), Some("node 7, pid 4711"));
+/// # drop(guard);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Metadata(Arc<str>);
 

@@ -5,6 +5,19 @@ use crate::{FencingToken, Holder, Issuer, ResourceName};
 /// The store compares all four parts with its mark. Holding a sequencer is not holding the lease:
 /// the lease may be long gone, which is exactly what the store finds out. The holder in it is a
 /// secret; `Debug` shows only its fingerprint.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// let guard = locks.acquire("account:42").await?;
+/// let sequencer = guard.sequencer(); // `store.begin(sequencer)`, or a header of a request
+/// assert_eq!(sequencer.resource().as_str(), "account:42");
+/// assert_eq!(sequencer.token(), guard.token());
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sequencer {
     issuer: Issuer,

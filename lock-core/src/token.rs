@@ -8,6 +8,17 @@ use serde::{Deserialize, Serialize};
 /// request began. Tokens run from 1 to [`FencingToken::MAX`], that is 999 999 999 999 999: the
 /// integer limit of HTTP structured fields (RFC 9651, 3.3.1), and exact in JSON, JavaScript and
 /// Lua, whose numbers are doubles. At 2^53 a scripted Redis `INCR` hands out one number twice.
+///
+/// # Examples
+/// ```
+/// use lock_core::FencingToken;
+///
+/// let slow = FencingToken::new(33)?;
+/// let next = slow.next().expect("there are many more");
+/// assert!(slow < next, "a store refuses the slow holder");
+/// assert_eq!("34".parse(), Ok(next));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct FencingToken(NonZeroU64);

@@ -4,6 +4,19 @@ use std::{fmt, time::Duration};
 ///
 /// The default is 10 s. A lease must outlast a few round trips to the lock service, or its holder
 /// loses it at every hiccup. It is also how long others wait after its holder died.
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use lock_core::Ttl;
+///
+/// const TTL: Ttl = Ttl::secs(30); // checked by the compiler
+/// let configured = Ttl::new(Duration::from_millis(1500))?;
+/// assert!(configured < TTL);
+/// assert!(Ttl::new(Duration::from_millis(1)).is_err());
+/// # Ok::<(), lock_core::InvalidTtl>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ttl(Duration);
 

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![doc = include_str!("types.md")]
 #![forbid(unsafe_code)]
 
 mod connect;

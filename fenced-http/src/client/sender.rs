@@ -8,6 +8,20 @@ use super::{Credential, Refusal, WriteError};
 /// It follows no redirect: reqwest would send the header, which is a secret, to another host, too;
 /// and where a write is answered with 303, it would take the answer to a read that is fenced for
 /// the answer to the write. So a redirect is a [`Refusal`]. Cloning is cheap.
+///
+/// # Examples
+/// ```no_run
+/// # async fn f(guard: lock_core::LeaseGuard) -> Result<(), Box<dyn std::error::Error>> {
+/// use fenced_http::client::{Credential, Sender};
+/// use reqwest::Method;
+///
+/// let credential = Credential::new(guard.sequencer())?;
+/// let sender = Sender::new(reqwest::Client::builder())?;
+/// let write = sender.request(Method::PUT, "http://localhost:8080/v1/accounts/42");
+/// let answer = sender.send(write.body(r#"{"balance":7}"#), &credential).await?;
+/// assert!(answer.status().is_success(), "and it was fenced");
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sender {
     http: Client,

@@ -6,6 +6,41 @@ use super::{SlotState, Standing};
 use crate::Receipt;
 
 /// What became of a request to run a slot.
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// use fenced_store::{ProtectedError, jobs::JobOutcome};
+///
+/// let outcome = accounts
+///     .once("interest", "2026-11-27")
+///     .run(async |tx| {
+///         let add = sqlx::query("UPDATE accounts SET balance = balance + balance / 100");
+///         Ok::<_, ProtectedError>(add.execute(&mut **tx).await?.rows_affected())
+///     })
+///     .await?;
+/// match outcome {
+///     JobOutcome::Ran(rows, receipt) => println!("{rows} rows under token {}", receipt.token()),
+///     JobOutcome::Done { token, at } => println!("done before, under {token}, {at:?}"),
+///     JobOutcome::BackingOff { retry_in, .. } => println!("it failed; again in {retry_in:?}"),
+///     other => println!("not now: {other:?}"),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "the job may not have run"]
 #[non_exhaustive]

@@ -7,6 +7,50 @@ use super::{Slot, SlotState, place::Place, rows::JobRows};
 use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
 
 /// A slot that is being worked on in steps: see [`Once::steps`](super::Once::steps).
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// use fenced_store::ProtectedError;
+///
+/// let outcome = accounts
+///     .once("interest", "2026-11-27")
+///     .steps(async |job| {
+///         // Another runner may have come this far, and died.
+///         let mut after: i64 = job.progress()?.unwrap_or(0);
+///         while after < 50 {
+///             after = job
+///                 .step(async |tx| {
+///                     let add = "UPDATE accounts SET balance = balance + 1 \
+///                                WHERE id BETWEEN $1 AND $1 + 9";
+///                     sqlx::query(add)
+///                         .bind(after)
+///                         .execute(&mut **tx)
+///                         .await?;
+///                     Ok::<_, ProtectedError>(after + 10)
+///                 })
+///                 .await?;
+///         }
+///         Ok::<_, ProtectedError>(())
+///     })
+///     .await?;
+/// assert!(outcome.is_done());
+/// # Ok(()) }
+/// ```
 pub struct Job<'a, DB: Dialect> {
     guard: &'a ProtectedGuard<DB>,
     place: &'a Place<'a>,

@@ -12,6 +12,32 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 ///
 /// # Dropping
 /// As [`LeaseGuard`]: the release follows shortly.
+///
+/// # Examples
+/// ```
+/// # #[cfg(not(feature = "sqlite"))]
+/// # fn main() {}
+/// # #[cfg(feature = "sqlite")]
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # let directory = tempfile::tempdir()?;
+/// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
+/// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
+/// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
+/// # store.migrate().await?;
+/// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
+/// #     .execute(store.pool())
+/// #     .await?;
+/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// let from = accounts.acquire("account:42").await?;
+/// let to = accounts.acquire("account:7").await?;
+/// let mut tx = from.begin().and(&to).await?; // both have to be current
+/// sqlx::query("UPDATE accounts SET balance = balance - 1 WHERE id = 42").execute(&mut *tx).await?;
+/// sqlx::query("UPDATE accounts SET balance = balance + 1 WHERE id = 7").execute(&mut *tx).await?;
+/// tx.commit().await?;
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping the guard releases the lease"]
 #[derive(Debug)]
 #[clippy::has_significant_drop]

@@ -40,6 +40,26 @@ use crate::{
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in the queue, and
 /// the watchdog gives back a lease that may have been granted meanwhile.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// use std::time::Duration;
+///
+/// use lock_core::{Attempt, ErrorKind, Ttl};
+///
+/// let held = locks.acquire("account:42").ttl(Ttl::secs(30)).await?;
+/// assert!(matches!(locks.acquire("account:42").try_now().await?, Attempt::Held { .. }));
+///
+/// let wait = Duration::from_millis(20);
+/// let error = locks.acquire("account:42").wait(wait).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::WaitTimeout);
+/// # drop(held);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct Acquire<'a, W = Single> {

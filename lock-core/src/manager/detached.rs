@@ -13,6 +13,23 @@ use crate::{
 /// Anybody with its sequencer can renew and release it. The one exception are leases of a manager
 /// with a cohort that were detached from a
 /// [guard](super::LeaseGuard::detach): only that manager and its clones can.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// use lock_core::{Attempt, Ttl};
+///
+/// let Attempt::Granted(lease) = locks.acquire("account:42").detached().await? else {
+///     return Ok(()); // somebody else holds it
+/// };
+/// // A client sends the sequencer back when it wants more time, and when it is done.
+/// locks.renew(&lease.sequencer, Ttl::secs(20)).await?;
+/// locks.release(&lease.sequencer).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[must_use = "nothing renews or releases the lease any more"]

@@ -32,6 +32,23 @@ use crate::{
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
 /// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
 /// holder may acquire again, but may find the lease that is just being given up.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// let guard = locks.acquire("account:42").await?;
+/// println!("token {}, for {:?} unless it is renewed", guard.token(), guard.remaining());
+/// tokio::select! {
+///     () = work() => {}
+///     lost = guard.lost() => return Err(lost.into()), // paused, cut off, or ended by force
+/// }
+/// guard.release().await?;
+/// # async fn work() {}
+/// # Ok(()) }
+/// ```
 #[must_use = "dropping the guard releases the lease"]
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {

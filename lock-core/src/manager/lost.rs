@@ -12,6 +12,21 @@ pub struct Lost {
 }
 
 /// Why a lease was lost.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let memory = lock_core::memory::MemoryBackend::default();
+/// # let locks = lock_core::LockManager::builder().build(memory)?;
+/// use lock_core::{LostReason, Ttl};
+///
+/// let guard = locks.acquire("account:42").await?;
+/// locks.force_release("account:42").await?; // an operator
+/// guard.renew(Ttl::secs(10)).await.unwrap_err(); // the watchdog would have found out, too
+/// assert_eq!(guard.lost().await.reason(), LostReason::NotHolder);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
