@@ -6,7 +6,8 @@ use std::{
     process::{Child, ChildStdout, Command, Stdio},
 };
 
-use e2e::servers::{postgres_database, redis};
+use e2e::servers::{PostgresDatabase, postgres_database, redis};
+use examples::bank::{Update, bank_client::BankClient};
 use palisade::{
     http::client::{Credential, Sender, WriteError},
     store::PgFencedStore,
@@ -22,6 +23,10 @@ const RUN_ONCE: &str = env!("CARGO_BIN_EXE_run_once");
 const NIGHTLY: &str = env!("CARGO_BIN_EXE_nightly");
 const FROM_REDIS_LOCK: &str = env!("CARGO_BIN_EXE_from_redis_lock");
 const LEADER: &str = env!("CARGO_BIN_EXE_leader");
+const APALIS_WORKER: &str = env!("CARGO_BIN_EXE_apalis_worker");
+const DIESEL_ASYNC: &str = env!("CARGO_BIN_EXE_diesel_async");
+const SEA_ORM_ENTITIES: &str = env!("CARGO_BIN_EXE_sea_orm_entities");
+const TONIC_SERVICE: &str = env!("CARGO_BIN_EXE_tonic_service");
 
 /// A program that ends with the test.
 struct Program {
@@ -187,4 +192,83 @@ async fn the_next_leader_takes_over() {
         sent == 1
     };
     e2e::servers::until("the order is sent", sent).await;
+}
+
+/// Account 42 with 100.
+async fn bank() -> (PostgresDatabase, PgPool) {
+    let database = postgres_database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let accounts = "CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL); \
+                    INSERT INTO accounts VALUES (42, 100)";
+    sqlx::raw_sql(accounts).execute(&pool).await.unwrap();
+    (database, pool)
+}
+
+async fn balance(pool: &PgPool) -> i64 {
+    let balance = sqlx::query_scalar("SELECT balance FROM accounts").fetch_one(pool);
+    balance.await.unwrap()
+}
+
+/// Catches: a fence that the statements of another library are not behind.
+#[tokio::test]
+async fn other_libraries_write_behind_the_fence() {
+    for program in [SEA_ORM_ENTITIES, DIESEL_ASYNC] {
+        let (database, pool) = bank().await;
+        // Settings of sqlx are after the question mark.
+        let url = database.url().split('?').next().unwrap();
+        let mut writer = Program::start(program, &[url]);
+        assert_eq!(writer.says(), "balance 150");
+        let refused = writer.says();
+        assert!(refused.starts_with("refused: "), "{refused}");
+        assert!(refused.contains("stale fencing token"), "{refused}");
+        assert_eq!(balance(&pool).await, 150);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_a_queue_gives_out_twice_is_done_once() {
+    let (database, pool) = bank().await;
+    let mut worker = Program::start(APALIS_WORKER, &[database.url()]);
+    // In any order.
+    let said = [worker.says(), worker.says(), worker.says()];
+    for (start, times) in [
+        ("2026-11-26 ran under ", 1),
+        ("2026-11-27 ran under ", 1),
+        ("2026-11-27 was done under ", 1),
+    ] {
+        let found = said.iter().filter(|line| line.starts_with(start));
+        assert_eq!(found.count(), times, "{said:?}");
+    }
+    assert_eq!(balance(&pool).await, 102);
+}
+
+#[tokio::test]
+async fn a_call_of_a_stale_holder_fails_its_precondition() {
+    let (database, pool) = bank().await;
+    let mut service = Program::start(TONIC_SERVICE, &[database.url()]);
+    let mut client = BankClient::connect(service.says()).await.unwrap();
+    let locks = palisade::one_database(PgFencedStore::new(pool.clone()));
+    let locks = locks.await.unwrap();
+    let slow = locks.acquire("account:42").await.unwrap();
+    let late = Credential::new(slow.sequencer()).unwrap();
+    slow.release().await.unwrap();
+    let next = locks.acquire("account:42").await.unwrap();
+    let credential = Credential::new(next.sequencer()).unwrap();
+
+    let mut update = async |balance, credential: Option<&Credential>| {
+        let mut request = tonic::Request::new(Update { id: 42, balance });
+        if let Some(credential) = credential {
+            let token = credential.expose().parse().unwrap();
+            request.metadata_mut().insert("fencing-token", token);
+        }
+        let answer = client.update(request).await;
+        answer
+            .map(|answer| answer.into_inner().balance)
+            .map_err(|status| status.code())
+    };
+    assert_eq!(update(150, Some(&credential)).await, Ok(150));
+    let failed = Err(tonic::Code::FailedPrecondition);
+    assert_eq!(update(110, Some(&late)).await, failed);
+    assert_eq!(update(110, None).await, failed);
+    assert_eq!(balance(&pool).await, 150);
 }

@@ -1,0 +1,28 @@
+//! `service Bank { rpc Update(Update) returns (Balance); }`, for the program `tonic_service`.
+#![allow(
+    missing_docs,
+    clippy::all,
+    clippy::pedantic,
+    clippy::nursery,
+    clippy::clone_on_ref_ptr,
+    clippy::exhaustive_structs,
+    reason = "made by tonic-build"
+)]
+
+/// An account, and what it is to have.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Update {
+    #[prost(int64, tag = "1")]
+    pub id: i64,
+    #[prost(int64, tag = "2")]
+    pub balance: i64,
+}
+
+/// What an account has.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Balance {
+    #[prost(int64, tag = "1")]
+    pub balance: i64,
+}
+
+include!(concat!(env!("OUT_DIR"), "/bank.Bank.rs"));

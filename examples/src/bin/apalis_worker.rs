@@ -1,0 +1,52 @@
+//! A worker of apalis whose queue may give a task out twice: `apalis_worker postgres://localhost/bank`
+//!
+//! Queues deliver at least once: a worker that is paused for too long loses its task to another one,
+//! and then both go on. What is marked in the transaction of its effect happens once.
+use std::{error::Error, time::Duration};
+
+use apalis::prelude::*;
+use palisade::store::{PgFencedStore, PgProtected, ProtectedError, jobs::JobOutcome};
+
+#[derive(Clone, Debug)]
+struct Interest {
+    day: &'static str,
+}
+
+/// The slot is the name of the task, which all its copies have.
+async fn credit(task: Interest, bank: Data<PgProtected>) -> Result<(), BoxDynError> {
+    // The worker has several tasks at work at the same time; those of one job wait for each other.
+    let wait = Duration::from_secs(30);
+    let once = bank.once("interest", task.day).wait(wait);
+    let outcome = once.run(async |tx| {
+        sqlx::query("UPDATE accounts SET balance = balance + balance / 100")
+            .execute(&mut **tx)
+            .await?;
+        Ok::<_, ProtectedError>(())
+    });
+    match outcome.await? {
+        JobOutcome::Ran((), receipt) => println!("{} ran under {}", task.day, receipt.token()),
+        JobOutcome::Done { token, .. } => println!("{} was done under {token}", task.day),
+        // An error has apalis try again later.
+        other => return Err(format!("not now: {other:?}").into()),
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
+    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
+    store.migrate().await?;
+    let bank = palisade::one_database(store).await?;
+
+    let mut queue = MemoryStorage::new(); // or that of apalis-postgres, apalis-redis, ..
+    for day in ["2026-11-26", "2026-11-27", "2026-11-27"] {
+        queue.push(Interest { day }).await?;
+    }
+    let worker = WorkerBuilder::new("interest")
+        .backend(queue)
+        .data(bank)
+        .build(credit);
+    worker.run().await?;
+    Ok(())
+}

@@ -1,0 +1,3 @@
+//! What several of the programs share.
+
+pub mod bank;
