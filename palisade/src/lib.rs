@@ -1,5 +1,26 @@
 #![doc = include_str!("../README.md")]
-#![doc = include_str!("types.md")]
+//!
+//! # The types, from the lock to the write
+//!
+//! - [`connect`](connect()) makes a [`LockManager`] of a URL; `one_database` makes lock service and
+//!   store of one PostgreSQL.
+//! - [`LockManager`] has [`acquire`](LockManager::acquire),
+//!   [`acquire_all`](LockManager::acquire_all),
+//!   [`acquire_together`](LockManager::acquire_together), [`lead`](LockManager::lead), and for
+//!   operators [`inspect`](LockManager::inspect),
+//!   [`list`](LockManager::list) and [`force_release`](LockManager::force_release).
+//! - [`Acquire`] says how long to hold and to wait, whether to queue or poll, and for whom
+//!   ([`Owner`]); [`run`](Acquire::run) is for a closure.
+//! - [`LeaseGuard`] is a lease that the watchdog renews; [`lost`](LeaseGuard::lost) completes when
+//!   it is over. [`DetachedLease`] is one that you renew and release yourself, as gateways do.
+//! - [`Sequencer`], with its [`FencingToken`], is the proof of a grant, which travels with every
+//!   write.
+//! - `store::FencedStore` is the database that refuses stale writes: `begin` opens a fenced
+//!   transaction. `store::Protected` is lock service and store: acquire claims, `guard.begin()`
+//!   writes; `once`, `scheduled` and `lead` build on it.
+//! - `http::FencingLayer` and `http::Fenced` are the `Fencing-Token` header in tower and axum;
+//!   `http::client` sends it.
+//! - [`Error`] and [`Lost`] say what went wrong, and whether it may have taken effect.
 #![forbid(unsafe_code)]
 
 mod connect;

@@ -34,8 +34,8 @@ pub(super) const CONTEST: Load = Load {
     contest: true,
 };
 
-/// What one run says. A pass is an acquire with its release; in a contest only those count that took
-/// the lock over from another task, and their times are from a release until the next grant.
+/// What one run says. A pass is an acquire with its release; in a contest only those count that
+/// took the lock over from another task, and their times are from a release until the next grant.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) per_second: f64,
@@ -43,8 +43,8 @@ pub(super) struct Sample {
     pub(super) p99_us: f64,
     pub(super) client_cpu_us: f64,
     pub(super) server_cpu_us: f64,
-    /// Of the passes of all tasks: 1 if each has the same number, 1 / tasks if one has all. See Jain,
-    /// Chiu, Hawe, "A quantitative measure of fairness", DEC TR-301, 1984.
+    /// Of the passes of all tasks: 1 if each has the same number, 1 / tasks if one has all. See
+    /// Jain, Chiu, Hawe, "A quantitative measure of fairness", DEC TR-301, 1984.
     pub(super) fairness: f64,
 }
 

@@ -2,8 +2,8 @@
 //! language that it is written in: how fast, how fair, how much work, and what becomes of the write
 //! of a holder that was paused past its lease.
 //!
-//! Times of a busy machine say little; the CPU time per pass, of the client and of the server apart,
-//! is steadier, and the last column does not depend on the machine at all.
+//! Times of a busy machine say little; the CPU time per pass, of the client and of the server
+//! apart, is steadier, and the last column does not depend on the machine at all.
 
 mod document;
 mod libraries;

@@ -15,10 +15,10 @@ const HEAD: &str = "\
 <!-- Written by `bench page`. Change bench/src/peers/page.rs instead. -->
 
 Ours beside what people would take otherwise, in one run on one machine, where all programs and
-servers share the cores. **Times of such a machine are for comparing rows of one table**, not for
-planning. CPU time per acquire and release is steadier than any latency. The last column needs no
-machine at all: a holder is stopped (SIGSTOP) past its lease, the next one writes, the first one goes
-on and writes.
+servers share the cores. **Times of such a machine are for comparing rows of one table**, not
+for planning. CPU time per acquire and release is steadier than any latency. The last column
+needs no machine at all: a holder is stopped (SIGSTOP) past its lease, the next one writes, the
+first one goes on and writes.
 
 To repeat it, with nothing else running:
 
@@ -28,33 +28,34 @@ cargo run --release -p bench -- peers > docs/bench.json
 cargo run --release -p bench -- page docs/bench.json
 ```
 
-It needs the servers that `scripts/test setup` installs, and Go, Maven, Python and Node.js for the
-libraries in those languages.
+It needs the servers that `scripts/test setup` installs, and Go, Maven, Python and Node.js for
+the libraries in those languages.
 
 - *alone*: one task acquires and releases one lock; median time of both.
-- *64 tasks*: each has a lock of its own; cycles per second, and CPU time of client and server per
-  cycle.
-- *contest*: 8 tasks want one lock and hold it for no time; time from a release until another task has
-  the lock, median and 99th percentile, and how fair that was (Jain's index: 1 if each task got it
-  equally often, 0.13 if one task got it always).
-- *late write*: what became of the write of the stopped holder. Ours goes to a store with a guard;
-  the others have none, so theirs goes to a plain file.
+- *64 tasks*: each has a lock of its own; cycles per second, and CPU time of client and server
+  per cycle.
+- *contest*: 8 tasks want one lock and hold it for no time; time from a release until another
+  task has the lock, median and 99th percentile, and how fair that was (Jain's index: 1 if each
+  task got it equally often, 0.13 if one task got it always).
+- *late write*: what became of the write of the stopped holder. Ours goes to a store with a
+  guard; the others have none, so theirs goes to a plain file.
 ";
 
 const TAIL: &str = "\
 ## How to read it
 
-- Libraries that poll do so every 2 ms here, far more often than by default (50 to 500 ms), because
-  otherwise the contest would measure their sleep. That costs them CPU time that they do not use
-  elsewhere. Leases last 10 s. All connections are on loopback, so what a network would add is missing,
-  and with it the advantage of whoever needs fewer round trips.
-- `palisade-cohort` hands a lock on within one process, for a limited number of times, before another
-  process gets it; `redisson-fenced` gives a token, and leaves the check to you; `etcd-go` could compare
-  the revision of its key in a transaction, if what is protected is in etcd.
-- `advisory-lock` and `for-update` have no lease: while the holder was stopped, nobody else got the
-  lock. Nothing was lost, and nothing went on.
-- Ratios against floors (what the same client needs for two empty scripts) are printed by
-  `bench redis`, `store`, `sql`, `consensus`, `http`, `gateway`, with targets.
+- Libraries that poll do so every 2 ms here, far more often than by default (50 to 500 ms),
+  because otherwise the contest would measure their sleep. That costs them CPU time that they do
+  not use elsewhere. Leases last 10 s. All connections are on loopback, so what a network would
+  add is missing, and with it the advantage of whoever needs fewer round trips.
+- `palisade-cohort` hands a lock on within one process, for a limited number of times, before
+  another process gets it; `redisson-fenced` gives a token, and leaves the check to you;
+  `etcd-go` could compare the revision of its key in a transaction, if what is protected is in
+  etcd.
+- `advisory-lock` and `for-update` have no lease: while the holder was stopped, nobody else got
+  the lock. Nothing was lost, and nothing went on.
+- Ratios against floors (what the same client needs for two empty scripts) are printed by `bench
+  redis`, `store`, `sql`, `consensus`, `http`, `gateway`, with targets.
 ";
 
 /// The files of the page: names and texts.
@@ -92,7 +93,7 @@ pub(super) fn files(document: &Document) -> Result<Vec<(&'static str, String)>, 
         (
             "bench-handoff.svg",
             picture(
-                "From a release until another task holds the lock, 8 tasks, 99th percentile in microseconds",
+                "From a release until the next task of 8 holds the lock, 99th percentile in us",
                 "shorter is better",
                 |row| vec![row.contest.p99_us.get()],
             ),

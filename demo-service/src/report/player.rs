@@ -29,8 +29,8 @@ pub(crate) fn player(recording: &Recording) -> Option<String> {
     Some(PAGE.replace(PLAYS, &acts))
 }
 
-/// An act with its pictures: each with the moment from which on it is shown, and the last one, which
-/// has the end of the story.
+/// An act with its pictures: each with the moment from which on it is shown, and the last one,
+/// which has the end of the story.
 fn played(act: Act, run: &[Event]) -> Option<Value> {
     let of_act = || run.iter().filter(|event| event.act == act);
     let whole = Scene::of_act(act, of_act(), None)?;

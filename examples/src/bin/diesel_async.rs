@@ -1,6 +1,6 @@
 //! Diesel behind a fence: `diesel_async postgres://localhost/bank`
 //!
-//! Diesel opens transactions itself, so the fence is a function of SQL that is called first in each.
+//! Diesel opens transactions itself, so the fence is a function of SQL that each calls first.
 #![allow(
     missing_docs,
     clippy::exhaustive_structs,
@@ -53,7 +53,6 @@ async fn deposit(
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
-    // A small pool for leases and claims, beside Diesel's own connections.
     let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
     store.migrate().await?;
     let bank = palisade::one_database(store).await?;
@@ -69,10 +68,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .wait(Duration::from_secs(5))
         .await?;
 
-    println!(
-        "balance {}",
-        deposit(&mut connection, next.sequencer(), 50).await?
-    );
+    let balance = deposit(&mut connection, next.sequencer(), 50).await?;
+    println!("balance {balance}");
     match deposit(&mut connection, slow.sequencer(), 10).await {
         Ok(balance) => return Err(format!("a stale write was let in: {balance}").into()),
         Err(refused) => println!("refused: {refused}"),

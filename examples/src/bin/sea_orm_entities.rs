@@ -1,6 +1,6 @@
 //! Entities of SeaORM behind a fence: `sea_orm_entities postgres://localhost/bank`
 //!
-//! SeaORM opens transactions itself, so the fence is a function of SQL that is called first in each.
+//! SeaORM opens transactions itself, so the fence is a function of SQL that each calls first.
 use std::{error::Error, time::Duration};
 
 use palisade::{Sequencer, Ttl, store::PgFencedStore};

@@ -40,22 +40,24 @@ impl Bank for Accounts {
                 .bind(update.id)
                 .fetch_optional(&mut *tx)
                 .await
-                .map_err(|error| Status::internal(error.to_string()))?
+                .map_err(|error| status(error.into()))?
                 .ok_or_else(|| Status::not_found("no such account"))?;
         tx.commit().await.map_err(status)?;
         Ok(Response::new(Balance { balance }))
     }
 }
 
-/// `FAILED_PRECONDITION` tells a client not to send the same request again.
+/// `FAILED_PRECONDITION` tells a client not to send the same again, `UNAVAILABLE` that it may.
 fn status(error: FenceError) -> Status {
-    let text = error.to_string();
+    if error.is_fenced() {
+        return Status::failed_precondition(error.to_string());
+    }
+    if error.is_retryable() {
+        return Status::unavailable("busy");
+    }
     match error {
-        FenceError::Stale { .. } | FenceError::NotClaimed { .. } => {
-            Status::failed_precondition(text)
-        }
-        FenceError::CommitUnknown { .. } => Status::unknown(text),
-        _ => Status::unavailable(text),
+        FenceError::CommitUnknown { .. } => Status::unknown("read before you repeat it"),
+        _ => Status::internal("see the log of the service"),
     }
 }
 

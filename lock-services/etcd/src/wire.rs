@@ -7,6 +7,7 @@ use prost::{Message, Oneof};
 /// The calls that are made.
 pub(super) mod method {
     pub(in super::super) const TXN: &str = "/etcdserverpb.KV/Txn";
+    pub(in super::super) const DELETE: &str = "/etcdserverpb.KV/DeleteRange";
     pub(in super::super) const GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
     pub(in super::super) const REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
     pub(in super::super) const TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive";
@@ -151,7 +152,21 @@ pub(super) struct PutRequest {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct DeleteRequest {
     #[prost(bytes = "vec", tag = "1")]
-    pub(super) key: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl DeleteRequest {
+    /// One key.
+    pub(super) fn key(key: &[u8]) -> Self {
+        Self { key: key.to_vec() }
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DeleteResponse {
+    /// How many keys were deleted.
+    #[prost(int64, tag = "2")]
+    pub(super) deleted: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -193,9 +208,8 @@ impl Op {
     }
 
     pub(super) fn delete(key: &[u8]) -> Self {
-        let key = key.to_vec();
         Self {
-            op: Some(OneOp::Delete(DeleteRequest { key })),
+            op: Some(OneOp::Delete(DeleteRequest::key(key))),
         }
     }
 }
