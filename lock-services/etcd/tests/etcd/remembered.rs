@@ -72,6 +72,8 @@ async fn are_renewed_first() -> bool {
     let leases = acquired(&one).await;
     proxy.inflict(Fault::Delay(Duration::from_millis(160)));
     let renewed = other.renew(&leases).await;
+    // However long it takes to look, no mark is moved meanwhile.
+    proxy.inflict(Fault::HoldRequests);
     let moved_before = moved(server, &prefix).await;
     let now = SystemClock.now();
     for renewed in renewed {
