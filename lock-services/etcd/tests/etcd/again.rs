@@ -11,7 +11,7 @@ use lock_core::{
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;
 
-use crate::world::{PATIENCE, backend, keys, named, prefix};
+use crate::world::{PATIENCE, backend, keys, manager, named, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
 
@@ -274,4 +274,26 @@ async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
         contended.release_when_both_wait([&early, &again]),
     );
     release(&contended.one, &early, grant.token).await;
+}
+
+/// Its holder is known to nobody else, so it is a deletion, of which etcd says how much there was.
+/// Catches: "not the holder" as the answer to a release that has ended the lease.
+#[tokio::test]
+async fn a_release_whose_answer_is_lost_is_a_release() {
+    let (server, prefix) = (etcd().await, prefix());
+    let proxy = Proxy::start(&server.url()).await;
+    let locks = manager(&proxy.url("etcd"), &prefix).await;
+    let guard = locks.acquire("r").ttl(TTL).await.unwrap();
+    let entries = format!("{prefix}/lock/");
+    let lost = proxy.at_request(&entries, Fault::DropReplies);
+    let broken = async {
+        until("the release was served", async || {
+            lost.has_sprung() && keys(server, &entries).await.is_empty()
+        })
+        .await;
+        proxy.inflict(Fault::Reset);
+        proxy.let_go();
+    };
+    let (released, ()) = tokio::join!(guard.release(), broken);
+    assert_eq!(released.unwrap(), Released::Released);
 }
