@@ -41,7 +41,7 @@ pub use self::{
     replicated::Replicated,
     rights::documented_rights,
     sentinel::RedisWithSentinels,
-    zookeeper::{ZooKeeper, zookeeper},
+    zookeeper::{ELECTION, ZooKeeper, zookeeper},
 };
 
 use std::io;

@@ -8,11 +8,16 @@ use tokio::{
     time::timeout,
 };
 
-use super::{owned::Owned, until};
+use super::owned::Owned;
 use crate::{
+    observer::until_within,
     port,
     warden::{Order, ServerKind},
 };
+
+/// How long an ensemble may be without a leader, and then wait for the end of the sessions that
+/// were lost meanwhile.
+pub const ELECTION: Duration = Duration::from_secs(180);
 
 /// The ZooKeeper server that the tests of this process share. Use only a directory of your own.
 ///
@@ -111,10 +116,10 @@ impl ZooKeeper {
     /// Waits until all serve, and one of them leads.
     ///
     /// # Panics
-    /// If it takes longer than 60 s.
+    /// If it takes longer than [`ELECTION`].
     pub async fn until_all_serve(&self) {
         for address in &self.addresses {
-            until("the server serves", || async {
+            until_within(ELECTION, "the server serves", || async {
                 mode(address).await.is_some()
             })
             .await;
@@ -124,10 +129,10 @@ impl ZooKeeper {
     /// The number of the server that leads.
     ///
     /// # Panics
-    /// If there is none for 60 s.
+    /// If there is none for so long.
     pub async fn leader(&self) -> usize {
         let leader = std::sync::OnceLock::new();
-        until("there is a leader", || async {
+        until_within(ELECTION, "there is a leader", || async {
             for (number, address) in self.addresses.iter().enumerate() {
                 if mode(address).await.as_deref() == Some("leader") {
                     return leader.set(number).is_ok();

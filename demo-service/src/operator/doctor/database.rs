@@ -26,8 +26,9 @@ pub(super) async fn examine<DB: Settings>(
     if let (true, Some(locks)) = (is_there, locks) {
         issuer(findings, store, locks).await;
     }
-    if let Ok(now) = DB::seconds(store.pool()).await {
-        clock(findings, now);
+    match DB::seconds(store.pool()).await {
+        Ok(now) => clock(findings, now),
+        Err(error) => findings.wrong(error, "let this role ask the server for its time"),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Leaders that die, and numbers of transactions that are used up.
 
-use e2e::servers::ZooKeeper;
+use e2e::{
+    observer::until_within,
+    servers::{ELECTION, ZooKeeper},
+};
 
 use crate::{load::Load, world::Namespace};
 
@@ -40,7 +43,7 @@ async fn transactions_that_are_used_up_cost_no_token_and_no_update() {
     let managers = [namespace.connect().await, namespace.connect().await];
     let first = epoch().await;
     let load = Load::start(&managers);
-    e2e::servers::until("three epochs are over", || async {
+    until_within(3 * ELECTION, "three epochs are over", async || {
         epoch().await >= first + 3
     })
     .await;

@@ -9,6 +9,8 @@ use std::{
 use e2e::{
     history::{Event, History},
     ledger::Ledger,
+    observer::until_within,
+    servers::ELECTION,
 };
 use lock_core::{Clock, LockManager, SystemClock, Ttl};
 use tokio::task::JoinHandle;
@@ -53,10 +55,10 @@ impl Load {
         }
     }
 
-    /// Waits for so many grants more.
+    /// Waits for so many grants more. After an election they wait for the end of old sessions, too.
     pub(crate) async fn until_granted(&self, more: usize) {
         let wanted = self.shared.history.grants() + more;
-        e2e::servers::until("more grants", || async {
+        until_within(ELECTION, "more grants", async || {
             self.shared.history.grants() >= wanted
         })
         .await;

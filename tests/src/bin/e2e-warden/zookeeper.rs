@@ -61,10 +61,13 @@ impl ZooKeeper {
     }
 
     /// Short ticks, so that sessions may be short, and a high limit, so that sessions may be long.
+    ///
+    /// A server that follows one which does not lead notices after `initLimit` ticks, 10 s. On a
+    /// busy machine an election may need several such rounds.
     fn configuration(&self, port: u16, dir: &Path) -> String {
         format!(
             "tickTime=100\n\
-             initLimit=200\n\
+             initLimit=100\n\
              syncLimit=50\n\
              maxSessionTimeout=600000\n\
              dataDir={}\n\

@@ -1,5 +1,5 @@
 use fenced_store::Dialect;
-use sqlx::{MySql, Pool, Postgres, Sqlite};
+use sqlx::{Executor, FromRow, MySql, Pool, Postgres, Sqlite, postgres::PgRow};
 
 use super::Findings;
 
@@ -20,8 +20,7 @@ impl Settings for Postgres {
              (SELECT count(*) FROM pg_stat_replication), \
              current_setting('synchronous_standby_names') <> '', inet_server_port()";
         let (number, version, is_replica, fsync, full_pages, replicas, waits_for_replicas, port) =
-            sqlx::query_as::<_, (i32, String, bool, bool, bool, i64, bool, Option<i32>)>(ASK)
-                .fetch_one(pool)
+            unprepared::<(i32, String, bool, bool, bool, i64, bool, Option<i32>)>(pool, ASK)
                 .await?;
         let version = format!("PostgreSQL {version}");
         findings.must(number >= 120_000, version, "use PostgreSQL 12 or newer");
@@ -62,8 +61,17 @@ impl Settings for Postgres {
 
     async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error> {
         const ASK: &str = "SELECT extract(epoch FROM clock_timestamp())::float8";
-        sqlx::query_scalar(ASK).fetch_one(pool).await
+        Ok(unprepared::<(f64,)>(pool, ASK).await?.0)
     }
+}
+
+/// A row of a statement that is not prepared: a pooler in transaction mode would send its
+/// execution to another connection than its preparation.
+async fn unprepared<R>(pool: &Pool<Postgres>, sql: &'static str) -> Result<R, sqlx::Error>
+where
+    R: for<'r> FromRow<'r, PgRow>,
+{
+    R::from_row(&pool.fetch_one(sqlx::raw_sql(sql)).await?)
 }
 
 impl Settings for MySql {
