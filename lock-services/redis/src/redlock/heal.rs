@@ -7,7 +7,7 @@
 //! count the forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 +
 //! 1 such others are made anew here, and what none of them has may begin at the base.
 //!
-//! What has to hold for that, and each of it is known to be needed (`docs/models.md`): a node does
+//! What has to hold for that, and each of it is known to be needed (`tests/models`): a node does
 //! not serve before it has all of them; each of the others is listed in one incarnation, from the
 //! first page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the
 //! node is brought into service in the incarnation in which all this was done; and not before the

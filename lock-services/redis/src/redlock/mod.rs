@@ -44,7 +44,7 @@
 //! clocks that run unevenly. A majority renews; a release goes to all.
 //!
 //! The rules were checked exhaustively for three and five nodes, and each of them is known to be
-//! needed: `docs/models.md` has the stories.
+//! needed: `tests/models` has the stories.
 //!
 //! A release by force is such a try, too, which takes the place of a lease at each node where it
 //! is. Decision 25 has the argument for it; the model does not have it.

@@ -1,4 +1,4 @@
-//! What the store has to check: each row of the table in `docs/models.md`, with its verdicts.
+//! What the store has to check: the table in `docs/models.md`, with its verdicts.
 
 use models::{assert_breaks_only, assert_holds};
 

@@ -1,5 +1,5 @@
 //! One story for each rule of the cohort. Without the rule, the story ends badly. The model checker
-//! found these stories (`docs/models.md`).
+//! found these stories (`tests/models`).
 
 use super::world::{Reply, Request, TTL, World};
 use lock_core::{Error, ErrorKind, Released, Ttl, Wait, support::LATE_GRANTS_MAX};
