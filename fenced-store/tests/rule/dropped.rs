@@ -273,11 +273,10 @@ pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
     at_every_await(async |at| {
         let finished = at.poll(world.store.protect(&rows)).await.is_some();
         world.store.protect(&rows).await.unwrap();
-        // In a transaction, so that PgBouncer keeps the connection on which it is prepared.
-        let mut tx = world.store.pool().begin().await.unwrap();
-        let unfenced: FenceError = H::add(&mut tx, 1).await.unwrap_err().into();
-        assert_kind!(unfenced, Unfenced);
-        drop(tx);
+        let mut connection = world.store.pool().acquire().await.unwrap();
+        let unfenced = H::add_by_itself(&mut connection, 1).await.unwrap_err();
+        assert_kind!(FenceError::from(unfenced), Unfenced);
+        drop(connection);
         let unprotected = at.poll(world.store.unprotect(&rows)).await.is_some();
         world.store.unprotect(&rows).await.unwrap();
         world.is_sound(at).await;
