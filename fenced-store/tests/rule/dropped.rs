@@ -275,7 +275,8 @@ pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
         world.store.protect(&rows).await.unwrap();
         let mut connection = world.store.pool().acquire().await.unwrap();
         let unfenced = H::add_by_itself(&mut connection, 1).await.unwrap_err();
-        assert_kind!(FenceError::from(unfenced), Unfenced);
+        let unfenced = FenceError::from(unfenced);
+        assert_kind!(unfenced, Unfenced);
         drop(connection);
         let unprotected = at.poll(world.store.unprotect(&rows)).await.is_some();
         world.store.unprotect(&rows).await.unwrap();
