@@ -189,7 +189,7 @@ async fn what_a_lock_service_lacks_is_told_over_http() {
     let renewal = renewal.header("fencing-token", &token);
     let answer = send(renewal.json(&json!({ "ttl_ms": TTL_MS }))).await;
     answer.assert_problem(501, "lock-service-lacks-it");
-    let log = other.log();
+    let log = other.logged("status=501").await;
     assert!(!log.contains("ERROR"), "{log}");
 }
 

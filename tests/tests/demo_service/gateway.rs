@@ -71,6 +71,12 @@ impl Gateway {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
+    /// The same, once it has logged this: a thread of its own writes.
+    pub(crate) async fn logged(&self, what: &str) -> String {
+        until(what, async || self.log().contains(what)).await;
+        self.log()
+    }
+
     async fn serve(folder: TempDir, arguments: &[&str]) -> Self {
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
         Self::of(Process::spawn("palisade", arguments), folder).await

@@ -83,7 +83,7 @@ async fn every_line_of_a_request_has_its_id() {
         .await
         .assert_problem(500, "fencing-service-fault");
 
-    let log = gateway.log();
+    let log = gateway.logged("\"status\":500").await;
     let quiet = lines_of(&log, "quiet-1");
     assert_eq!(quiet.len(), 1, "{log}");
     assert_eq!(quiet[0]["status"], 404);
