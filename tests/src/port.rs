@@ -1,10 +1,9 @@
 //! Ports that servers can listen on.
 
 use std::{
-    collections::HashSet,
     io,
-    net::TcpListener,
-    sync::{LazyLock, Mutex, PoisonError},
+    net::{TcpListener, UdpSocket},
+    sync::{Mutex, PoisonError},
 };
 
 /// Below the range from which Linux and macOS take the ports of outgoing connections (32768 and
@@ -14,11 +13,11 @@ const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 const ATTEMPTS: u32 = 100;
 
-/// The ports that were already given out in this process, so that no two servers get the same one.
-static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+/// What keeps other processes from being given our ports, until this one ends.
+static MARKS: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
-/// A loopback port that nobody listens on, and never the same twice. Another process may still take
-/// it before the server does.
+/// A loopback port that nobody listens on, and that no test is given as long as this process lives.
+/// Servers take it seconds later, or again after they were killed, while other tests start theirs.
 ///
 /// # Errors
 /// If all ports that were tried are taken.
@@ -26,17 +25,35 @@ pub fn free() -> io::Result<u16> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let port = rand::random_range(RANGE);
-        let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if given.contains(&port) {
-            continue;
-        }
-        match TcpListener::bind(("127.0.0.1", port)) {
-            Ok(_) => {
-                given.insert(port);
+        match marked(port) {
+            Ok(mark) => {
+                let mut marks = MARKS.lock().unwrap_or_else(PoisonError::into_inner);
+                marks.push(mark);
                 return Ok(port);
             }
             Err(error) => last = Some(error),
         }
     }
     Err(last.unwrap_or_else(|| io::Error::other("no free port")))
+}
+
+/// The mark is the UDP port of the same number, which no server takes: all processes see it, and
+/// the kernel removes it.
+fn marked(port: u16) -> io::Result<UdpSocket> {
+    let mark = UdpSocket::bind(("127.0.0.1", port))?;
+    TcpListener::bind(("127.0.0.1", port))?;
+    Ok(mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: two servers of different processes on one port, of which one never serves.
+    #[test]
+    fn a_port_is_given_once() {
+        let port = free().unwrap();
+        let again = marked(port).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+    }
 }

@@ -32,6 +32,12 @@ async fn a_recording_plays_without_a_server() {
     let begun = "return !document.querySelector('#acts').textContent.includes('Lost update') \
                  && document.querySelector('svg .bad-dot') === null";
     browser.until(begun).await;
+    let nearly_over = "const moment = document.querySelector('#moment'); \
+                       moment.value = moment.max - 500; \
+                       moment.dispatchEvent(new Event('input'));";
+    browser.script(nearly_over).await;
+    assert_ne!(browser.script(told).await, true);
+    browser.click("#play").await;
     browser.until(told).await;
     assert_eq!(browser.script(wrong).await, in_the_end);
     assert_eq!(browser.console().await, Vec::<String>::new());
