@@ -88,12 +88,7 @@ impl Cluster {
         }
         let mut initdb = self.program("initdb");
         initdb
-            .args([
-                "--auth=md5",
-                "--encoding=UTF8",
-                "--no-locale",
-                "--no-sync",
-            ])
+            .args(["--auth=md5", "--encoding=UTF8", "--no-locale", "--no-sync"])
             .args(["--username", SUPERUSER, "--pwfile"])
             .arg(&password_file)
             .arg("--pgdata")
