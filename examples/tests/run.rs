@@ -1,9 +1,11 @@
 //! Every program is run.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
+mod bank;
+
 use e2e::{
     process::Process,
-    servers::{PostgresDatabase, postgres_database, redis},
+    servers::{postgres_database, redis},
 };
 use examples::bank::{Update, bank_client::BankClient};
 use palisade::{
@@ -13,24 +15,7 @@ use palisade::{
 use reqwest::{Method, header::CONTENT_TYPE};
 use sqlx::PgPool;
 
-async fn said(program: &mut Process) -> String {
-    program.line().await.unwrap()
-}
-
-/// Account 42 with 100.
-async fn bank() -> (PostgresDatabase, PgPool) {
-    let database = postgres_database().await;
-    let pool = PgPool::connect(database.url()).await.unwrap();
-    let accounts = "CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL); \
-                    INSERT INTO accounts VALUES (42, 100)";
-    sqlx::raw_sql(accounts).execute(&pool).await.unwrap();
-    (database, pool)
-}
-
-async fn balance(pool: &PgPool) -> i64 {
-    let balance = sqlx::query_scalar("SELECT balance FROM accounts").fetch_one(pool);
-    balance.await.unwrap()
-}
+use crate::bank::{balance, bank, said};
 
 #[tokio::test]
 async fn a_stale_write_is_refused() {

@@ -1,30 +1,12 @@
 //! Every program is run.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-use e2e::{
-    process::Process,
-    servers::{PostgresDatabase, postgres_database},
-};
-use sqlx::PgPool;
+#[path = "../../tests/bank/mod.rs"]
+mod bank;
 
-async fn said(program: &mut Process) -> String {
-    program.line().await.unwrap()
-}
+use e2e::process::Process;
 
-/// Account 42 with 100.
-async fn bank() -> (PostgresDatabase, PgPool) {
-    let database = postgres_database().await;
-    let pool = PgPool::connect(database.url()).await.unwrap();
-    let accounts = "CREATE TABLE accounts (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL); \
-                    INSERT INTO accounts VALUES (42, 100)";
-    sqlx::raw_sql(accounts).execute(&pool).await.unwrap();
-    (database, pool)
-}
-
-async fn balance(pool: &PgPool) -> i64 {
-    let balance = sqlx::query_scalar("SELECT balance FROM accounts").fetch_one(pool);
-    balance.await.unwrap()
-}
+use crate::bank::{balance, bank, said};
 
 /// Catches: a fence that the statements of another library are not behind.
 #[tokio::test]
