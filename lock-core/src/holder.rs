@@ -34,31 +34,46 @@ impl Holder {
         self.0.to_be_bytes()
     }
 
-    /// Eight bytes of the secret's SHA-256 as 16 hex digits: distinguishes holders, reveals no
-    /// secret.
+    /// The first 16 hex digits of the [kept digest](Holder::kept_digest): distinguishes holders, and
+    /// reveals nothing that a lock service or a store accepts.
     #[must_use]
     pub fn fingerprint(self) -> String {
-        self.hash(Self::FINGERPRINT_LEN / 2)
+        fingerprint_of(&self.digest())
     }
 
-    /// 16 bytes of the secret's SHA-256 as 32 hex digits. A store keeps and compares this digest,
-    /// so that the secret is in none of its tables, statement logs and backups.
+    /// 16 bytes of the secret's SHA-256 as 32 hex digits. Requests present this digest, so that the
+    /// secret is in no log of a server.
     ///
-    /// It begins with the [fingerprint](Holder::fingerprint).
+    /// A lock service and a store accept its bearer as the holder, so it is a secret, too.
     #[must_use]
     pub fn digest(self) -> String {
-        self.hash(16)
-    }
-
-    /// The first bytes of the secret's SHA-256, 16 at most, in hex. Every request needs it, so it
-    /// is formatted in one pass.
-    fn hash(self, bytes: usize) -> String {
+        // Every request needs it, so it is formatted in one pass.
         let digest = Sha256::digest(self.0.to_be_bytes());
         let first = u128::from_be_bytes(std::array::from_fn(|index| digest[index]));
-        let mut hex = format!("{first:032x}");
-        hex.truncate(2 * bytes);
-        hex
+        format!("{first:032x}")
     }
+
+    /// The SHA-256 of the [digest](Holder::digest), as 64 hex digits. A store keeps it instead of
+    /// the presented digest, so that its tables and backups let no reader in.
+    #[must_use]
+    pub fn kept_digest(self) -> String {
+        kept_digest_of(&self.digest())
+    }
+}
+
+/// What a store keeps of a presented text: its SHA-256 as 64 hex digits.
+fn kept_digest_of(presented: &str) -> String {
+    let digest = Sha256::digest(presented.as_bytes());
+    let (high, low) = digest.split_at(16);
+    let number = |half: &[u8]| u128::from_be_bytes(std::array::from_fn(|index| half[index]));
+    format!("{:032x}{:032x}", number(high), number(low))
+}
+
+/// The fingerprint of the holder that presents this text.
+pub(crate) fn fingerprint_of(presented: &str) -> String {
+    let mut digest = kept_digest_of(presented);
+    digest.truncate(Holder::FINGERPRINT_LEN);
+    digest
 }
 
 impl fmt::Debug for Holder {
@@ -127,10 +142,18 @@ mod tests {
         assert!(!format!("{holder:?}").contains(&holder.expose()));
         assert!(!holder.expose().contains(&holder.fingerprint()));
         assert_eq!(holder.digest().len(), 32);
-        assert!(holder.digest().starts_with(&holder.fingerprint()));
+        assert!(!holder.digest().contains(&holder.fingerprint()));
+        assert!(holder.kept_digest().starts_with(&holder.fingerprint()));
         let typo = format!("{}x", &holder.expose()[..31]);
         let error = typo.parse::<Holder>().unwrap_err();
         assert!(!format!("{error} {error:?}").contains(&typo[..8]));
+    }
+
+    /// Catches: a kept digest that other languages cannot compute.
+    #[test]
+    fn the_kept_digest_is_the_sha256_of_the_presented_text() {
+        let of_abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(kept_digest_of("abc"), of_abc);
     }
 
     /// Catches: two texts that are one holder, and differ for whoever compares them as text.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{FencingToken, Holder, Lease, Metadata, ResourceName};
+use crate::{FencingToken, Holder, Lease, Metadata, ResourceName, holder::fingerprint_of};
 
 /// The answer to an acquire. Contention is a value, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,14 @@ impl HolderView {
     /// The same, for a backend that knows only the holder's [`Holder::digest`].
     #[must_use]
     pub fn of_digest(digest: &str, token: FencingToken, remaining: Duration) -> Self {
-        let fingerprint = digest.chars().take(Holder::FINGERPRINT_LEN).collect();
+        Self::of_fingerprint(&fingerprint_of(digest), token, remaining)
+    }
+
+    /// The same, for a backend that knows only the holder's [`Holder::fingerprint`], or, for a
+    /// client of another kind, a name that is no secret. At most 16 characters of it are shown.
+    #[must_use]
+    pub fn of_fingerprint(fingerprint: &str, token: FencingToken, remaining: Duration) -> Self {
+        let fingerprint = fingerprint.chars().take(Holder::FINGERPRINT_LEN).collect();
         Self {
             fingerprint,
             token,

@@ -205,15 +205,15 @@ impl Kept<Entry> {
 
     /// What others may see of it.
     pub(super) fn view(&self, remaining: std::time::Duration) -> Option<HolderView> {
-        let note = self.value.metadata.as_deref().map(Metadata::try_from);
+        let (token, digest) = (self.token()?, &self.value.digest);
         // `etcdctl lock` has no holder. Its lease distinguishes it from others.
-        let digest = if self.value.digest.is_empty() {
-            format!("{:016x}", self.lease)
+        let view = if digest.is_empty() {
+            HolderView::of_fingerprint(&format!("{:016x}", self.lease), token, remaining)
         } else {
-            self.value.digest.clone()
+            HolderView::of_digest(digest, token, remaining)
         };
-        let view = HolderView::of_digest(&digest, self.token()?, remaining);
-        Some(view.metadata(note.and_then(Result::ok)))
+        let note = self.value.metadata.as_deref().map(Metadata::escaped);
+        Some(view.metadata(note))
     }
 }
 

@@ -77,10 +77,9 @@ impl Service {
             // A node of another library: its name, and what that library wrote.
             let token = floors::token(0, first.created)?;
             let name = first.path.rsplit('/').next().unwrap_or_default();
-            let text = String::from_utf8(first.data.clone()).unwrap_or_default();
-            let metadata = Metadata::new(text).ok();
-            HolderView::of_digest(name, token, session.longest_lease())
-                .metadata(metadata.filter(|metadata| !metadata.as_str().is_empty()))
+            let text = String::from_utf8_lossy(&first.data);
+            let metadata = Some(Metadata::escaped(&text)).filter(|_| !text.is_empty());
+            HolderView::of_fingerprint(name, token, session.longest_lease()).metadata(metadata)
         };
         let waiters = u64::try_from(first.waiters).unwrap_or(u64::MAX);
         Ok(Inspection::new(Some(holder)).waiters(waiters))
