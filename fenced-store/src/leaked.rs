@@ -1,3 +1,5 @@
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use lock_core::support::unlogged;
 use sqlx::{Pool, Transaction, pool::PoolConnection};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use sqlx_core::transaction::TransactionManager;
@@ -88,7 +90,7 @@ pub(crate) async fn begin_counted<DB: Operations>(
         let (begin, pool) = (begin.clone(), pool.clone());
         let mut connection = pool.acquire().await?;
         uninterrupted(async move {
-            DB::TransactionManager::begin(&mut connection, Some(begin)).await?;
+            unlogged(DB::TransactionManager::begin(&mut connection, Some(begin))).await?;
             Ok(OpenTx::new(&pool, connection, tx_name, patience))
         })
         .await

@@ -78,6 +78,16 @@ pub enum NotReady {
         /// Its name.
         name: String,
     },
+    /// A schema of ours belongs to another role, or lets another role create functions that ours
+    /// would call with the rights of their owner.
+    #[error("the schema {schema} cannot be used: {reason}")]
+    #[non_exhaustive]
+    SchemaNotOurs {
+        /// The schema.
+        schema: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A table is protected: a store that refuses cannot only observe.
     #[error("{table} is protected, so unfenced writes are refused: unprotect it first, or enforce")]
     #[non_exhaustive]

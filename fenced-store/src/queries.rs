@@ -1,5 +1,6 @@
 //! What all databases of sqlx do in the same way, said without naming one.
 
+use lock_core::support::unlogged;
 use sqlx::{
     Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Row,
     SqlSafeStr, Type, database::HasStatementCache,
@@ -54,7 +55,7 @@ where
     ) -> Result<Vec<DB::Row>, sqlx::Error> {
         if values.is_empty() {
             let statements = sqlx::raw_sql(AssertSqlSafe(sql));
-            return connection.fetch_all(statements).await;
+            return unlogged(connection.fetch_all(statements)).await;
         }
         let statement = DB::statement(sql, values)?;
         connection.fetch_all(statement.into_query()).await

@@ -2,11 +2,12 @@
 
 use sqlx::{Pool, migrate::MigrateError};
 
-use crate::{FenceError, Rights, dialect::sealed::Installation};
+use crate::{FenceError, NotReady, Rights, dialect::sealed::Installation};
 
 /// Applies the migrations that are missing; if none is, it needs no right but to read that. A role
 /// that may not apply them is told what is missing, unless somebody else has applied it meanwhile.
 pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
+    DB::check_owner(pool).await?;
     match DB::check_migrations(pool).await {
         Err(FenceError::NotMigrated { .. } | FenceError::NotReady(_)) => {}
         Err(error) if is_denied::<DB>(&error) => {}
@@ -37,6 +38,7 @@ pub(crate) async fn check<DB: Installation>(
 /// Whether the database said to one of these calls that the role lacks a right.
 fn is_denied<DB: Installation>(error: &FenceError) -> bool {
     match error {
+        FenceError::NotReady(NotReady::SchemaNotOurs { .. }) => true,
         FenceError::Db { source }
         | FenceError::Migration {
             source: MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _),

@@ -69,8 +69,9 @@ fn kept_digest_of(presented: &str) -> String {
     format!("{:032x}{:032x}", number(high), number(low))
 }
 
-/// The fingerprint of the holder that presents this text.
-pub(crate) fn fingerprint_of(presented: &str) -> String {
+/// The fingerprint of a presented text: the first 16 hex digits of its SHA-256.
+#[must_use]
+pub fn fingerprint_of(presented: &str) -> String {
     let mut digest = kept_digest_of(presented);
     digest.truncate(Holder::FINGERPRINT_LEN);
     digest

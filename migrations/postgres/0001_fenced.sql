@@ -19,13 +19,27 @@
 --   fenced.terminate_older  ends the sessions that a claim has waited for in vain: one that failed
 --                           with 55P03 (lock_not_available) and the detail {"resource"}.
 --
--- A holder is an opaque text that one acquisition alone knows. Palisade stores a digest of its
--- secret nonce here, so neither these tables nor the server's log can impersonate a holder. No
--- message and no detail shows one.
+-- A holder is an opaque text that one acquisition alone knows: a secret, which callers present and
+-- these tables never keep. They keep its SHA-256 (fenced.kept_digest), the beginning of which is
+-- shown as its fingerprint. So a reader of
+--
+--   a backup, or a role that may only read these tables, cannot act as a holder: a digest is
+--   refused where the presented text is asked for.
+--   the server's log can, if that log has statements or their parameters (log_statement,
+--   log_min_duration_statement), until the next claim of the resource. Protect such a log like a
+--   password. No message and no detail of an error shows a holder.
 --
 -- Rights: what reads or writes these tables runs with the rights of its owner, the role that
 -- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
 -- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
+-- Roles with USAGE are not kept apart from each other: each may claim any resource.
+--
+-- Only the owner may create objects in this schema: another function of the same name, whose
+-- arguments fit better, could otherwise be called in the place of ours. For the same reason each
+-- call inside has the exact types of its function.
+--
+-- What a caller may send is bounded by the domains below. They refuse with check_violation (23514),
+-- and the name of the constraint says the rule.
 --
 -- Functions find nothing but the catalog and what is qualified: otherwise a role that may create
 -- objects in a schema of the caller's search_path could put its own function between, and act as
@@ -34,15 +48,33 @@
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
-
 --
 -- They are types, because a check of a table is read and computed anew by each update of any
--- column.
+-- column. Arguments have plain types, because not every driver can send a value of a domain.
 create domain fenced.resource_name as text collate "C"
-  check (value ~ '^[]-~!#-[]+$' and length(value) <= 256);
-create domain fenced.token as bigint check (value between 1 and 999999999999999);
-create domain fenced.holder as text check (value <> '');
-create domain fenced.service_name as text collate "C" check (value ~ '^[A-Za-z0-9._:-]{1,64}$');
+  constraint resource_has_1_to_256_visible_ascii_characters
+    check (value is not null and value ~ '^[]-~!#-[]+$' and length(value) <= 256);
+create domain fenced.token as bigint
+  constraint token_is_1_to_999999999999999 check (value between 1 and 999999999999999);
+create domain fenced.service_name as text collate "C"
+  constraint issuer_has_1_to_64_letters_digits_or_marks
+    check (value is not null and value ~ '^[A-Za-z0-9._:-]{1,64}$');
+
+-- What a caller presents.
+create domain fenced.holder as text
+  constraint holder_has_1_to_256_bytes
+    check (value is not null and octet_length(value) between 1 and 256);
+
+-- What is kept of that: 64 hex digits.
+create domain fenced.kept_digest as text
+  constraint kept_digest_has_64_hex_digits check (octet_length(value) = 64);
+
+-- What is kept of a presented holder, or of an attempt. It becomes a part of what calls it.
+create function fenced.kept_digest(presented text) returns text
+language sql stable parallel safe as $$
+  select pg_catalog.encode(pg_catalog.sha256(
+    pg_catalog.convert_to(presented::fenced.holder, 'UTF8')), 'hex')
+$$;
 
 create table fenced.lock_service (
   only_row boolean primary key default true check (only_row),
@@ -54,7 +86,7 @@ comment on table fenced.lock_service is
 create table fenced.high_water_mark (
   resource   fenced.resource_name primary key,
   token      fenced.token not null,
-  holder     fenced.holder not null,
+  holder     fenced.kept_digest not null,
   issuer     fenced.service_name not null,
   claimed_at timestamptz not null default clock_timestamp()
 );
@@ -68,7 +100,7 @@ create function fenced.resource_lock_key(resource text) returns bigint
 language sql immutable strict parallel safe
 as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
 
--- Raises the refusal that fits the mark as it is now.
+-- Raises the refusal that fits the mark as it is now. The holder is as it is kept.
 create function fenced.raise_refusal(
   resource text, token bigint, holder text, issuer text
 ) returns void
@@ -124,7 +156,7 @@ end $$;
 -- is not overtaken by claims that come later. No resource has a space in its name.
 create function fenced.lock_service_key() returns bigint
 language sql immutable parallel safe
-as $$ select fenced.resource_lock_key('the issuer') $$;
+as $$ select fenced.resource_lock_key('the issuer'::text) $$;
 
 -- Keeps the issuer as it is while a claim is under way. The row is locked, too: where the snapshot
 -- may be older than the wait, that fails.
@@ -168,11 +200,10 @@ create function fenced.claim(
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  digest constant text := fenced.kept_digest(claim.holder);
   mark fenced.high_water_mark;
 begin
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
   -- A mark that a power cut takes back lets a stale holder in again.
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
     perform set_config('synchronous_commit', 'on', true);
@@ -182,19 +213,20 @@ begin
   -- A claim that cannot win is refused before it queues: in the queue it would hold up others.
   select * into mark from fenced.high_water_mark m where m.resource = claim.resource;
   if mark.issuer <> claim.issuer or mark.token > claim.token
-     or (mark.token = claim.token and mark.holder <> claim.holder) then
-    perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
+     or (mark.token = claim.token and mark.holder <> digest) then
+    perform fenced.raise_refusal(claim.resource, claim.token, digest, claim.issuer);
   end if;
 
   if not pg_try_advisory_xact_lock(fenced.resource_lock_key(claim.resource)) then
     perform fenced.wait_for_open_transactions(claim.resource);
   end if;
-  if not fenced.raise_mark(claim.resource, claim.token, claim.holder, claim.issuer) then
-    perform fenced.raise_refusal(claim.resource, claim.token, claim.holder, claim.issuer);
+  if not fenced.raise_mark(claim.resource, claim.token, digest, claim.issuer) then
+    perform fenced.raise_refusal(claim.resource, claim.token, digest, claim.issuer);
   end if;
 end $$;
 
--- Whether the mark shows this grant now. The caller has the locks of a claim.
+-- Whether the mark shows this grant now; its holder is as it is kept. The caller has the locks of a
+-- claim.
 create function fenced.raise_mark(resource text, token bigint, holder text, issuer text)
 returns boolean
 language plpgsql as $$
@@ -214,7 +246,8 @@ begin
   return found;
 end $$;
 
--- A claim that never waits, for fenced.acquire: that one holds a lock already. False: something is
+-- A claim that never waits, for fenced.acquire, whose holder is as it is kept: that one holds a
+-- lock already. False: something is
 -- in its way, or it would be refused, or it is the first claim of all; fenced.claim says what.
 create function fenced.claim_now(resource text, token bigint, holder text, issuer text)
 returns boolean
@@ -257,6 +290,16 @@ language sql stable as $$
   end
 $$;
 
+-- Null leaves it as it is. Those that call it have a search path.
+create function fenced.limit_lock_timeout(milliseconds integer) returns void
+language plpgsql as $$
+begin
+  if milliseconds is not null then
+    perform set_config(
+      'lock_timeout', fenced.min_timeout('lock_timeout'::text, milliseconds), true);
+  end if;
+end $$;
+
 -- Lets a transaction in. At READ COMMITTED the resource lock alone does it: it keeps claims out
 -- while the transaction lasts, and the mark is read after it was taken, as it was committed last.
 -- Where the snapshot may be older than that, the mark has to be locked: see
@@ -292,9 +335,10 @@ begin
      and pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 4711)) then
     perform from fenced.high_water_mark m
       where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
-        and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
+        and m.holder operator(pg_catalog.=) fenced.kept_digest($3)
+        and m.issuer operator(pg_catalog.=) $4;
     if not found then
-      perform fenced.raise_refusal($1, $2, $3, $4);
+      perform fenced.raise_refusal($1, $2, fenced.kept_digest($3), $4);
     end if;
   else
     perform fenced.begin_fenced_by_lock($1, $2, $3, $4, $5);
@@ -327,19 +371,18 @@ create function fenced.begin_fenced_by_lock(
 ) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
+  digest constant text := fenced.kept_digest(begin_fenced_by_lock.holder);
   lock_timeout_before text := current_setting('lock_timeout');
 begin
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
   perform pg_advisory_xact_lock_shared(fenced.resource_lock_key(begin_fenced_by_lock.resource));
   perform from fenced.high_water_mark m
     where m.resource = begin_fenced_by_lock.resource and m.token = begin_fenced_by_lock.token
-      and m.holder = begin_fenced_by_lock.holder and m.issuer = begin_fenced_by_lock.issuer
+      and m.holder = digest and m.issuer = begin_fenced_by_lock.issuer
     for share;
   if not found then
     perform fenced.raise_refusal(begin_fenced_by_lock.resource, begin_fenced_by_lock.token,
-                          begin_fenced_by_lock.holder, begin_fenced_by_lock.issuer);
+                                 digest, begin_fenced_by_lock.issuer);
   end if;
   perform set_config('lock_timeout', lock_timeout_before, true);
 end $$;
@@ -351,12 +394,12 @@ create function fenced.limit_timeouts(
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform
-    set_config('idle_in_transaction_session_timeout',
-               fenced.min_timeout('idle_in_transaction_session_timeout', idle_timeout_ms), true),
+    set_config('idle_in_transaction_session_timeout', fenced.min_timeout(
+      'idle_in_transaction_session_timeout'::text, idle_timeout_ms), true),
     set_config('statement_timeout',
-               fenced.min_timeout('statement_timeout', statement_timeout_ms), true),
+               fenced.min_timeout('statement_timeout'::text, statement_timeout_ms), true),
     set_config('tcp_user_timeout',
-               fenced.min_timeout('tcp_user_timeout', statement_timeout_ms), true);
+               fenced.min_timeout('tcp_user_timeout'::text, statement_timeout_ms), true);
 end $$;
 
 -- fenced.begin_fenced in the message that begins the transaction:
@@ -401,22 +444,28 @@ create function fenced.settle(
   lock_timeout_ms integer default null
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  digest constant text := fenced.kept_digest(settle.holder);
 begin
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
-  perform pg_advisory_xact_lock(fenced.resource_lock_key(settle.resource));
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
+  -- Refused before it queues, if this is not the grant of the mark: in the queue it would hold up
+  -- others.
   perform from fenced.high_water_mark m
     where m.resource = settle.resource and m.token = settle.token
-      and m.holder = settle.holder and m.issuer = settle.issuer
-    for share; -- fails on a standby, whose resource lock nobody uses
+      and m.holder = digest and m.issuer = settle.issuer;
+  if found then
+    perform pg_advisory_xact_lock(fenced.resource_lock_key(settle.resource));
+    perform from fenced.high_water_mark m
+      where m.resource = settle.resource and m.token = settle.token
+        and m.holder = digest and m.issuer = settle.issuer
+      for share; -- fails on a standby, whose resource lock nobody uses
+  end if;
   if not found then
-    perform fenced.raise_refusal(settle.resource, settle.token, settle.holder, settle.issuer);
+    perform fenced.raise_refusal(settle.resource, settle.token, digest, settle.issuer);
   end if;
 end $$;
 
--- The mark of a resource; no row if it was never claimed. Without the holder, which is what lets
--- its bearer in.
+-- The mark of a resource; no row if it was never claimed. Without the holder.
 create function fenced.high_water(resource text) returns table (token bigint, issuer text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select m.token, m.issuer from fenced.high_water_mark m where m.resource = high_water.resource
@@ -505,6 +554,10 @@ grant usage on domain fenced.autocommit to public;
 --   FN020 the mark is not what the caller expects     detail {"resource", "expected", "current"}
 --   FN021 the issuer is not what the caller expects   detail {"expected", "current"}
 
+create domain fenced.reason as text
+  constraint reason_has_1_to_500_characters
+    check (value is not null and value ~ '\S' and length(value) <= 500);
+
 create table fenced.admin_log (
   id          bigint generated always as identity primary key,
   done_at     timestamptz not null default clock_timestamp(),
@@ -515,14 +568,13 @@ create table fenced.admin_log (
   to_token    bigint,
   from_issuer text collate "C",
   to_issuer   text collate "C",
-  reason      text not null check (reason ~ '\S')
+  reason      fenced.reason not null
 );
 comment on table fenced.admin_log is 'What administrators did to issuer and marks, and why.';
 
--- A random holder: nobody can be it.
-create function fenced.random_holder() returns text
-language sql volatile set search_path = pg_catalog, pg_temp
-as $$ select 'random:' || md5(concat(random(), clock_timestamp())) $$;
+-- The holder of a mark that no holder may use: no digest has these characters.
+create function fenced.no_holder() returns text
+language sql immutable parallel safe as $$ select pg_catalog.repeat('-', 64) $$;
 
 create function fenced.raise_unexpected(
   resource text, expected json, current json
@@ -554,9 +606,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current text;
 begin
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock(fenced.lock_service_key());
   insert into fenced.lock_service (name) values (seal_issuer.from_issuer) on conflict do nothing;
@@ -564,7 +614,7 @@ begin
   if current = seal_issuer.to_issuer then
     return;
   elsif current <> seal_issuer.from_issuer then
-    perform fenced.raise_unexpected(null, to_json(seal_issuer.from_issuer), to_json(current));
+    perform fenced.raise_unexpected(null::text, to_json(seal_issuer.from_issuer), to_json(current));
   end if;
   update fenced.lock_service set name = seal_issuer.to_issuer;
   insert into fenced.admin_log (action, from_issuer, to_issuer, reason)
@@ -611,14 +661,12 @@ declare
   current text;
   mark fenced.high_water_mark;
 begin
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock_shared(fenced.lock_service_key());
   select i.name into current from fenced.lock_service i for share;
   if current is distinct from seal_mark.to_issuer then
-    perform fenced.raise_unexpected(null, to_json(seal_mark.to_issuer), to_json(current));
+    perform fenced.raise_unexpected(null::text, to_json(seal_mark.to_issuer), to_json(current));
   end if;
   perform pg_advisory_xact_lock(fenced.resource_lock_key(seal_mark.resource));
   select * into mark from fenced.high_water_mark m
@@ -628,7 +676,7 @@ begin
   end if;
   update fenced.high_water_mark m
     set token = greatest(mark.token, seal_mark.above), issuer = seal_mark.to_issuer,
-        holder = fenced.random_holder(), claimed_at = clock_timestamp()
+        holder = fenced.no_holder(), claimed_at = clock_timestamp()
     where m.resource = seal_mark.resource;
   insert into fenced.admin_log
       (action, resource, from_token, to_token, from_issuer, to_issuer, reason)
@@ -654,9 +702,7 @@ begin
                        case when lowering then 'below' else 'above' end, expected),
       hint = 'Say lowering => true to lower a mark.';
   end if;
-  if lock_timeout_ms is not null then
-    perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', lock_timeout_ms), true);
-  end if;
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
   perform set_config('synchronous_commit', 'on', true);
   perform pg_advisory_xact_lock(fenced.resource_lock_key(reset_high_water.resource));
   select * into mark from fenced.high_water_mark m
@@ -666,7 +712,7 @@ begin
       reset_high_water.resource, to_json(expected), to_json(mark.token));
   end if;
   update fenced.high_water_mark m
-    set token = new_mark, holder = fenced.random_holder(), claimed_at = clock_timestamp()
+    set token = new_mark, holder = fenced.no_holder(), claimed_at = clock_timestamp()
     where m.resource = reset_high_water.resource;
   insert into fenced.admin_log
       (action, resource, from_token, to_token, from_issuer, to_issuer, reason)
@@ -674,7 +720,7 @@ begin
             reset_high_water.reason);
 end $$;
 
-revoke all on function fenced.random_holder, fenced.raise_unexpected, fenced.current_issuer,
+revoke all on function fenced.no_holder, fenced.raise_unexpected, fenced.current_issuer,
   fenced.seal_issuer, fenced.resources_of_issuer, fenced.marks_of_others, fenced.handover_status,
   fenced.seal_mark, fenced.reset_high_water from public;
 
@@ -694,9 +740,15 @@ revoke all on function fenced.random_holder, fenced.raise_unexpected, fenced.cur
 --   FN011 it has the fence of another one    detail {"table", "required"}
 --   FN001, FN003 as fenced.begin_fenced raises them, for a context that was forged
 --
--- They run after the statement and see what is really to be written, whatever other triggers have
+-- They run after each row and see what is really to be written, whatever other triggers have
 -- changed, and on conflict do what. They check the mark themselves, so not even a forged context
--- writes after a claim.
+-- writes after a claim. A statement that names another table, of which this one is a partition or a
+-- child, cannot get past them, because triggers for rows belong to the rows.
+--
+-- The functions of the triggers are in a schema of their own, which every role may use, because a
+-- role that writes needs no right on the schema fenced. They run with the rights of the role that
+-- writes. Only the owner creates functions there: fenced.make_guard does, for every caller, from
+-- names.
 --
 -- NOT stopped: session_replication_role = replica (superusers, logical replication), a role that
 -- may disable or drop the triggers (the table's owner), a session that sets fenced.open_transaction
@@ -709,7 +761,8 @@ revoke all on function fenced.random_holder, fenced.raise_unexpected, fenced.cur
 --
 -- A fenced transaction has the resource lock, and gets it again for nothing; a forged context gets
 -- it here. As in fenced.begin_fenced it is enough at READ COMMITTED, and all names are qualified.
-create function fenced.check_row_write(resource text, relation regclass) returns void
+create or replace function fenced_guards.check_row_write(resource text, relation regclass)
+returns void
 language plpgsql security definer as $$
 declare
   fences pg_catalog.text := pg_catalog.current_setting('fenced.open_transaction', true);
@@ -730,7 +783,7 @@ begin
   end if;
   if not found then
     perform fenced.raise_unfenced_write(check_row_write.resource, check_row_write.relation,
-                                coalesce(fences, ''));
+                                        coalesce(fences, ''::pg_catalog.text));
   end if;
 end $$;
 
@@ -782,43 +835,18 @@ end $$;
 -- Protects a table each row of which is a resource: 'account:42' is the one whose id is 42. The
 -- text of the id counts, as in id::text. An UPDATE that changes the id needs both.
 --
--- The function that the triggers call is generated, because looking a column up by its name costs
--- more than the check itself; it assigns what it calls, which costs less than to perform it.
 -- Calling again changes nothing; with other arguments it replaces.
 create function fenced.protect(relation regclass, id_column name, prefix text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  perform from pg_attribute a
-    where a.attrelid = relation and a.attname = id_column and a.attnum > 0 and not a.attisdropped;
-  if not found then
+  if not exists (select from pg_attribute a
+                 where a.attrelid = relation and a.attname = id_column and a.attnum > 0
+                   and not a.attisdropped) then
     raise exception using
       errcode = 'undefined_column',
       message = format('cannot protect %s: it has no column %I', relation, id_column);
   end if;
-  if prefix !~ '^[]-~!#-[]*$' or length(prefix) > 255 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('cannot protect %s: "%s" begins no name of a resource', relation, prefix),
-      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
-  end if;
-  perform fenced.install_guard(relation, true, format($body$
-declare
-  done text;
-begin
-  if tg_op = 'TRUNCATE' then
-    done := fenced.check_row_write(null, tg_relid);
-  elsif tg_op = 'INSERT' then
-    done := fenced.check_row_write(%2$L || new.%1$I::text, tg_relid);
-  else
-    done := fenced.check_row_write(%2$L || old.%1$I::text, tg_relid);
-    if tg_op = 'UPDATE' then
-      if new.%1$I::text is distinct from old.%1$I::text then
-        done := fenced.check_row_write(%2$L || new.%1$I::text, tg_relid);
-      end if;
-    end if;
-  end if;
-  return null;
-end $body$, id_column, prefix));
+  perform fenced.install_guard(relation, fenced.make_guard(relation, id_column, prefix));
 end $$;
 
 -- Protects a table that is one resource, whatever row is written.
@@ -828,112 +856,167 @@ end $$;
 create function fenced.protect(relation regclass, resource text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  perform from pg_attribute a
-    where a.attrelid = relation and a.attname = resource and a.attnum > 0 and not a.attisdropped;
-  if found then
+  if exists (select from pg_attribute a
+             where a.attrelid = relation and a.attname = resource and a.attnum > 0
+               and not a.attisdropped) then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('cannot protect %s as the resource "%s": it has a column of that name',
                        relation, resource),
       hint = 'For a resource per row: fenced.protect(table, id_column, prefix).';
   end if;
-  if resource !~ '^[]-~!#-[]+$' or length(resource) > 256 then
-    raise exception using
-      errcode = 'invalid_parameter_value',
-      message = format('cannot protect %s: "%s" is no name of a resource', relation, resource),
-      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
-  end if;
-  perform fenced.install_guard(relation, false, format($body$
-declare
-  done text;
-begin
-  done := fenced.check_row_write(%L, tg_relid);
-  return null;
-end $body$, resource));
+  perform fenced.install_guard(relation, fenced.make_guard(relation, null::name, resource));
 end $$;
-
--- Triggers for each row are cloned to all partitions, also to later ones. Those for each statement
--- fire for the table that the statement names: hence rows even if the whole table is one resource,
--- and a trigger for TRUNCATE on each partition.
---
--- One at a time for each table: two that both found it unprotected would both create the triggers.
---
--- In the trigger's function nothing is found but the catalog and what is qualified, and it runs as
--- the role that protected the table: a role that writes needs no right in this schema.
-create function fenced.install_guard(relation regclass, each_row boolean, body text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-  kind "char" := (select c.relkind from pg_class c where c.oid = relation);
-  guard text := format('fenced.guard_%s', md5(concat(relation::oid, random(), clock_timestamp())));
-  member regclass;
-begin
-  if kind not in ('r', 'p') then
-    raise exception using
-      errcode = 'wrong_object_type',
-      message = format('cannot protect %s: it is not a table', relation);
-  end if;
-  perform pg_advisory_xact_lock(fenced.resource_lock_key('the guards of ' || relation::oid));
-  if fenced.is_guarded(relation, body) then
-    return;
-  end if;
-  perform fenced.unprotect(relation);
-  execute format('create function %s() returns trigger language plpgsql security definer
-                  set search_path = pg_catalog, pg_temp as %L', guard, body);
-  execute format('create trigger fenced_guard after insert or update or delete on %s
-                  for each %s execute function %s()',
-                 relation, case when each_row or kind = 'p' then 'row' else 'statement' end, guard);
-  for member in select p.relid from pg_partition_tree(relation) p union select relation loop
-    execute format('create trigger fenced_guard_truncate before truncate on %s
-                    for each statement execute function %s()', member, guard);
-  end loop;
-end $$;
-
--- Whether all of it is there already, and fires: O and A do, in sessions of applications. The
--- triggers of a partition can be switched off without those of its table.
-create function fenced.is_guarded(relation regclass, body text) returns boolean
-language sql stable set search_path = pg_catalog, pg_temp as $$
-  select exists (
-    select from pg_trigger g join pg_proc f on f.oid = g.tgfoid
-    where g.tgrelid = relation and g.tgname = 'fenced_guard'
-      and g.tgenabled in ('O', 'A') and f.prosrc = body
-      and not exists (
-        select from (select p.relid from pg_partition_tree(relation) p union select relation) m,
-          unnest(array['fenced_guard', 'fenced_guard_truncate']) name
-        where not exists (
-          select from pg_trigger t
-          where t.tgrelid = m.relid and t.tgfoid = f.oid and t.tgname = name
-            and t.tgenabled in ('O', 'A'))))
-$$;
 
 -- Removes the protection of a table. Of one that is not protected it removes nothing.
 create function fenced.unprotect(relation regclass) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform fenced.install_guard(relation, null::text);
+end $$;
+
+-- The name of the function of the triggers, which is made if it is not there: for tables whose rows
+-- are resources, the prefix and the id; without a column, for tables that are this resource.
+--
+-- It is generated, because looking a column up by its name costs more than the check itself. It
+-- assigns what it calls, which costs less than to perform it.
+--
+-- The text of an id must depend on no setting of a session: otherwise one row would be two
+-- resources. Hence these types, and domains of them.
+create function fenced.make_guard(relation regclass, id_column name, prefix text) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  is_whole constant boolean := id_column is null;
+  id_type oid := (select a.atttypid from pg_attribute a
+                    where a.attrelid = relation and a.attname = id_column);
+  base_type oid := id_type;
+  body text;
+  guard text;
+begin
+  if prefix is null or prefix !~ '^[]-~!#-[]*$' or is_whole and prefix = ''
+     or length(prefix) + (not is_whole)::integer > 256 then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = format('cannot protect %s: "%s" %s of a resource', relation, left(prefix, 300),
+                       case when is_whole then 'is no name' else 'begins no name' end),
+      hint = 'A name has up to 256 visible ASCII characters, but no quotation mark or backslash.';
+  end if;
+  while exists (select from pg_type t where t.oid = base_type and t.typtype = 'd') loop
+    base_type := (select t.typbasetype from pg_type t where t.oid = base_type);
+  end loop;
+  if base_type <> all ('{int2,int4,int8,numeric,text,varchar,bpchar,uuid}'::regtype[]::oid[]) then
+    raise exception using
+      errcode = 'wrong_object_type',
+      message = format('cannot protect %s: the text of its column %I, of type %s, may depend on '
+                       'settings of a session; an id is an integer, a numeric, a text or a uuid',
+                       relation, id_column, format_type(id_type, null)),
+      hint = 'Add a generated column of one of these types, and protect by that.';
+  end if;
+  body := format(case when is_whole then $body$
+declare
+  done text;
+begin
+  done := fenced_guards.check_row_write(%2$L::text, tg_relid::regclass);
+  return null;
+end $body$ else $body$
+declare
+  done text;
+begin
+  if tg_op = 'TRUNCATE' then
+    done := fenced_guards.check_row_write(null::text, tg_relid::regclass);
+  elsif tg_op = 'INSERT' then
+    done := fenced_guards.check_row_write(%2$L || new.%1$I::text, tg_relid::regclass);
+  else
+    done := fenced_guards.check_row_write(%2$L || old.%1$I::text, tg_relid::regclass);
+    if tg_op = 'UPDATE' then
+      if new.%1$I::text is distinct from old.%1$I::text then
+        done := fenced_guards.check_row_write(%2$L || new.%1$I::text, tg_relid::regclass);
+      end if;
+    end if;
+  end if;
+  return null;
+end $body$ end, id_column, prefix);
+  guard := 'guard_' || md5(body);
+  perform pg_advisory_xact_lock(fenced.resource_lock_key('the guards'::text));
+  if to_regproc('fenced_guards.' || guard) is null then
+    execute format('create function fenced_guards.%I() returns trigger language plpgsql
+                    set search_path = pg_catalog, pg_temp as %L', guard, body);
+    execute format('grant execute on function fenced_guards.%I() to public', guard);
+  end if;
+  return guard;
+end $$;
+
+-- Drops the functions that no trigger calls any more.
+create function fenced.drop_unused_guards() returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   guard regprocedure;
-  member regclass;
 begin
+  perform pg_advisory_xact_lock(fenced.resource_lock_key('the guards'::text));
   for guard in
-    select distinct g.tgfoid from pg_trigger g
-    where g.tgrelid = relation and g.tgname in ('fenced_guard', 'fenced_guard_truncate')
+    select f.oid from pg_proc f
+    where f.pronamespace = 'fenced_guards'::regnamespace and f.proname ~ '^guard_[0-9a-f]{32}$'
+      and not exists (select from pg_trigger t where t.tgfoid = f.oid)
   loop
-    execute format('drop trigger if exists fenced_guard on %s', relation);
-    for member in
-      select g.tgrelid from pg_trigger g
-      where g.tgfoid = guard and g.tgname = 'fenced_guard_truncate'
-    loop
-      execute format('drop trigger fenced_guard_truncate on %s', member);
-    end loop;
     execute format('drop function %s', guard);
   end loop;
 end $$;
 
--- A role that protects tables owns them, and needs the right to create functions in this schema and
--- to call these. A role that writes needs none. The triggers run as the role that made them, so
--- that one may call what they call.
-revoke all on function fenced.check_row_write, fenced.raise_unfenced_write, fenced.install_guard,
-  fenced.is_guarded, fenced.unprotect, fenced.protect(regclass, name, text),
+-- Has the triggers of a table call this function, or, if it is null, drops them. With the rights of
+-- its caller, who owns the table.
+--
+-- Triggers for each row are cloned to all partitions, also to later ones. That for TRUNCATE fires
+-- for the table that is emptied: hence one on each partition. All of it may be there already, and
+-- fire: O and A do, in sessions of applications. The triggers of a partition can be switched off
+-- without those of its table.
+--
+-- One at a time, which fenced.make_guard has seen to: two that both found a table unprotected would
+-- both create the triggers.
+create function fenced.install_guard(relation regclass, guard text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp set client_min_messages = warning as $$
+declare
+  kind "char" := (select c.relkind from pg_class c where c.oid = relation);
+  members regclass[] := array(
+    select p.relid from pg_partition_tree(relation) p union select relation);
+  member regclass;
+begin
+  if guard is not null and kind not in ('r', 'p') then
+    raise exception using
+      errcode = 'wrong_object_type',
+      message = format('cannot protect %s: it is not a table', relation);
+  end if;
+  if not exists (
+    select from unnest(members) m, unnest(array['fenced_guard', 'fenced_guard_truncate']) name
+    where not exists (
+      select from pg_trigger t join pg_proc f on f.oid = t.tgfoid
+      where t.tgrelid = m and t.tgname = name and t.tgenabled in ('O', 'A')
+        and f.pronamespace = 'fenced_guards'::regnamespace and f.proname = guard))
+  then
+    return;
+  end if;
+  execute format('drop trigger if exists fenced_guard on %s', relation);
+  foreach member in array members loop
+    execute format('drop trigger if exists fenced_guard_truncate on %s', member);
+  end loop;
+  if guard is not null then
+    execute format('create trigger fenced_guard after insert or update or delete on %s
+                    for each row execute function fenced_guards.%I()', relation, guard);
+    foreach member in array members loop
+      execute format('create trigger fenced_guard_truncate before truncate on %s
+                      for each statement execute function fenced_guards.%I()', member, guard);
+    end loop;
+  end if;
+  perform fenced.drop_unused_guards();
+end $$;
+
+-- A role that protects tables owns them, and needs the right to call these. A role that writes
+-- needs no right.
+revoke all on function fenced.raise_unfenced_write, fenced.make_guard, fenced.drop_unused_guards,
+  fenced.install_guard, fenced.unprotect, fenced.protect(regclass, name, text),
   fenced.protect(regclass, text) from public;
-grant execute on function fenced.check_row_write to public;
+revoke all on all routines in schema fenced_guards from public;
+grant usage on schema fenced_guards to public;
+grant execute on function fenced_guards.check_row_write to public;
 
 -- JOBS
 --
@@ -953,15 +1036,30 @@ grant execute on function fenced.check_row_write to public;
 -- Those that write refuse a transaction without the fence of 'job:NAME' (FN010, FN011). So nobody
 -- who was overtaken can mark, save or fail anything, whatever the language of the program.
 
+create domain fenced.job_name as text collate "C"
+  constraint job_has_1_to_252_visible_ascii_characters
+    check (value is not null and value ~ '^[]-~!#-[]+$' and length(value) <= 252);
+create domain fenced.slot_name as text collate "C"
+  constraint slot_has_1_to_256_visible_ascii_characters
+    check (value is not null and value ~ '^[]-~!#-[]+$' and length(value) <= 256);
+create domain fenced.progress as text
+  constraint progress_has_at_most_1_mib check (octet_length(value) <= 1048576);
+create domain fenced.job_error as text
+  constraint error_has_at_most_10000_bytes check (octet_length(value) <= 10000);
+create domain fenced.back_off_ms as bigint
+  constraint back_off_is_0_to_100_years
+    check (value is not null and value between 0 and 3155760000000);
+
 create table fenced.job_run (
-  job        fenced.resource_name,
-  slot       fenced.resource_name,
+  job        fenced.job_name,
+  slot       fenced.slot_name,
   done_token fenced.token,                    -- null: not done
   done_at    timestamptz,
-  steps      bigint not null default 0,       -- that are committed
-  progress   text,                            -- what the last of them saved
+  steps      bigint not null default 0        -- that are committed
+             constraint steps_are_not_negative check (steps >= 0),
+  progress   fenced.progress,                 -- what the last of them saved
   attempts   bigint not null default 0,       -- that have failed
-  last_error text,
+  last_error fenced.job_error,
   retry_at   timestamptz,
   primary key (job, slot)
 );
@@ -969,8 +1067,8 @@ comment on table fenced.job_run is
   'The slots of jobs that are done, have saved progress, or have failed.';
 
 create table fenced.forgotten_job (
-  job        fenced.resource_name primary key,
-  below_slot fenced.resource_name not null
+  job        fenced.job_name primary key,
+  below_slot fenced.slot_name not null
 );
 comment on table fenced.forgotten_job is
   'For each job the time below which its slots are forgotten: they count as done.';
@@ -1016,7 +1114,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   before record;
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   -- One look for both: a slot that becomes due between two would be marked, and nobody told.
   select * into before from fenced.job_slot($1, $2);
   if before.state = 'due' then
@@ -1035,7 +1133,7 @@ create function fenced.save_job(job text, slot text, steps bigint, progress text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   insert into fenced.job_run (job, slot, steps, progress) values ($1, $2, $3, $4)
     on conflict (job, slot) do update set steps = $3, progress = $4;
 end $$;
@@ -1045,9 +1143,9 @@ create function fenced.fail_job(job text, slot text, error text, retry_in_ms big
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   insert into fenced.job_run as r (job, slot, attempts, last_error, retry_at)
-    values ($1, $2, 1, $3, clock_timestamp() + $4 * interval '1 ms')
+    values ($1, $2, 1, $3, clock_timestamp() + $4::fenced.back_off_ms * interval '1 ms')
     on conflict (job, slot) do update
       set attempts = r.attempts + 1, last_error = $3, retry_at = excluded.retry_at
       where r.done_token is null;
@@ -1058,7 +1156,7 @@ create function fenced.newest_job(job text) returns text
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(greatest(
     (select max(r.slot::text collate "C") from fenced.job_run r
-       where r.job = $1 and r.done_token is not null and fenced.is_time_slot(r.slot)),
+       where r.job = $1 and r.done_token is not null and fenced.is_time_slot(r.slot::text)),
     (select f.below_slot::text from fenced.forgotten_job f where f.job = $1)), '')
 $$;
 
@@ -1073,7 +1171,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     from (select * from fenced.job_run
             where (job, slot) > ($1 collate "C", $2 collate "C")
             order by job, slot limit $3) r,
-         fenced.job_slot(r.job, r.slot) s
+         fenced.job_slot(r.job::text, r.slot::text) s
     order by r.job, r.slot
 $$;
 
@@ -1082,7 +1180,7 @@ create function fenced.retry_job(job text, slot text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   update fenced.job_run set attempts = 0, retry_at = null
     where job = $1 and slot = $2 and done_token is null;
   return found;
@@ -1093,7 +1191,7 @@ create function fenced.forget_job(job text, slot text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   delete from fenced.job_run where job = $1 and slot = $2;
   return found;
 end $$;
@@ -1109,12 +1207,12 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   below text;
 begin
-  perform fenced.check_row_write('job:' || $1, 'fenced.job_run');
+  perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
   select least($2 collate "C",
                min(slot::text collate "C") filter (where done_token is null and not $3),
                case when not $3 then coalesce(
                  max(slot::text collate "C") filter (where done_token is not null), '') end)
-    into below from fenced.job_run where job = $1 and fenced.is_time_slot(slot);
+    into below from fenced.job_run where job = $1 and fenced.is_time_slot(slot::text);
   if below = '' then
     return coalesce((select f.below_slot::text from fenced.forgotten_job f where f.job = $1), '');
   end if;
@@ -1123,7 +1221,7 @@ begin
       set below_slot = greatest(f.below_slot, excluded.below_slot)
     returning below_slot into below;
   delete from fenced.job_run
-    where job = $1 and slot < below and fenced.is_time_slot(slot);
+    where job = $1 and slot < below and fenced.is_time_slot(slot::text);
   return below;
 end $$;
 
@@ -1151,9 +1249,10 @@ grant execute on function fenced.job_slot, fenced.run_job, fenced.save_job, fenc
 -- only clock is that of the database. What is normal, such as that somebody else holds the lease,
 -- is an outcome and not an exception.
 --
--- A holder is a text that one acquisition alone knows (Palisade sends a digest), an attempt a text
--- for each try of it. A request that is sent again with both finds itself: it gets the same lease,
--- and never a second one.
+-- A holder is a text that one acquisition alone knows, an attempt a text for each try of it. A
+-- request that is sent again with both finds itself: it gets the same lease, and never a second
+-- one. The tables keep the digest of a holder; inner functions get it as it is kept. Notices and
+-- lists show fingerprints, the first 16 hex digits of the digest.
 --
 -- Locks are taken in this order: the mutex of the resource, always first; then its row; those of a
 -- claim last, and only if they are free. A statement
@@ -1167,14 +1266,34 @@ grant execute on function fenced.job_slot, fenced.run_job, fenced.save_job, fenc
 -- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
 -- the queue up again.
 
+create domain fenced.attempt as text
+  constraint attempt_has_1_to_256_bytes
+    check (value is not null and octet_length(value) between 1 and 256);
+create domain fenced.ttl_ms as bigint
+  constraint ttl_is_10_ms_to_24_hours check (value is not null and value between 10 and 86400000);
+create domain fenced.wait_ms as bigint
+  constraint wait_is_0_to_100_years check (value between 0 and 3155760000000); -- null: no bound
+create domain fenced.channel as text
+  constraint channel_has_at_most_63_visible_ascii_characters
+    check (value is not null and value ~ '^[!-~]{0,63}$'); -- as pg_notify asks; '': none
+create domain fenced.max_waiters as integer
+  constraint max_waiters_is_not_negative check (value >= 0); -- null: no bound
+create domain fenced.floor as bigint
+  constraint floor_is_0_to_999999999999999
+    check (value is not null and value between 0 and 999999999999999);
+-- A note of the holder, for people.
+create domain fenced.metadata as text
+  constraint metadata_has_at_most_1024_bytes check (octet_length(value) <= 1024)
+  constraint metadata_has_no_control_characters check (value !~ '[\u0001-\u001f\u007f-\u009f]');
+
 create table fenced.lease (
   resource   fenced.resource_name primary key,
   token      bigint not null,                 -- of this lease, or of the last one
-  last_token bigint not null,                 -- reserved ones, too
-  holder     text not null default '',        -- '': free
+  last_token bigint not null,                 -- the greatest that was ever taken
+  holder     text not null default '',        -- as it is kept; '': free
   expires_at timestamptz not null default '-infinity',
-  attempts   text[] not null default '{}',    -- who was told of this lease
-  metadata   text
+  attempts   text[] not null default '{}',    -- that share this lease
+  metadata   fenced.metadata
 ) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
 comment on table fenced.lease is
   'One row per resource that was ever locked, with its present lease. Tokens never fall.';
@@ -1182,7 +1301,7 @@ comment on table fenced.lease is
 create unlogged table fenced.waiter (
   resource   text collate "C" not null,
   ticket     bigint generated always as identity,
-  holder     text not null,
+  holder     text not null,                   -- as it is kept
   attempt    text not null,
   channel    text not null,                   -- NOTIFY tells this one that its turn has come
   wait_until timestamptz not null,
@@ -1195,7 +1314,7 @@ comment on table fenced.waiter is
 
 create table fenced.tombstone (
   resource text collate "C" not null,
-  holder   text not null,
+  holder   text not null,                     -- as it is kept
   attempt  text not null default '',          -- '': the whole acquisition
   token    bigint not null default 0,         -- of the lease that was released; 0: it was lost
   minute   integer not null,                  -- it is forgotten two minutes later
@@ -1205,6 +1324,16 @@ create index tombstone_by_minute on fenced.tombstone using brin (minute); -- cos
 comment on table fenced.tombstone is
   'Acquisitions that ended a minute or two ago: late copies of their requests get nothing.';
 
+create table fenced.forced_release (
+  resource   text collate "C" not null,
+  token      bigint not null,                 -- of the lease that was ended
+  revocation bigint not null,
+  minute     integer not null,                -- it is forgotten two minutes later
+  primary key (resource, token)
+);
+comment on table fenced.forced_release is
+  'Leases that an operator ended a minute or two ago: the same call again has the same answer.';
+
 -- The clock in units of 10 us: 15 digits until the year 2286.
 create function fenced.clock_token() returns bigint
 language sql volatile
@@ -1213,6 +1342,10 @@ as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
 create function fenced.this_minute() returns integer
 language sql volatile
 as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
+
+-- What others may see of a kept digest.
+create function fenced.fingerprint(digest text) returns text
+language sql immutable parallel safe as $$ select pg_catalog.left(digest, 16) $$;
 
 -- Milliseconds until then, rounded down and never below 0.
 create function fenced.left_ms(until timestamptz) returns bigint
@@ -1235,7 +1368,7 @@ begin
       message = 'leases need transactions at READ COMMITTED',
       hint = 'An older snapshot would not show what was decided while this call waited.';
   end if;
-  perform set_config('lock_timeout', fenced.min_timeout('lock_timeout', 2000), true);
+  perform fenced.limit_lock_timeout(2000);
   perform pg_advisory_xact_lock(hashtextextended(lock_lease.resource, 815));
 end $$;
 
@@ -1276,18 +1409,16 @@ begin
     on conflict on constraint tombstone_pkey do update set minute = excluded.minute;
 end $$;
 
--- The row of a resource, locked against renewals, after a lease that ran out was ended. Under the
--- mutex.
+-- The row of a resource, locked against renewals, after a lease that ran out was ended; null if it
+-- was never held. Under the mutex.
 create function fenced.lease_now(resource text) returns fenced.lease
 language plpgsql as $$
 declare
   lease fenced.lease;
 begin
   select * into lease from fenced.lease l where l.resource = $1 for update;
-  if not found then
-    insert into fenced.lease (resource, token, last_token) values ($1, 0, 0) returning * into lease;
-  elsif lease.holder <> '' and lease.expires_at <= clock_timestamp() then
-    perform fenced.bury($1, lease.holder, '', 0);
+  if lease.holder <> '' and lease.expires_at <= clock_timestamp() then
+    perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
     update fenced.lease l
       set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
       where l.resource = $1 returning * into lease;
@@ -1326,29 +1457,30 @@ declare
   waiter fenced.waiter := fenced.first_waiter($1);
 begin
   if waiter.channel <> '' then
-    perform pg_notify(waiter.channel, concat($1, ' ', waiter.holder));
+    perform pg_notify(waiter.channel, concat($1, ' ', fenced.fingerprint(waiter.holder)));
   end if;
 end $$;
 
--- Gives a free resource, whose row is locked, to this attempt. Null: there are no tokens left.
+-- Gives a free resource, whose row is locked if there is one, to this attempt. Null: there are no
+-- tokens left.
 create function fenced.grant_lease(
-  free fenced.lease, holder text, attempt text, ttl_ms bigint, at_least bigint, reserve integer,
-  metadata text, out token bigint, out reserved integer
-)
+  resource text, free fenced.lease, holder text, attempt text, ttl_ms bigint, at_least bigint,
+  metadata text
+) returns bigint
 language plpgsql as $$
 declare
-  greatest_token constant bigint := 999999999999999;
+  granted constant bigint := greatest(free.last_token + 1, fenced.clock_token(), at_least);
 begin
-  if free.last_token >= greatest_token then
-    return;
+  if granted > 999999999999999 then
+    return null;
   end if;
-  token := greatest(free.last_token + 1, fenced.clock_token(), at_least);
-  reserved := least(reserve, greatest_token - token + 1);
-  update fenced.lease l
-    set token = grant_lease.token, last_token = grant_lease.token + grant_lease.reserved - 1,
-        holder = grant_lease.holder, expires_at = clock_timestamp() + ttl_ms * interval '1 ms',
-        attempts = array[grant_lease.attempt], metadata = grant_lease.metadata
-    where l.resource = free.resource;
+  insert into fenced.lease
+      (resource, token, last_token, holder, expires_at, attempts, metadata)
+    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7)
+    on conflict on constraint lease_pkey do update
+      set token = granted, last_token = granted, holder = $3, expires_at = excluded.expires_at,
+          attempts = excluded.attempts, metadata = $7;
+  return granted;
 end $$;
 
 -- A floor may be ahead of the clock by a day: clocks differ, but not by more. One that is higher
@@ -1358,11 +1490,11 @@ language sql volatile
 as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
 
 -- Outcomes:
---   granted      the lease is yours: token (and reserved - 1 more after it), left_ms
+--   granted      the lease is yours: token, left_ms
 --   held         by somebody else, for left_ms at most if it is not renewed
---   waiting      you are in the queue: call again with the same arguments when you are told on
+--   waiting      you are in the queue: call again with the same arguments when you are notified on
 --                your channel, when left_ms are over, and at least every second; who is silent for
---                3 s is passed over
+--                3 s, or does not take the lease for 3 s when it is its turn, is passed over
 --   released     this acquisition or attempt has ended, or its lease ran out: begin a new one
 --   full         as many wait as max_waiters allows
 --   late         not_after has passed: this is an old copy of the request, or your clock is wrong
@@ -1370,21 +1502,31 @@ as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 99999999999999
 --   exhausted    there are no tokens left
 --
 -- A wait of 0 ms looks once and leaves the queue; null waits without bound. With a channel you are
--- told by NOTIFY, with the payload 'resource holder'. at_least is a token that the store asks for.
+-- notified, with the payload 'resource fingerprint'. at_least is a token that the store asks for.
 -- The token is the greatest of: the last one plus one, the clock in 10 us, at_least.
 --
 -- claim_for is the name under which this database takes tokens as those of its lock service. With
--- it the grant is claimed in the same step, if nobody is in the way: claimed. Otherwise call
+-- it the grant is claimed in the same step, if nothing is in the way: claimed. Otherwise call
 -- fenced.claim, which waits.
 create function fenced.acquire(
   resource text, holder text, attempt text, ttl_ms bigint,
   wait_ms bigint default 0, channel text default '', at_least bigint default 0,
-  reserve integer default 1, metadata text default null, max_waiters integer default null,
+  metadata text default null, max_waiters integer default null,
   not_after timestamptz default null, claim_for text default null,
-  out outcome text, out token bigint, out reserved integer, out left_ms bigint, out claimed boolean
+  out outcome text, out token bigint, out left_ms bigint, out claimed boolean
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  -- The domains refuse what is out of bounds, before anything is locked.
+  resource_ok constant fenced.resource_name := $1;
+  digest constant text := fenced.kept_digest($2);
+  attempt_ok constant fenced.attempt := $3;
+  ttl constant interval := $4::fenced.ttl_ms * interval '1 ms';
+  wait constant fenced.wait_ms := $5;
+  channel_ok constant fenced.channel := $6;
+  floor constant fenced.floor := $7;
+  note constant fenced.metadata := $8;
+  most constant fenced.max_waiters := $9;
   lease fenced.lease;
   first fenced.waiter;
 begin
@@ -1394,7 +1536,7 @@ begin
     outcome := 'late';
     return;
   end if;
-  if at_least > 0 and at_least > fenced.greatest_floor() then
+  if floor > 0 and floor > fenced.greatest_floor() then
     outcome := 'implausible';
     token := fenced.greatest_floor();
     return;
@@ -1402,45 +1544,42 @@ begin
 
   -- The common case in one statement: it is free, nobody waits, and this acquisition has not ended.
   update fenced.lease l
-    set token = greatest(l.last_token + 1, now.token, $7),
-        last_token = greatest(l.last_token + 1, now.token, $7) + $8 - 1,
-        holder = $2, expires_at = clock_timestamp() + $4 * interval '1 ms', attempts = array[$3],
-        metadata = $9
+    set token = greatest(l.last_token + 1, now.token, floor),
+        last_token = greatest(l.last_token + 1, now.token, floor),
+        holder = digest, expires_at = clock_timestamp() + ttl, attempts = array[$3],
+        metadata = note
     from (select fenced.clock_token() as token offset 0) now
-    where l.resource = $1 and l.holder = '' and l.last_token + $8 < 999999999999999
+    where l.resource = $1 and l.holder = '' and l.last_token < 999999999999999
       and not exists (select from fenced.waiter w where w.resource = $1)
-      and not fenced.has_ended($1, $2, $3)
+      and not fenced.has_ended($1, digest, $3)
     returning l.token into token;
   if found then
     outcome := 'granted';
-    reserved := $8;
     left_ms := $4;
     if claim_for is not null then
-      claimed := fenced.claim_now($1, token, $2, claim_for);
+      claimed := fenced.claim_now($1, token, digest, claim_for);
     end if;
     return;
   end if;
 
   lease := fenced.lease_now($1);
-  if fenced.has_ended($1, $2, $3) then
-    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+  if fenced.has_ended($1, digest, $3) then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
     outcome := 'released';
     return;
   end if;
   first := fenced.first_waiter($1);
 
-  if lease.holder = $2 then
+  if lease.holder = digest then
     -- Sent again, or another attempt of the same acquisition.
     if $3 <> all (lease.attempts) then
       update fenced.lease l set attempts = l.attempts || $3 where l.resource = $1;
     end if;
     token := lease.token;
-    reserved := lease.last_token - lease.token + 1;
     left_ms := fenced.left_ms(lease.expires_at);
-  elsif lease.holder = '' and (first.holder is null or first.holder = $2) then
-    select g.token, g.reserved into token, reserved
-      from fenced.grant_lease(lease, $2, $3, $4, $7, $8, $9) g;
-    left_ms := ttl_ms;
+  elsif coalesce(lease.holder, '') = '' and (first.holder is null or first.holder = digest) then
+    token := fenced.grant_lease($1, lease, digest, $3, $4, $7, $8);
+    left_ms := $4;
     if token is null then
       outcome := 'exhausted';
       return;
@@ -1448,11 +1587,11 @@ begin
   end if;
   if token is not null then
     if first.holder is not null then
-      delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+      delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
     end if;
     outcome := 'granted';
     if claim_for is not null then
-      claimed := fenced.claim_now($1, token, $2, claim_for);
+      claimed := fenced.claim_now($1, token, digest, claim_for);
     end if;
     return;
   end if;
@@ -1460,12 +1599,12 @@ begin
   -- A resource that is free here is kept for the first in the queue.
   left_ms := greatest(1, fenced.left_ms(lease.expires_at));
   perform set_config('synchronous_commit', 'off', true);
-  if wait_ms = 0 then
-    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+  if wait = 0 then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
     outcome := 'held';
     return;
   end if;
-  outcome := fenced.enqueue($1, $2, $3, $5, $6, $10);
+  outcome := fenced.enqueue($1, digest, $3, $5, $6, $9);
 end $$;
 
 -- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
@@ -1493,35 +1632,42 @@ begin
   return 'waiting';
 end $$;
 
--- Several leases at once, all or none, past those who wait. The outcomes are those of
+-- Several leases at once, 1 to 64, all or none, past those who wait. The outcomes are those of
 -- fenced.acquire without waiting; tokens are in the order of the resources, which must differ.
 create function fenced.acquire_all(
   resources text[], holder text, attempt text, ttls_ms bigint[], at_least bigint[],
-  reserve integer[], metadata text[], not_after timestamptz default null,
-  out outcome text, out tokens bigint[], out reserved integer[], out left_ms bigint[]
+  metadata text[], not_after timestamptz default null,
+  out outcome text, out tokens bigint[], out left_ms bigint[]
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  resources_ok constant fenced.resource_name[] := $1;
+  digest constant text := fenced.kept_digest($2);
+  attempt_ok constant fenced.attempt := $3;
+  ttls_ok constant fenced.ttl_ms[] := $4;
+  floors constant fenced.floor[] := $5;
+  notes constant fenced.metadata[] := $6;
   name text;
   lease fenced.lease;
-  granted record;
   held_ms bigint;
 begin
+  perform fenced.check_lists(
+    64, array[cardinality($1), cardinality($4), cardinality($5), cardinality($6)]);
   perform fenced.flush_commit();
-  for name in select r from unnest(resources) r order by r collate "C" loop
+  for name in select r from unnest($1) r order by r collate "C" loop
     perform fenced.lock_lease(name);
   end loop;
   if not_after < clock_timestamp() then
     outcome := 'late';
     return;
   end if;
-  foreach name in array resources loop
+  foreach name in array $1 loop
     lease := fenced.lease_now(name);
-    if fenced.has_ended(name, $2, $3) then
+    if fenced.has_ended(name, digest, $3) then
       outcome := 'released';
       return;
     end if;
-    if lease.holder not in ('', $2) then
+    if lease.holder not in ('', digest) then
       held_ms := greatest(held_ms, fenced.left_ms(lease.expires_at), 1);
     end if;
   end loop;
@@ -1530,7 +1676,7 @@ begin
     left_ms := array[held_ms];
     return;
   end if;
-  if exists (select from unnest(at_least) a where a > fenced.greatest_floor()) then
+  if exists (select from unnest(floors) a where a > fenced.greatest_floor()) then
     outcome := 'implausible';
     tokens := array[fenced.greatest_floor()];
     return;
@@ -1540,26 +1686,35 @@ begin
     outcome := 'exhausted';
     return;
   end if;
-  for i in 1 .. cardinality(resources) loop
-    lease := fenced.lease_now(resources[i]);
-    if lease.holder = $2 then
+  for i in 1 .. cardinality($1) loop
+    lease := fenced.lease_now($1[i]);
+    if lease.holder = digest then
       update fenced.lease l set attempts = l.attempts || $3
-        where l.resource = resources[i] and $3 <> all (l.attempts);
+        where l.resource = $1[i] and $3 <> all (l.attempts);
       tokens[i] := lease.token;
-      reserved[i] := lease.last_token - lease.token + 1;
       left_ms[i] := fenced.left_ms(lease.expires_at);
     else
-      granted := fenced.grant_lease(lease, $2, $3, ttls_ms[i], $5[i], $6[i], $7[i]);
-      tokens[i] := granted.token;
-      reserved[i] := granted.reserved;
-      left_ms[i] := ttls_ms[i];
+      tokens[i] := fenced.grant_lease($1[i], lease, digest, $3, $4[i], $5[i], $6[i]);
+      left_ms[i] := $4[i];
     end if;
   end loop;
   outcome := 'granted';
 end $$;
 
--- Renews leases, each to its full ttl from now and never to less than it has. One row for each,
--- with its place in the arrays:
+-- Refuses lists that are empty, longer than this, or not of one length.
+create function fenced.check_lists(most integer, lengths integer[]) returns void
+language plpgsql as $$
+begin
+  if exists (select from unnest(lengths) l
+             where l is null or l not between 1 and most or l <> lengths[1]) then
+    raise exception using
+      errcode = 'array_subscript_error',
+      message = format('lists have 1 to %s elements, and all the same number', most);
+  end if;
+end $$;
+
+-- Renews leases, 1 to 1000, each to its full ttl from now and never to less than it has. One row
+-- for each, with its place in the arrays:
 --   renewed
 --   not_holder  no lease of this holder with this token lives; nothing changed
 --   busy        somebody is deciding about the resource: ask again
@@ -1571,13 +1726,19 @@ create function fenced.renew(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
+  ttls_ok constant fenced.ttl_ms[] := $4;
+  digests text[];
   renewed bigint[];
 begin
+  perform fenced.check_lists(
+    1000, array[cardinality($1), cardinality($2), cardinality($3), cardinality($4)]);
+  digests := array(select fenced.kept_digest(h) from unnest($3) with ordinality as a (h, place)
+                     order by place);
   -- Flushed, because its holder relies on it. But not on a standby: one that is gone would end all
   -- leases.
   perform set_config('synchronous_commit', 'local', true);
   with asked as (
-    select * from unnest($1, $2, $3, $4) with ordinality
+    select * from unnest($1, $2, digests, $4) with ordinality
       as a (resource, token, holder, ttl_ms, place)
   ), free as materialized (
     select a.place, a.resource, a.ttl_ms from asked a join fenced.lease l using (resource)
@@ -1596,7 +1757,7 @@ begin
   end if;
   return query
     select a.place, case when l.resource is not null then 'busy' else 'not_holder' end
-      from unnest($1, $2, $3) with ordinality as a (resource, token, holder, place)
+      from unnest($1, $2, digests) with ordinality as a (resource, token, holder, place)
       left join fenced.lease l on l.resource = a.resource and l.token = a.token
         and l.holder = a.holder and l.expires_at > clock_timestamp()
       where a.place <> all (coalesce(renewed, '{}'));
@@ -1609,20 +1770,23 @@ create function fenced.release(
   resource text, token bigint, holder text, tombstone boolean default true, out outcome text
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  digest constant text := fenced.kept_digest($3);
 begin
   perform set_config('synchronous_commit', 'off', true);
   perform fenced.lock_lease($1);
   update fenced.lease l set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
-    where l.resource = $1 and l.token = $2 and l.holder = $3 and l.expires_at > clock_timestamp();
+    where l.resource = $1 and l.token = $2 and l.holder = digest
+      and l.expires_at > clock_timestamp();
   if found then
     if tombstone then
-      perform fenced.bury($1, $3, '', $2);
+      perform fenced.bury($1, digest, ''::text, $2);
     end if;
     if exists (select from fenced.waiter w where w.resource = $1) then
       perform fenced.wake($1);
     end if;
     outcome := 'released';
-  elsif fenced.was_released($1, $2, $3, '') then
+  elsif fenced.was_released($1, $2, digest, ''::text) then
     outcome := 'released';
   else
     outcome := 'not_holder';
@@ -1636,16 +1800,17 @@ create function fenced.release_hold(
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  digest constant text := fenced.kept_digest($3);
   lease fenced.lease;
 begin
   perform set_config('synchronous_commit', 'off', true);
   perform fenced.lock_lease($1);
   lease := fenced.lease_now($1);
-  if lease.token = $2 and lease.holder = $3 and $4 = any (lease.attempts) then
-    perform fenced.bury($1, $3, $4, $2);
+  if lease.token = $2 and lease.holder = digest and $4 = any (lease.attempts) then
+    perform fenced.bury($1, digest, $4, $2);
     perform fenced.without_attempt(lease, $4);
     outcome := 'released';
-  elsif fenced.was_released($1, $2, $3, $4) then
+  elsif fenced.was_released($1, $2, digest, $4) then
     outcome := 'released';
   else
     outcome := 'not_holder';
@@ -1657,14 +1822,17 @@ end $$;
 create function fenced.cancel(resource text, holder text, attempt text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  resource_ok constant fenced.resource_name := $1;
+  digest constant text := fenced.kept_digest($2);
+  attempt_ok constant fenced.attempt := $3;
   lease fenced.lease;
 begin
   perform set_config('synchronous_commit', 'off', true);
   perform fenced.lock_lease($1);
   lease := fenced.lease_now($1);
-  perform fenced.bury($1, $2, $3, 0);
-  delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
-  if lease.holder = $2 and $3 = any (lease.attempts) then
+  perform fenced.bury($1, digest, $3, 0::bigint);
+  delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
+  if lease.holder = digest and $3 = any (lease.attempts) then
     perform fenced.without_attempt(lease, $3);
   elsif lease.holder = '' then
     perform fenced.wake($1); -- it may have been its turn
@@ -1683,7 +1851,7 @@ begin
     update fenced.lease l
       set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
       where l.resource = lease.resource;
-    perform fenced.wake(lease.resource);
+    perform fenced.wake(lease.resource::text);
   end if;
 end $$;
 
@@ -1699,14 +1867,14 @@ declare
 begin
   perform fenced.flush_commit();
   perform fenced.lock_lease($1);
-  select t.token into revocation from fenced.tombstone t
-    where t.resource = $1 and t.holder = 'force' and t.attempt = $2::text;
+  select f.revocation into revocation from fenced.forced_release f
+    where f.resource = $1 and f.token = $2;
   if found then
     outcome := 'ended';
     return;
   end if;
   lease := fenced.lease_now($1);
-  if lease.holder = '' or lease.token <> $2 then
+  if coalesce(lease.holder, '') = '' or lease.token <> $2 then
     outcome := 'not_held';
     return;
   end if;
@@ -1718,49 +1886,57 @@ begin
     set last_token = l.last_token + 1, holder = '', expires_at = '-infinity', attempts = '{}',
         metadata = null
     where l.resource = $1 returning l.last_token into revocation;
-  perform fenced.bury($1, lease.holder, '', 0);
-  perform fenced.bury($1, 'force', $2::text, revocation);
+  perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
+  insert into fenced.forced_release (resource, token, revocation, minute)
+    values ($1, $2, revocation, fenced.this_minute());
   perform fenced.wake($1);
   outcome := 'ended';
 end $$;
 
--- Those who wait on this channel: whether each of them should ask again now, whether nobody is
--- before it, and when the present lease ends. For the attempts that are named it counts as a sign
--- of life; a late copy of a request whose client has gone dies, although others look on its
--- channel. Who is not listed has to ask again, too.
+-- The waiters of this channel, by the fingerprints of their holders and attempts: whether each of
+-- them should ask again now, whether it is the first, and when the present lease ends. A waiter
+-- that is not listed has to ask again, too.
+--
+-- For the attempts that are named it counts as a sign of life; a late copy of a request whose
+-- client has gone dies, although others look on its channel. It does not count for a waiter whose
+-- turn has come: that one has 3 s to ask again, because it keeps the others from a free resource.
 create function fenced.look(channel text, alive text[] default '{}')
 returns table (
   resource text, holder text, attempt text, turn boolean, first boolean, left_ms bigint
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
+declare
+  channel_ok constant fenced.channel := nullif($1, '');
 begin
-  if alive <> '{}' then
-    perform set_config('synchronous_commit', 'off', true);
-    with mine as (
-      select w.resource, w.ticket from fenced.waiter w
-      where w.channel = $1 and w.attempt = any ($2)
-      for update skip locked
-    )
-    update fenced.waiter w set seen_at = clock_timestamp() from mine
-      where w.resource = mine.resource and w.ticket = mine.ticket;
-  end if;
+  perform set_config('synchronous_commit', 'off', true);
   return query
-    select w.resource, w.holder, w.attempt,
-           l.holder = w.holder or f.first and (l.holder = '' or l.expires_at <= clock_timestamp()),
-           f.first, fenced.left_ms(l.expires_at)
-      from fenced.waiter w
-      join fenced.lease l using (resource)
-      cross join lateral (
-        select not exists (
-          select from fenced.waiter o
-          where o.resource = w.resource and o.ticket < w.ticket and o.holder <> w.holder
-            and fenced.is_alive(o.wait_until, o.seen_at))) f (first)
-      where w.channel = $1;
+    with mine as materialized (
+      select w.resource, w.ticket, w.holder, w.attempt, l.holder as held_by, l.expires_at,
+             l.holder = '' or l.expires_at <= clock_timestamp() as free,
+             not exists (
+               select from fenced.waiter o
+               where o.resource = w.resource and o.ticket < w.ticket and o.holder <> w.holder
+                 and fenced.is_alive(o.wait_until, o.seen_at)) as first
+        from fenced.waiter w join fenced.lease l using (resource)
+        where w.channel = $1
+    ), living as (
+      select w.resource, w.ticket
+        from fenced.waiter w join mine m on w.resource = m.resource and w.ticket = m.ticket
+        where m.attempt = any ($2) and not (m.free and m.first)
+        for update of w skip locked
+    ), touched as (
+      update fenced.waiter w set seen_at = clock_timestamp() from living l
+        where w.resource = l.resource and w.ticket = l.ticket
+    )
+    select m.resource, fenced.fingerprint(m.holder),
+           fenced.fingerprint(fenced.kept_digest(m.attempt)),
+           m.held_by = m.holder or m.free and m.first, m.first, fenced.left_ms(m.expires_at)
+      from mine m;
 end $$;
 
--- Everything that is held or waited for, or one resource of it. A holder is shown by the beginning
--- of what it is here.
+-- Everything that is held or waited for, or one resource of it. A holder is shown by its
+-- fingerprint.
 create function fenced.leases(only_resource text default null)
 returns table (resource text, token bigint, holder text, left_ms bigint, metadata text,
                waiters bigint)
@@ -1775,7 +1951,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       and (only_resource is null or w.resource = only_resource)
     group by w.resource
   )
-  select coalesce(l.resource, w.resource), l.token, left(l.holder, 16),
+  select coalesce(l.resource, w.resource), l.token, fenced.fingerprint(l.holder),
          fenced.left_ms(l.expires_at), l.metadata, coalesce(w.waiters, 0)
     from living l full join waiting w on w.resource = l.resource
 $$;
@@ -1790,17 +1966,19 @@ begin
   perform set_config('synchronous_commit', 'off', true);
   delete from fenced.tombstone t where t.minute < fenced.this_minute() - 1;
   get diagnostics forgotten = row_count;
+  delete from fenced.forced_release f where f.minute < fenced.this_minute() - 1;
   return forgotten;
 end $$;
 
 -- What this interface is called, for clients that were written for another one.
 create function fenced.lock_service_version() returns integer
-language sql immutable as $$ select 1 $$;
+language sql immutable as $$ select 2 $$;
 
 revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
   fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
-  fenced.enqueue, fenced.without_attempt, fenced.force_release from public;
+  fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,
+  fenced.force_release from public;
 grant execute on function fenced.acquire, fenced.acquire_all, fenced.renew, fenced.release,
   fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
   fenced.lock_service_version to public;

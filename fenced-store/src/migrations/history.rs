@@ -21,7 +21,7 @@ pub(super) async fn read<DB: Queries>(
 ) -> Result<Vec<Applied>, sqlx::Error> {
     // The digest as text: what the text of bytes is depends on the settings of a session.
     let hex = if DB::NAME == "PostgreSQL" {
-        "encode(checksum, 'hex')"
+        "pg_catalog.encode(checksum, 'hex')"
     } else {
         "HEX(checksum)"
     };

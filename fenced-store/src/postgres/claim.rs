@@ -1,6 +1,6 @@
 //! Claims do not wait for a holder that is paused inside a transaction.
 
-use lock_core::Sequencer;
+use lock_core::{Sequencer, support::unlogged};
 use sqlx::{PgPool, Postgres, Row, SqlStr};
 use tracing::warn;
 
@@ -13,9 +13,8 @@ use crate::{FenceError, counted, dialect::sealed::Errors, leaked::past_leaked};
 pub(super) const ATTEMPTS: u32 = 3;
 
 pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
-    past_leaked(pool, || sqlx::raw_sql(statement.clone()).execute(pool))
-        .await
-        .map(drop)
+    let send = || unlogged(sqlx::raw_sql(statement.clone()).execute(pool));
+    past_leaked(pool, send).await.map(drop)
 }
 
 /// The database checks the mark again first: a claim that has become stale ends nobody's session.

@@ -147,6 +147,18 @@ fn is_before_commit(code: &str) -> bool {
     matches!(code, "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
 }
 
+/// Why a schema cannot be used, if this is that refusal.
+pub(super) fn not_owned(source: &sqlx::Error) -> Option<NotOwned> {
+    detail_of(source, "FN030")
+}
+
+/// A schema in which another role could create what ours would call.
+#[derive(Deserialize)]
+pub(super) struct NotOwned {
+    pub(super) schema: String,
+    pub(super) reason: String,
+}
+
 /// The detail of an error with this code.
 pub(super) fn detail_of<T: DeserializeOwned>(source: &sqlx::Error, code: &str) -> Option<T> {
     let error = database_error(source).filter(|error| error.code() == code)?;

@@ -2,14 +2,19 @@ use std::sync::LazyLock;
 
 use sqlx::{
     PgPool, Postgres, SqlStr,
-    migrate::{Migrate, Migrator},
+    migrate::{MigrateError, Migrator},
 };
 
-use super::{administer::ByFunctions, calls, error::of_protect, rights};
+use super::{
+    administer::ByFunctions,
+    calls,
+    error::{NotOwned, not_owned, of_protect},
+    rights,
+};
 use crate::{
-    FenceError, Protection, Rights,
+    FenceError, NotReady, Protection, Rights,
     dialect::sealed::{Errors, Installation},
-    leaked::begin_unfenced,
+    leaked::{begin_unfenced, to_read},
     migrations::{self, wording::Migrations},
     protection::Resources,
     queries::Queries,
@@ -22,12 +27,16 @@ static MIGRATIONS: LazyLock<Migrator> =
 /// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
 const LOCK: i64 = 0x7061_6c69_7361_6465;
 
+/// Makes the schemas, and refuses those in which another role could create what ours would call.
+const SCHEMAS: &str = include_str!("sql/schemas.sql");
+
 impl Installation for Postgres {
     type Admin = ByFunctions;
     type Jobs = ByFunctions;
 
-    const GUARDED: &'static str = "SELECT tgrelid::regclass::text FROM pg_catalog.pg_trigger \
-        WHERE tgname = 'fenced_guard' LIMIT 1";
+    const GUARDED: &'static str = "SELECT tgrelid::pg_catalog.regclass::pg_catalog.text \
+        FROM pg_catalog.pg_trigger \
+        WHERE tgname OPERATOR(pg_catalog.=) 'fenced_guard' LIMIT 1";
 
     fn migrations() -> Migrations {
         Migrations {
@@ -36,8 +45,8 @@ impl Installation for Postgres {
             time: "TIMESTAMPTZ NOT NULL DEFAULT now()",
             bytes: "BYTEA",
             first: format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED;\nSELECT pg_advisory_xact_lock({LOCK});\n\
-                 CREATE SCHEMA IF NOT EXISTS fenced;",
+                "BEGIN ISOLATION LEVEL READ COMMITTED;\n\
+                 SELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n{SCHEMAS}",
             ),
             last: "COMMIT;",
             told_before: false,
@@ -49,15 +58,33 @@ impl Installation for Postgres {
         let mut tx = begin_unfenced(pool).await?;
         // The session has looked before, and remembers what it has not found. It forgets that when
         // it locks a table, as the second statement does.
-        let lock =
-            format!("SELECT pg_advisory_xact_lock({LOCK}); SELECT FROM pg_namespace LIMIT 0");
+        let lock = format!(
+            "SELECT pg_catalog.pg_advisory_xact_lock({LOCK}); \
+             SELECT FROM pg_catalog.pg_namespace LIMIT 0"
+        );
         Self::rows(&mut tx, &lock, &[]).await?;
-        tx.create_schema_if_not_exists("fenced")
+        // Before anything in these schemas is looked at: it would run with our rights.
+        Self::rows(&mut tx, SCHEMAS, &[])
             .await
-            .map_err(|source| FenceError::Migration { source })?;
+            .map_err(of_schemas)?;
         migrations::apply::<Self>(&mut tx).await?;
         // All earlier statements succeeded, so sqlx's own commit can be trusted here.
         tx.commit().await.map_err(Self::of_commit)
+    }
+
+    /// A role that may create schemas could have made ours before, and what it has put there would
+    /// run with the rights of a superuser. Any other role looks, and migrates nothing.
+    async fn check_owner(pool: &PgPool) -> Result<(), FenceError> {
+        let mut connection = to_read(pool).await?;
+        let owner = Self::rows(&mut connection, include_str!("sql/owner.sql"), &[]).await?;
+        match owner.first() {
+            None => Ok(()),
+            Some(row) => Err(NotReady::SchemaNotOurs {
+                schema: "fenced".to_owned(),
+                reason: Self::text(row, 0)?,
+            }
+            .into()),
+        }
     }
 
     async fn check_migrations(pool: &PgPool) -> Result<(), FenceError> {
@@ -90,6 +117,16 @@ impl Installation for Postgres {
     async fn unprotect(pool: &PgPool, protection: &Protection) -> Result<(), FenceError> {
         let call = "SELECT fenced.unprotect($1::pg_catalog.regclass)";
         change(pool, call, &[&protection.quoted('"')]).await
+    }
+}
+
+/// A refusal of the schemas is our own; the right to make them may be missing.
+fn of_schemas(source: sqlx::Error) -> FenceError {
+    match not_owned(&source) {
+        Some(NotOwned { schema, reason }) => NotReady::SchemaNotOurs { schema, reason }.into(),
+        None => FenceError::Migration {
+            source: MigrateError::Execute(source),
+        },
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{LockManager, ResourceName, Sequencer};
+use lock_core::{LockManager, ResourceName, Sequencer, support::unlogged};
 use sqlx::{
     Connection, Executor, PgConnection, PgPool, Postgres,
     postgres::{PgQueryResult, PgTransactionManager},
@@ -150,7 +150,7 @@ impl Operations for Postgres {
         lease: &Sequencer,
     ) -> Result<bool, FenceError> {
         let message = sqlx::raw_sql(calls::commit_and_release(tx.tx_name(), lease));
-        let (completed, end) = calls::completed(&mut tx, message).await;
+        let (completed, end) = unlogged(calls::completed(&mut tx, message)).await;
         match end {
             Ok(()) => {
                 tx.end();

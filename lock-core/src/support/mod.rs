@@ -3,6 +3,8 @@
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.
+//! - [`fingerprint`]: what may be shown of a text that is presented.
+//! - [`unlogged`]: sends statements whose text has secrets.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
@@ -12,14 +14,16 @@ mod silence;
 mod tasks;
 pub mod tls_files;
 mod tombstones;
+mod unlogged;
 
 pub use self::{
     patience::Patience,
     silence::{Asking, Silence},
     tasks::{RuntimeEnded, Tasks},
     tombstones::{End, Tombstones},
+    unlogged::unlogged,
 };
-pub use crate::{error::OURSELVES, unpoisoned::lock};
+pub use crate::{error::OURSELVES, holder::fingerprint_of as fingerprint, unpoisoned::lock};
 
 /// What all keys at a lock service begin with, unless its user says otherwise.
 pub const PREFIX: &str = "palisade";

@@ -84,11 +84,9 @@ impl Client {
             return match outcome {
                 "granted" => {
                     let token = token(number(&row, "token")?)?;
-                    let reserved = u32::try_from(number(&row, "reserved")?).unwrap_or(1);
                     let claimed: Option<bool> = row.try_get("claimed").map_err(translate)?;
                     let grant = Grant::new(token, Lease::counted_from(asked, left));
-                    let grant = grant.reserving(reserved).claimed(claimed.unwrap_or(false));
-                    Ok(Answer::Granted(grant))
+                    Ok(Answer::Granted(grant.claimed(claimed.unwrap_or(false))))
                 }
                 "held" => Ok(Answer::Held(left)),
                 "waiting" => Ok(Answer::Waiting),
@@ -133,13 +131,10 @@ impl Client {
             let first = |numbers: &[i64]| numbers.first().map_or(0, |first| first.unsigned_abs());
             return match outcome {
                 "granted" => {
-                    let reserved: Vec<i32> = row.try_get("reserved").map_err(translate)?;
-                    let answers = tokens.into_iter().zip(left).zip(reserved);
-                    let grants = answers.map(|((token, left), reserved)| {
+                    let grants = tokens.into_iter().zip(left).map(|(token, left)| {
                         let left = Duration::from_millis(left.unsigned_abs());
                         let lease = Lease::counted_from(asked, left);
-                        let grant = Grant::new(self::token(token.unsigned_abs())?, lease);
-                        Ok(grant.reserving(reserved.unsigned_abs()))
+                        Ok(Grant::new(self::token(token.unsigned_abs())?, lease))
                     });
                     grants.collect::<Result<_, _>>().map(Attempt::Granted)
                 }
@@ -173,14 +168,17 @@ fn refusal(outcome: &str, number: u64) -> Error {
     Error::not_applied(kind).because(why)
 }
 
+/// The longest wait with a bound, 100 years: that of the domain `fenced.wait_ms`.
+const LONGEST_WAIT_MS: i64 = 3_155_760_000_000;
+
 /// At the end of its wait, a request looks once more and leaves the queue.
 fn wait_millis(wait: Wait, now: Moment) -> WaitMillis {
     match wait {
         Wait::Forever => WaitMillis::Forever,
         wait if wait.is_over(now) => WaitMillis::Look,
-        wait => {
-            let left = wait.end(now).since(now).as_millis();
-            WaitMillis::For(i64::try_from(left).unwrap_or(i64::MAX).max(1))
-        }
+        wait => match i64::try_from(wait.end(now).since(now).as_millis()) {
+            Ok(left) if left <= LONGEST_WAIT_MS => WaitMillis::For(left.max(1)),
+            _ => WaitMillis::Forever,
+        },
     }
 }

@@ -25,7 +25,6 @@ pub(super) enum Value {
     Small(Option<i32>),
     Text(Option<String>),
     Numbers(Vec<i64>),
-    Smalls(Vec<i32>),
     Texts(Vec<Option<String>>),
     /// Since the beginning of 1970.
     Time(Duration),
@@ -88,10 +87,9 @@ impl Value {
             Self::Small(number) => or_null(number.as_ref()),
             Self::Text(text) => text_literal(text.as_deref()),
             Self::Numbers(numbers) => array(numbers.iter().map(i64::to_string), "bigint"),
-            Self::Smalls(numbers) => array(numbers.iter().map(i32::to_string), "integer"),
             Self::Texts(texts) => {
                 let literals = texts.iter().map(|text| text_literal(text.as_deref()));
-                array(literals, "text")
+                array(literals, "pg_catalog.text")
             }
             Self::Time(time) => format!("pg_catalog.to_timestamp({:.6})", time.as_secs_f64()),
         }
@@ -104,7 +102,6 @@ impl Value {
             Self::Small(number) => arguments.add(*number),
             Self::Text(text) => arguments.add(text.as_deref()),
             Self::Numbers(numbers) => arguments.add(numbers),
-            Self::Smalls(numbers) => arguments.add(numbers),
             Self::Texts(texts) => arguments.add(texts),
             Self::Time(time) => arguments.add(time.as_secs_f64()),
         }
@@ -124,13 +121,11 @@ macro_rules! values {
 values! {
     bool => Value::Flag;
     i64 => |number| Value::Number(Some(number));
-    i32 => |number| Value::Small(Some(number));
     String => |text| Value::Text(Some(text));
     Option<i64> => Value::Number;
     Option<i32> => Value::Small;
     Option<String> => Value::Text;
     Vec<i64> => Value::Numbers;
-    Vec<i32> => Value::Smalls;
     Vec<Option<String>> => Value::Texts;
     Vec<String> => |texts: Vec<String>| Value::Texts(texts.into_iter().map(Some).collect());
 }

@@ -9,7 +9,7 @@ use std::{
 
 use lock_core::{
     Clock, Error, ErrorKind, Moment,
-    support::{Asking, Silence, Tasks, lock},
+    support::{Asking, Silence, Tasks, lock, unlogged},
 };
 use sqlx::{
     AssertSqlSafe, PgConnection, PgPool, Postgres, Row, pool::PoolConnection, postgres::PgRow,
@@ -25,7 +25,7 @@ use super::{
 const REQUEST_TTL: Duration = Duration::from_secs(30);
 
 /// The interface that this client was written for.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// Sends requests to the database, each on a task that brings it to its end.
 pub(super) struct Client {
@@ -75,7 +75,10 @@ impl Client {
         let row = self.plain(sql::WELCOME.to_owned()).await?;
         let version: i32 = row.try_get("version").map_err(translate)?;
         if version != VERSION {
-            let why = format!("it has version {version} of `fenced`, and {VERSION} is needed");
+            let why = format!(
+                "its schema `fenced` has version {version} of the lock functions, and this program \
+                 needs {VERSION}: use programs and migrations of one release"
+            );
             return Err(Error::not_applied(ErrorKind::Refused).because(why));
         }
         let micros: i64 = row.try_get("unix_micros").map_err(translate)?;
@@ -162,7 +165,7 @@ impl Request {
             }
         };
         let query = sqlx::raw_sql(AssertSqlSafe(text));
-        query.fetch_all(connection).await
+        unlogged(query.fetch_all(connection)).await
     }
 }
 

@@ -4,7 +4,8 @@ use lock_core::{
     Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
     Wait, support::Patience,
 };
-use sqlx::{Row, postgres::PgRow};
+use sqlx::{Row, ValueRef, postgres::PgRow};
+use tracing::warn;
 
 use super::{
     client::Client,
@@ -22,7 +23,15 @@ impl Client {
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let rows = self.rows(sql::leases(None)).await?;
-        rows.iter().map(listed).collect()
+        // A row that somebody made by hand must not hide the others.
+        let listed = rows.iter().filter_map(|row| match listed(row) {
+            Ok(listed) => Some(listed),
+            Err(error) => {
+                warn!(%error, "a row of `fenced.lease` cannot be read, and is left out");
+                None
+            }
+        });
+        Ok(listed.collect())
     }
 
     pub(super) async fn force_release(
@@ -54,16 +63,26 @@ fn listed(row: &PgRow) -> Result<Listed, Error> {
 fn inspection(row: &PgRow) -> Result<Inspection, Error> {
     let holder: Option<String> = row.try_get("holder").map_err(translate)?;
     let holder = match holder {
-        Some(digest) => {
+        Some(fingerprint) => {
             let left = Duration::from_millis(number(row, "left_ms")?);
-            let note: Option<String> = row.try_get("metadata").map_err(translate)?;
-            let note = note.map(Metadata::new).transpose().map_err(unreadable)?;
-            let view = HolderView::of_digest(&digest, token(number(row, "token")?)?, left);
-            Some(view.metadata(note))
+            let token = token(number(row, "token")?)?;
+            let view = HolderView::of_fingerprint(&fingerprint, token, left);
+            Some(view.metadata(note(row)?))
         }
         None => None,
     };
     Ok(Inspection::new(holder).waiters(number(row, "waiters")?))
+}
+
+/// Whatever its bytes are: not every database has UTF-8.
+fn note(row: &PgRow) -> Result<Option<Metadata>, Error> {
+    let note = row.try_get_raw("metadata").map_err(translate)?;
+    if note.is_null() {
+        return Ok(None);
+    }
+    let bytes = note.as_bytes().map_err(sqlx::Error::Decode);
+    let text = String::from_utf8_lossy(bytes.map_err(translate)?);
+    Ok(Some(Metadata::escaped(&text)))
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {

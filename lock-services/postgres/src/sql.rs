@@ -32,7 +32,6 @@ pub(super) fn acquire(
         .with(wait)
         .with(channel.to_owned())
         .with(floor(request))
-        .with(reserve(request))
         .with(note(request))
         .with(most.map(|most| i32::try_from(most).unwrap_or(i32::MAX)))
         .with(not_after)
@@ -50,7 +49,6 @@ pub(super) fn acquire_all(requests: &[AcquireRequest], not_after: Value) -> Opti
         .with(id.to_string())
         .with(requests.iter().map(ttl).collect::<Vec<_>>())
         .with(requests.iter().map(floor).collect::<Vec<_>>())
-        .with(requests.iter().map(reserve).collect::<Vec<_>>())
         .with(requests.iter().map(note).collect::<Vec<_>>())
         .with(not_after);
     Some(call)
@@ -124,10 +122,6 @@ fn floor(request: &AcquireRequest) -> i64 {
     request.floor.map_or(0, i64::from)
 }
 
-fn reserve(request: &AcquireRequest) -> i32 {
-    i32::try_from(request.reserve.get()).unwrap_or(i32::MAX)
-}
-
 fn note(request: &AcquireRequest) -> Option<String> {
     let note = request.metadata.as_ref();
     note.map(|note| note.as_str().to_owned())
@@ -147,7 +141,8 @@ pub(super) const WHERE: &str = "SELECT pg_catalog.host(pg_catalog.inet_server_ad
 
 /// What a client has to know of the database: its clock, and the interface that it has.
 pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS version, \
-    CAST(extract(epoch from clock_timestamp()) * 1000000 AS bigint) AS unix_micros, \
+    CAST(extract(epoch from pg_catalog.clock_timestamp()) \
+    OPERATOR(pg_catalog.*) 1000000 AS bigint) AS unix_micros, \
     pg_catalog.current_setting('transaction_isolation') AS isolation";
 
 #[cfg(test)]

@@ -9,7 +9,10 @@ use std::{
 };
 
 use foldhash::HashMap;
-use lock_core::{AttemptRef, Error, Moment, support::lock};
+use lock_core::{
+    AttemptRef, Error, Moment,
+    support::{fingerprint, lock},
+};
 use sqlx::Row;
 use tokio::{sync::Notify, task::AbortHandle};
 use tracing::debug;
@@ -50,10 +53,11 @@ struct State {
     stopped: bool,
 }
 
-/// Resource, holder and attempt, as the database has them.
+/// The resource, and the fingerprints of holder and attempt, as the database shows them.
 type Key = (String, String, String);
 
 struct Place {
+    attempt: String,
     turn: Arc<Notify>,
     /// The database has said that it waits.
     queued: bool,
@@ -84,13 +88,12 @@ impl Waiters {
 
     /// Makes a place for an attempt, so that no notice of its turn is missed.
     pub(super) fn place(self: &Arc<Self>, attempt: &AttemptRef) -> Waiting {
-        let key = (
-            attempt.resource.as_str().to_owned(),
-            attempt.holder.digest(),
-            attempt.id.to_string(),
-        );
+        let (holder, attempt_id) = (attempt.holder, attempt.id.to_string());
+        let resource = attempt.resource.as_str().to_owned();
+        let key = (resource, holder.fingerprint(), fingerprint(&attempt_id));
         let turn = Arc::new(Notify::new());
         let place = Place {
+            attempt: attempt_id,
             turn: Arc::clone(&turn),
             queued: false,
         };
@@ -112,7 +115,7 @@ impl Waiters {
 
     fn heard(&self, heard: Heard<'_>) {
         match heard {
-            // It says `resource holder`.
+            // It says `resource fingerprint`.
             Heard::Notice(notice) => {
                 let (resource, holder) = notice.split_once(' ').unwrap_or_default();
                 let first = (resource.to_owned(), holder.to_owned(), String::new());
@@ -190,17 +193,19 @@ impl Waiters {
     /// Looks once for all who are queued, and wakes those who should ask again. When the first of
     /// the others has to be looked for, if one of them is the first in its queue.
     async fn look(&self, touch: bool) -> Result<Option<Duration>, Error> {
-        let queued: Vec<Key> = {
+        let queued: Vec<(Key, String)> = {
             let state = lock(&self.state);
             let queued = state.places.iter().filter(|(_, place)| place.queued);
-            queued.map(|(key, _)| key.clone()).collect()
+            queued
+                .map(|(key, place)| (key.clone(), place.attempt.clone()))
+                .collect()
         };
         if queued.is_empty() {
             return Ok(None);
         }
         let mut found = HashMap::default();
         let attempts = queued.iter().filter(|_| touch);
-        let alive = attempts.map(|(_, _, attempt)| attempt.clone()).collect();
+        let alive = attempts.map(|(_, attempt)| attempt.clone()).collect();
         let look = sql::look(&self.channel, alive);
         for row in self.client.rows(look).await? {
             let text = |column| row.try_get::<String, _>(column).map_err(translate);
@@ -211,7 +216,7 @@ impl Waiters {
         }
         let mut next = None;
         let state = lock(&self.state);
-        for key in queued {
+        for (key, _) in queued {
             let (place, found) = (state.places.get(&key), found.get(&key));
             match (place, found) {
                 // Whoever is not in the queue any more takes a place anew.

@@ -108,7 +108,7 @@ async fn a_mark_that_is_gone_or_was_set_back_shuts_its_holder_out() {
     for damage in [
         "DELETE FROM fenced.high_water_mark",
         "UPDATE fenced.high_water_mark SET token = 1",
-        "UPDATE fenced.high_water_mark SET token = token - 1, holder = 'another'",
+        "UPDATE fenced.high_water_mark SET token = token - 1, holder = repeat('a', 64)",
     ] {
         let world: PostgresServer = fresh().await;
         let locks = palisade::connect("memory:").await.unwrap();

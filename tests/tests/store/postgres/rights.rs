@@ -171,8 +171,9 @@ async fn an_application_may_call_what_is_listed_and_nothing_else() {
 
 async fn callable_by(role: &str, pool: &PgPool) -> BTreeSet<String> {
     let names = sqlx::query_scalar(
-        "SELECT proname::text FROM pg_proc
-         WHERE pronamespace = 'fenced'::regnamespace AND prorettype <> 'trigger'::regtype
+        "SELECT pronamespace::regnamespace || '.' || proname FROM pg_proc
+         WHERE pronamespace IN ('fenced'::regnamespace, 'fenced_guards'::regnamespace)
+           AND prorettype <> 'trigger'::regtype
            AND has_function_privilege($1, oid, 'EXECUTE')",
     );
     let names = names.bind(role).fetch_all(pool).await.unwrap();
@@ -181,12 +182,8 @@ async fn callable_by(role: &str, pool: &PgPool) -> BTreeSet<String> {
 
 fn listed() -> BTreeSet<String> {
     let chapter = chapter();
-    let rows = chapter
-        .lines()
-        .filter(|line| line.starts_with("| `fenced."));
+    let rows = chapter.lines().filter(|line| line.starts_with("| `fenced"));
     let cells = rows.filter_map(|row| row.split('|').nth(1));
-    let names = cells.flat_map(|cell| cell.split("`fenced.").skip(1));
-    names
-        .map(|name| name.split('`').next().unwrap().to_owned())
-        .collect()
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
 }

@@ -119,7 +119,8 @@ async fn what_has_no_search_path_of_its_own_is_qualified() {
     let world: PostgresServer = fresh().await;
     let sources: Vec<(String, String)> = sqlx::query_as(
         "SELECT proname::text, prosrc FROM pg_proc
-         WHERE pronamespace = 'fenced'::regnamespace AND prosecdef
+         WHERE pronamespace IN ('fenced'::regnamespace, 'fenced_guards'::regnamespace)
+           AND prosecdef
            AND NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false)
          ORDER BY proname",
     )
