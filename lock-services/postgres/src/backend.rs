@@ -7,7 +7,7 @@ use lock_core::{
     support::connecting::{connect, invalid},
 };
 use sqlx::{
-    PgPool,
+    ConnectOptions, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::task::AbortHandle;
@@ -52,7 +52,7 @@ impl PostgresBackend {
             let pool = PgPoolOptions::new()
                 .max_connections(options.connections)
                 .acquire_timeout(options.response_timeout)
-                .connect_lazy_with(address);
+                .connect_lazy_with(address.disable_statement_logging());
             Self::start(pool, ear, &options, clock).await
         })
         .await

@@ -1,12 +1,18 @@
 //! Functions that run with the rights of their owner find nothing of their caller's: by a search
 //! path of their own, or because every name in them is qualified.
 
-use fenced_store::{FencedStore, PgFencedStore};
+use std::time::Duration;
+
+use e2e::servers::until;
+use fenced_store::{
+    FencedStore, PgFencedStore, Rights,
+    admin::{Reason, Reset},
+};
 use sqlx::{Executor, postgres::PgPoolOptions};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, by_row, fresh, grant},
+    rule::{Harness, balance, by_row, fresh, grant, token},
 };
 
 /// Those without a search path of their own, which are called by every transaction.
@@ -54,6 +60,9 @@ const TRAPS: &str = r#"
             EXECUTE format('CREATE OR REPLACE FUNCTION trap.format(%s) RETURNS text %s',
                            arguments, springs);
         END LOOP;
+        -- Which the catalog does not have: another operator is found for these types there.
+        EXECUTE 'CREATE FUNCTION trap.times(numeric, integer) RETURNS numeric ' || springs;
+        CREATE OPERATOR trap.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = trap.times);
         CREATE DOMAIN trap_types.text AS pg_catalog.text CHECK (false);
         CREATE DOMAIN trap_types.refcursor AS pg_catalog.refcursor CHECK (false);
     END $$;
@@ -65,6 +74,46 @@ async fn among_traps(world: &PostgresServer, schemas: &str) -> PgFencedStore {
     let options = world.options().options([("search_path", path)]);
     let pool = PgPoolOptions::new().max_connections(2);
     FencedStore::new(pool.connect_with(options).await.unwrap())
+}
+
+/// The same as a URL, without the types: sqlx looks that of an argument up.
+fn url_among_traps(world: &PostgresServer) -> String {
+    let path = "trap%2Cpg_catalog";
+    let joint = if world.url().contains('?') { '&' } else { '?' };
+    format!("{}{joint}options[search_path]={path}", world.url())
+}
+
+/// Everything that a client asks, a role does with its own rights: but what the database's clock
+/// says decides whether an old copy of a request is good, and a schema in front could say anything.
+/// Catches: a statement of ours that asks whoever is first in the search path.
+#[tokio::test]
+async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
+    let world: PostgresServer = fresh().await;
+    world.store().pool().execute(TRAPS).await.unwrap();
+    let locks = palisade::connect(&url_among_traps(&world)).await.unwrap();
+    let guard = locks.acquire("r").metadata("m").await.unwrap();
+    let waiter = locks.clone();
+    let waits = async move { waiter.acquire("r").wait(Duration::from_secs(30)).await };
+    let waits = tokio::spawn(waits);
+    until("it waits", async || {
+        locks.inspect("r").await.unwrap().waiters == Some(1)
+    })
+    .await;
+    guard.release().await.unwrap();
+    let next = waits.await.unwrap().unwrap();
+    assert_eq!(locks.list().await.unwrap().len(), 1);
+    locks.force_release("r").await.unwrap();
+    drop(next);
+
+    let store = among_traps(&world, "trap,trap_types").await;
+    store.check(Rights::ClaimAndWrite).await.unwrap();
+    store.migrate().await.unwrap();
+    let own = grant("job:j", 33);
+    store.claim(&own).await.unwrap();
+    store.job_slot("j", "s").await.unwrap();
+    let (resource, reason) = (own.resource().clone(), Reason::new("why").unwrap());
+    let reset = Reset::raise(resource, own.token(), token(34), reason).unwrap();
+    store.admin().reset_high_water(&reset).await.unwrap();
 }
 
 const ADD: &str = "UPDATE public.accounts SET balance = balance OPERATOR(pg_catalog.+) 1

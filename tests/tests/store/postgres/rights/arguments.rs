@@ -1,0 +1,263 @@
+//! Attacks by what a caller sends: too much, too little, what cannot be read again.
+
+use sqlx::{AssertSqlSafe, Executor};
+
+use super::refusal;
+use crate::{
+    postgres::roles::Roles,
+    rule::{Harness, grant},
+};
+
+const CHECKED: &str = "23514";
+
+/// Calls of an application, and the constraint that refuses each.
+fn hostile() -> Vec<(String, &'static str)> {
+    let acquire = |arguments: &str| format!("SELECT fenced.acquire({arguments})");
+    let holder = "holder_has_1_to_256_bytes";
+    let attempt = "attempt_has_1_to_256_bytes";
+    let resource = "resource_has_1_to_256_visible_ascii_characters";
+    let ttl = "ttl_is_10_ms_to_24_hours";
+    let channel = "channel_has_at_most_63_visible_ascii_characters";
+    let control = "metadata_has_no_control_characters";
+    let floor = "floor_is_0_to_999999999999999";
+    let mut calls = vec![
+        (acquire("'two words', 'h', 'a', 1000"), resource),
+        (acquire("NULL, 'h', 'a', 1000"), resource),
+        (acquire("E'r\\n', 'h', 'a', 1000"), resource),
+        (acquire("repeat('r', 257), 'h', 'a', 1000"), resource),
+        (acquire("'r', '', 'a', 1000"), holder),
+        (acquire("'r', NULL, 'a', 1000"), holder),
+        (acquire("'r', repeat(md5('x'), 100), 'a', 1000"), holder),
+        (acquire("'r', 'h', '', 1000"), attempt),
+        (acquire("'r', 'h', NULL, 1000"), attempt),
+        (acquire("'r', 'h', repeat('a', 257), 1000"), attempt),
+        (acquire("'r', 'h', 'a', 0"), ttl),
+        (acquire("'r', 'h', 'a', -1"), ttl),
+        (acquire("'r', 'h', 'a', NULL"), ttl),
+        (acquire("'r', 'h', 'a', 3155760000000"), ttl),
+        (acquire("'r', 'h', 'a', 9223372036854775807"), ttl),
+        (acquire("'r', 'h', 'a', 1000, -1"), "wait_is_0_to_100_years"),
+        (
+            acquire("'r', 'h', 'a', 1000, 9223372036854775807"),
+            "wait_is_0_to_100_years",
+        ),
+        (acquire("'r', 'h', 'a', 1000, 0, repeat('c', 64)"), channel),
+        (acquire("'r', 'h', 'a', 1000, 0, NULL"), channel),
+        (acquire("'r', 'h', 'a', 1000, 0, E'c\\n'"), channel),
+        (acquire("'r', 'h', 'a', 1000, at_least => -1"), floor),
+        (acquire("'r', 'h', 'a', 1000, at_least => NULL"), floor),
+        (
+            acquire("'r', 'h', 'a', 1000, max_waiters => -1"),
+            "max_waiters_is_not_negative",
+        ),
+        (
+            acquire("'r', 'h', 'a', 1000, metadata => repeat('m', 1025)"),
+            "metadata_has_at_most_1024_bytes",
+        ),
+        (
+            acquire("'r', 'h', 'a', 1000, metadata => E'a\\nb'"),
+            control,
+        ),
+        (
+            acquire("'r', 'h', 'a', 1000, metadata => E'\\u009b31m'"),
+            control,
+        ),
+        ("SELECT fenced.cancel('r', '', 'a')".into(), holder),
+        ("SELECT fenced.cancel('r', 'h', '')".into(), attempt),
+        ("SELECT fenced.cancel('', 'h', 'a')".into(), resource),
+        ("SELECT fenced.release('r', 1, '')".into(), holder),
+        (
+            "SELECT fenced.release_hold('r', 1, repeat('h', 257), 'a')".into(),
+            holder,
+        ),
+        (
+            "SELECT fenced.renew('{r}', '{1}', '{h}', '{0}')".into(),
+            ttl,
+        ),
+        (
+            "SELECT fenced.renew('{r}', '{1}', '{NULL}', '{1000}')".into(),
+            holder,
+        ),
+        (
+            "SELECT fenced.claim('a b', 1, 'h', 'redis')".into(),
+            resource,
+        ),
+        (
+            "SELECT fenced.claim('r', 0, 'h', 'redis')".into(),
+            "token_is_1_to_999999999999999",
+        ),
+        (
+            "SELECT fenced.claim('r', 1000000000000000, 'h', 'redis')".into(),
+            "token_is_1_to_999999999999999",
+        ),
+        ("SELECT fenced.claim('r', 1, '', 'redis')".into(), holder),
+        (
+            "SELECT fenced.claim('r', 1, 'h', 'a b')".into(),
+            "issuer_has_1_to_64_letters_digits_or_marks",
+        ),
+    ];
+    let all = |arguments: &str| format!("SELECT fenced.acquire_all({arguments})");
+    calls.extend([
+        (
+            all("'{a b}', 'h', 'a', '{1000}', '{0}', '{NULL}'"),
+            resource,
+        ),
+        (
+            all("'{NULL}', 'h', 'a', '{1000}', '{0}', '{NULL}'"),
+            resource,
+        ),
+        (all("'{r}', '', 'a', '{1000}', '{0}', '{NULL}'"), holder),
+        (all("'{r}', 'h', 'a', '{1}', '{0}', '{NULL}'"), ttl),
+        (all("'{r}', 'h', 'a', '{1000}', '{-1}', '{NULL}'"), floor),
+        (
+            all("'{r}', 'h', 'a', '{1000}', '{0}', ARRAY[E'\\n']"),
+            control,
+        ),
+    ]);
+    calls
+}
+
+/// Catches: an argument that nothing bounds, or a refusal that leaves something behind.
+#[tokio::test]
+async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    for (call, constraint) in hostile() {
+        let error = app
+            .pool()
+            .execute(AssertSqlSafe(call.clone()))
+            .await
+            .unwrap_err();
+        let (code, named) = refusal(&error);
+        assert_eq!(
+            (code.as_str(), named.as_str()),
+            (CHECKED, constraint),
+            "{call}: {error}"
+        );
+    }
+    for call in [
+        "SELECT fenced.renew('{}', '{}', '{}', '{}')",
+        "SELECT fenced.renew('{r,q}', '{1}', '{h}', '{1000}')",
+        "SELECT fenced.renew(array_fill('r'::text, '{1001}'), array_fill(1::bigint, '{1001}'),
+           array_fill('h'::text, '{1001}'), array_fill(1000::bigint, '{1001}'))",
+        "SELECT fenced.acquire_all('{r,q}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "SELECT fenced.acquire_all(NULL, 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "SELECT fenced.acquire_all(array_fill('r'::text, '{65}'), 'h', 'a',
+           array_fill(1000::bigint, '{65}'), array_fill(0::bigint, '{65}'),
+           array_fill(NULL::text, '{65}'))",
+    ] {
+        let error = app.pool().execute(call).await.unwrap_err();
+        assert_eq!(refusal(&error).0, "2202E", "{call}: {error}");
+    }
+    let admin = roles.world.store().pool();
+    for table in ["lease", "waiter", "tombstone", "high_water_mark"] {
+        let count = AssertSqlSafe(format!("SELECT count(*) FROM fenced.{table}"));
+        let rows: i64 = sqlx::query_scalar(count).fetch_one(admin).await.unwrap();
+        assert_eq!(rows, 0, "{table}");
+    }
+    // The greatest and the least that is in bounds.
+    for call in [
+        "SELECT fenced.acquire(repeat('r', 256), repeat('h', 256), repeat('a', 256), 86400000,
+           3155760000000, repeat('c', 63), 0, repeat('m', 1024), 0)",
+        "SELECT fenced.acquire('r', 'h', 'a', 10)",
+    ] {
+        app.pool().execute(call).await.unwrap();
+    }
+}
+
+/// Under the fence of its job: a role may write what it likes there, within bounds.
+/// Catches: a row of a job that nothing bounds.
+#[tokio::test]
+async fn a_job_keeps_what_is_in_bounds() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    let own = grant("job:j", 5);
+    app.claim(&own).await.unwrap();
+    for (call, constraint) in [
+        (
+            "save_job('j', 'two words', 1, '')",
+            "slot_has_1_to_256_visible_ascii_characters",
+        ),
+        (
+            "save_job('j', NULL, 1, '')",
+            "slot_has_1_to_256_visible_ascii_characters",
+        ),
+        ("save_job('j', 's', -1, '')", "steps_are_not_negative"),
+        (
+            "save_job('j', 's', 1, repeat('p', 1048577))",
+            "progress_has_at_most_1_mib",
+        ),
+        (
+            "fail_job('j', 's', repeat('e', 10001), 1)",
+            "error_has_at_most_10000_bytes",
+        ),
+        ("fail_job('j', 's', 'e', -1)", "back_off_is_0_to_100_years"),
+        (
+            "fail_job('j', 's', 'e', 9223372036854775807)",
+            "back_off_is_0_to_100_years",
+        ),
+        (
+            "run_job('j', E's\\n')",
+            "slot_has_1_to_256_visible_ascii_characters",
+        ),
+    ] {
+        let mut tx = app.begin(&own).await.unwrap();
+        let call = AssertSqlSafe(format!("SELECT fenced.{call}"));
+        let error = tx.execute(call).await.unwrap_err();
+        let (code, named) = refusal(&error);
+        assert_eq!(
+            (code.as_str(), named.as_str()),
+            (CHECKED, constraint),
+            "{error}"
+        );
+        tx.rollback().await.unwrap();
+    }
+}
+
+/// Catches: a release by force that an application has answered beforehand.
+#[tokio::test]
+async fn a_cancel_does_not_answer_a_release_by_force() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    let acquire = "SELECT token FROM fenced.acquire('r', 'h', 'a', 60000)";
+    let token: i64 = sqlx::query_scalar(acquire)
+        .fetch_one(app.pool())
+        .await
+        .unwrap();
+    for holder in ["force", "forced_release"] {
+        sqlx::query("SELECT fenced.cancel('r', $1, $2::bigint::text)")
+            .bind(holder)
+            .bind(token)
+            .execute(app.pool())
+            .await
+            .unwrap();
+    }
+    let force = "SELECT outcome, revocation FROM fenced.force_release('r', $1)";
+    let (outcome, revocation): (String, i64) = sqlx::query_as(force)
+        .bind(token)
+        .fetch_one(roles.world.store().pool())
+        .await
+        .unwrap();
+    assert_eq!((outcome.as_str(), revocation > token), ("ended", true));
+    let held: i64 = sqlx::query_scalar("SELECT count(*) FROM fenced.leases('r')")
+        .fetch_one(app.pool())
+        .await
+        .unwrap();
+    assert_eq!(held, 0);
+}
+
+/// Catches: names that are made up for each request, and stay for ever.
+#[tokio::test]
+async fn a_cancel_of_a_name_that_was_never_held_leaves_no_row_of_it() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    app.pool()
+        .execute("SELECT fenced.cancel('made-up', 'h', 'a'), fenced.release('made-up', 1, 'h')")
+        .await
+        .unwrap();
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM fenced.lease")
+        .fetch_one(roles.world.store().pool())
+        .await
+        .unwrap();
+    assert_eq!(rows, 0);
+}

@@ -1,0 +1,17 @@
+//! A role gets what is documented, and nothing more. The attacks are named after what they try.
+
+mod arguments;
+mod definers;
+mod documented;
+mod guards;
+mod overloads;
+mod queue;
+mod schemas;
+mod secrets;
+
+/// The code of a refusal, and the constraint that it names.
+fn refusal(error: &sqlx::Error) -> (String, String) {
+    let error = error.as_database_error().unwrap();
+    let code = error.code().unwrap().into_owned();
+    (code, error.constraint().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,77 @@
+//! Attacks by one that stands in a queue, or before a lock, and takes nothing.
+
+use std::time::{Duration, Instant};
+
+use sqlx::Executor;
+use tokio::time::{interval, timeout};
+
+use super::refusal;
+use crate::{
+    postgres::roles::Roles,
+    rule::{Harness, fenced_add, grant},
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One that is not the holder asks to settle a resource in which a transaction is open, and waits.
+/// Catches: a queue in which a stranger holds up the holder's next transaction.
+#[tokio::test]
+async fn a_stranger_who_settles_holds_nobody_up() {
+    let roles = Roles::as_documented().await;
+    let store = roles.world.store();
+    let own = grant("account:42", 33);
+    store.claim(&own).await.unwrap();
+    let open = store.begin(&own).await.unwrap();
+    let app = roles.store_of("app").await;
+    let attack = app
+        .pool()
+        .execute("SELECT fenced.settle('account:42', 33, 'stranger', 'redis')");
+    let refused = timeout(PATIENCE, attack).await.expect("it is in the queue");
+    assert_eq!(refusal(&refused.unwrap_err()).0, "FN002");
+    fenced_add(&roles.world, &own).await.unwrap();
+    open.rollback().await.unwrap();
+}
+
+/// The first in the queue gives a sign of life each time, and never takes the lease.
+/// Catches: a resource that is free, and that nobody gets.
+#[tokio::test]
+async fn a_first_waiter_that_takes_nothing_is_passed_over() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    let acquire = |holder: &'static str, channel: &'static str| {
+        let acquire = "SELECT outcome, token FROM fenced.acquire('r', $1, 'a', 60000, NULL, $2)";
+        let acquire = sqlx::query_as::<_, (String, Option<i64>)>(acquire);
+        acquire.bind(holder).bind(channel).fetch_one(app.pool())
+    };
+    let (_, token) = acquire("holder", "").await.unwrap();
+    assert_eq!(acquire("idler", "c").await.unwrap().0, "waiting");
+    assert_eq!(acquire("next", "").await.unwrap().0, "waiting");
+    sqlx::query("SELECT fenced.release('r', $1, 'holder')")
+        .bind(token)
+        .execute(app.pool())
+        .await
+        .unwrap();
+    let freed = Instant::now();
+    let mut ticks = interval(Duration::from_millis(200));
+    let next = async {
+        loop {
+            ticks.tick().await;
+            let look = "SELECT turn FROM fenced.look('c', '{a}')";
+            let turn: Option<bool> = sqlx::query_scalar(look)
+                .fetch_optional(app.pool())
+                .await
+                .unwrap();
+            let (outcome, _) = acquire("next", "").await.unwrap();
+            if outcome == "granted" {
+                return turn;
+            }
+            assert_eq!(outcome, "waiting");
+            // It was its turn, and that was not taken from it at once.
+            assert_eq!(turn, Some(true));
+        }
+    };
+    timeout(PATIENCE, next)
+        .await
+        .expect("a free resource is kept for one that takes nothing");
+    assert!(freed.elapsed() > Duration::from_millis(2500));
+}
