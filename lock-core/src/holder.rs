@@ -34,8 +34,8 @@ impl Holder {
         self.0.to_be_bytes()
     }
 
-    /// The first 16 hex digits of the [kept digest](Holder::kept_digest): distinguishes holders, and
-    /// reveals nothing that a lock service or a store accepts.
+    /// The first 16 hex digits of the [kept digest](Holder::kept_digest): distinguishes holders,
+    /// and reveals nothing that a lock service or a store accepts.
     #[must_use]
     pub fn fingerprint(self) -> String {
         fingerprint_of(&self.digest())

@@ -60,6 +60,16 @@ create domain fenced.service_name as text collate "C"
   constraint issuer_has_1_to_64_letters_digits_or_marks
     check (value is not null and value ~ '^[A-Za-z0-9._:-]{1,64}$');
 
+-- Whether clients can read a text. Only a database without an encoding keeps one that they cannot;
+-- for such a text this fails, and says which byte it is (22021).
+create function fenced.is_readable(value text) returns boolean
+language sql immutable parallel safe as $$
+  select case when pg_catalog.getdatabaseencoding() operator(pg_catalog.=) 'SQL_ASCII'
+    then pg_catalog.length(pg_catalog.convert_to(value, 'SQL_ASCII'), 'UTF8')
+         operator(pg_catalog.>=) 0
+    else true end
+$$;
+
 -- What a caller presents.
 create domain fenced.holder as text
   constraint holder_has_1_to_256_bytes
@@ -1043,9 +1053,11 @@ create domain fenced.slot_name as text collate "C"
   constraint slot_has_1_to_256_visible_ascii_characters
     check (value is not null and value ~ '^[]-~!#-[]+$' and length(value) <= 256);
 create domain fenced.progress as text
-  constraint progress_has_at_most_1_mib check (octet_length(value) <= 1048576);
+  constraint progress_has_at_most_1_mib check (octet_length(value) <= 1048576)
+  constraint progress_is_readable check (fenced.is_readable(value));
 create domain fenced.job_error as text
-  constraint error_has_at_most_10000_bytes check (octet_length(value) <= 10000);
+  constraint error_has_at_most_10000_bytes check (octet_length(value) <= 10000)
+  constraint error_is_readable check (fenced.is_readable(value));
 create domain fenced.back_off_ms as bigint
   constraint back_off_is_0_to_100_years
     check (value is not null and value between 0 and 3155760000000);
@@ -1284,7 +1296,8 @@ create domain fenced.floor as bigint
 -- A note of the holder, for people.
 create domain fenced.metadata as text
   constraint metadata_has_at_most_1024_bytes check (octet_length(value) <= 1024)
-  constraint metadata_has_no_control_characters check (value !~ '[\u0001-\u001f\u007f-\u009f]');
+  constraint metadata_is_readable check (fenced.is_readable(value))
+  constraint metadata_has_no_control_characters check (value !~ '[\u0001-\u001f\u007f]');
 
 create table fenced.lease (
   resource   fenced.resource_name primary key,

@@ -4,7 +4,7 @@ use lock_core::{
     Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
     Wait, support::Patience,
 };
-use sqlx::{Row, ValueRef, postgres::PgRow};
+use sqlx::{Row, postgres::PgRow};
 use tracing::warn;
 
 use super::{
@@ -67,22 +67,12 @@ fn inspection(row: &PgRow) -> Result<Inspection, Error> {
             let left = Duration::from_millis(number(row, "left_ms")?);
             let token = token(number(row, "token")?)?;
             let view = HolderView::of_fingerprint(&fingerprint, token, left);
-            Some(view.metadata(note(row)?))
+            let note: Option<&str> = row.try_get("metadata").map_err(translate)?;
+            Some(view.metadata(note.map(Metadata::escaped)))
         }
         None => None,
     };
     Ok(Inspection::new(holder).waiters(number(row, "waiters")?))
-}
-
-/// Whatever its bytes are: not every database has UTF-8.
-fn note(row: &PgRow) -> Result<Option<Metadata>, Error> {
-    let note = row.try_get_raw("metadata").map_err(translate)?;
-    if note.is_null() {
-        return Ok(None);
-    }
-    let bytes = note.as_bytes().map_err(sqlx::Error::Decode);
-    let text = String::from_utf8_lossy(bytes.map_err(translate)?);
-    Ok(Some(Metadata::escaped(&text)))
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {

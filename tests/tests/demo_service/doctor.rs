@@ -1,7 +1,9 @@
 use std::process::Output;
 
 use e2e::servers::{PgBouncer, PoolMode, Redis, mariadb_database, postgres_database};
+use fenced_store::PgFencedStore;
 use serde_json::Value;
+use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::exit_codes::{nobody, run};
 
@@ -99,4 +101,60 @@ fn the_doctor_tells_of_all_that_is_down_and_shows_no_password() {
     }
     assert!(!found.concat().contains("hunter2"), "{found:#?}");
     assert_eq!(run(&["doctor"]).status.code(), Some(2));
+}
+
+/// Each is wider than anything needs, and the advice ends it.
+/// Catches: a right that lets a role past the rule, and that no operator sees.
+#[tokio::test]
+async fn the_doctor_finds_rights_that_are_wider_than_needed() {
+    let postgres = postgres_database().await;
+    let pool = PgPool::connect(postgres.url()).await.unwrap();
+    PgFencedStore::new(pool.clone()).migrate().await.unwrap();
+    let role = format!("wide_{:016x}", rand::random::<u64>());
+    let widen = format!(
+        "CREATE ROLE {role};
+         GRANT CREATE ON SCHEMA fenced, fenced_guards TO {role};
+         SET ROLE {role};
+         CREATE FUNCTION fenced.check_row_write(text, text) RETURNS void LANGUAGE sql AS '';
+         RESET ROLE;
+         GRANT EXECUTE ON FUNCTION fenced.force_release TO PUBLIC;
+         GRANT UPDATE, DELETE ON fenced.high_water_mark TO {role};
+         CREATE TABLE accounts (id int);
+         CREATE FUNCTION fenced.guard_old() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+           AS 'BEGIN RETURN NULL; END';
+         CREATE TRIGGER fenced_guard AFTER INSERT ON accounts
+           FOR EACH ROW EXECUTE FUNCTION fenced.guard_old()"
+    );
+    pool.execute(sqlx::raw_sql(AssertSqlSafe(widen)))
+        .await
+        .unwrap();
+    let (_, found) = examined(&["--store", postgres.url()]);
+    let expected = [
+        format!("{role} may create in the schema fenced,"),
+        format!("{role} may create in the schema fenced_guards,"),
+        "the function fenced.check_row_write(text,text) belongs to another role".to_owned(),
+        "PUBLIC may call fenced.force_release".to_owned(),
+        format!("{role} may write to fenced.high_water_mark"),
+        "the triggers of public.accounts call fenced.guard_old()".to_owned(),
+    ];
+    for wide in &expected {
+        let finding = found.iter().find(|found| found.contains(wide.as_str()));
+        let finding = finding.unwrap_or_else(|| panic!("{wide}: {found:#?}"));
+        let (_, advice) = finding.split_once(" -> ").unwrap();
+        let advice = advice.split(", and ").next().unwrap().to_owned();
+        pool.execute(sqlx::raw_sql(AssertSqlSafe(advice)))
+            .await
+            .unwrap();
+    }
+    let (_, found) = examined(&["--store", postgres.url()]);
+    for wide in &expected {
+        assert!(
+            !found.iter().any(|found| found.contains(wide.as_str())),
+            "{wide}: {found:#?}"
+        );
+    }
+    let drop = format!("DROP OWNED BY {role}; DROP ROLE {role}");
+    pool.execute(sqlx::raw_sql(AssertSqlSafe(drop)))
+        .await
+        .unwrap();
 }

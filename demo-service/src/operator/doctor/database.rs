@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fenced_store::{Dialect, FenceError, FencedStore, Rights};
 use lock_core::{Clock, LockManager, SystemClock};
+use sqlx::Pool;
 
 use self::settings::Settings;
 use super::Findings;
@@ -23,6 +24,9 @@ pub(super) async fn examine<DB: Settings>(
         findings.wrong(error, "let this role read the settings of the server");
     }
     let is_there = tables_and_rights(findings, store).await;
+    if is_there {
+        wide_rights(findings, store.pool()).await;
+    }
     if let (true, Some(locks)) = (is_there, locks) {
         issuer(findings, store, locks).await;
     }
@@ -53,6 +57,17 @@ async fn tables_and_rights<DB: Dialect>(findings: &mut Findings, store: &FencedS
             );
             true
         }
+    }
+}
+
+async fn wide_rights<DB: Settings>(findings: &mut Findings, pool: &Pool<DB>) {
+    match DB::wide_rights(pool).await {
+        Ok(wide) => {
+            for (text, change) in wide {
+                findings.wrong(text, &change);
+            }
+        }
+        Err(error) => findings.wrong(error, "let this role read the catalog"),
     }
 }
 

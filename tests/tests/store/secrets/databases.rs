@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::servers::{DatabaseServer, until};
+use e2e::servers::{DatabaseServer, PgBouncer, PoolMode, postgres_database, until};
 use fenced_store::{FencedStore, PgFencedStore, PgTxOptions};
 use sqlx::{Executor, MySqlPool, PgPool, SqlitePool};
 
@@ -127,4 +127,37 @@ async fn no_secret_reaches_an_error_of_sqlite() {
     };
     let witness = workload::run(&store, &statements).await;
     witness.assert_silent(&KINDS, "", &trace::so_far());
+}
+
+/// The lock service in the same database, by both of its protocols: the simple one, which has no
+/// parameters, behind a pooler. The control: the driver's own events are heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_holder_of_a_lease_in_postgres_reaches_a_trace() {
+    trace::listen();
+    let database = postgres_database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let store = FencedStore::new(pool.clone());
+    store.migrate().await.unwrap();
+    let pooler = PgBouncer::start(&database, PoolMode::Transaction).await;
+    let mut holders = Vec::new();
+    for url in [database.url(), &pooler.url(&database)] {
+        let locks = palisade::connect(url).await.unwrap();
+        let guard = locks.acquire("r").await.unwrap();
+        holders.push(guard.sequencer().holder());
+        guard.release().await.unwrap();
+    }
+    let one = palisade::one_database(store).await.unwrap();
+    for _ in 0..2 {
+        let guard = one.acquire("r").await.unwrap();
+        holders.push(guard.sequencer().holder());
+        let tx = guard.begin().await.unwrap();
+        tx.commit_and_release(guard).await.unwrap();
+    }
+    pool.execute("SELECT 'heard in the trace'").await.unwrap();
+    let trace = trace::so_far();
+    assert!(trace.contains("heard in the trace"));
+    for holder in holders {
+        assert!(trace.contains(&holder.fingerprint()), "the control");
+        assert!(!trace.contains(&holder.digest()));
+    }
 }

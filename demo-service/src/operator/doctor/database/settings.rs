@@ -10,11 +10,18 @@ pub(in super::super) trait Settings: Dialect {
 
     /// Its clock, in seconds since 1970.
     async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error>;
+
+    /// Rights that are wider than needed: what is so, and what to do. Elsewhere there are none that
+    /// could be.
+    async fn wide_rights(_: &Pool<Self>) -> Result<Vec<(String, String)>, sqlx::Error> {
+        Ok(Vec::new())
+    }
 }
 
 impl Settings for Postgres {
     async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error> {
-        const ASK: &str = "SELECT current_setting('server_version_num')::int, \
+        const ASK: &str = "SET LOCAL search_path = pg_catalog, pg_temp; \
+             SELECT current_setting('server_version_num')::int, \
              current_setting('server_version'), pg_is_in_recovery(), \
              current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
              (SELECT count(*) FROM pg_stat_replication), \
@@ -60,8 +67,15 @@ impl Settings for Postgres {
     }
 
     async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error> {
-        const ASK: &str = "SELECT extract(epoch FROM clock_timestamp())::float8";
+        const ASK: &str =
+            "SELECT CAST(extract(epoch FROM pg_catalog.clock_timestamp()) AS double precision)";
         Ok(unprepared::<(f64,)>(pool, ASK).await?.0)
+    }
+
+    async fn wide_rights(pool: &Pool<Self>) -> Result<Vec<(String, String)>, sqlx::Error> {
+        let ask = sqlx::raw_sql(include_str!("wide_rights.sql"));
+        let rows = pool.fetch_all(ask).await?;
+        rows.iter().map(FromRow::from_row).collect()
     }
 }
 

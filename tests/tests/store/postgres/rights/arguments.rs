@@ -58,10 +58,6 @@ fn hostile() -> Vec<(String, &'static str)> {
             acquire("'r', 'h', 'a', 1000, metadata => E'a\\nb'"),
             control,
         ),
-        (
-            acquire("'r', 'h', 'a', 1000, metadata => E'\\u009b31m'"),
-            control,
-        ),
         ("SELECT fenced.cancel('r', '', 'a')".into(), holder),
         ("SELECT fenced.cancel('r', 'h', '')".into(), attempt),
         ("SELECT fenced.cancel('', 'h', 'a')".into(), resource),

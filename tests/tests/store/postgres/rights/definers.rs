@@ -85,7 +85,8 @@ async fn functions(world: &PostgresServer) -> Vec<Function> {
     let rows = world.store().pool().fetch_all(
         "SELECT p.proname::text AS name,
                 has_function_privilege('public', p.oid, 'EXECUTE') AS is_public,
-                coalesce(p.proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false) AS is_pinned,
+                coalesce(p.proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false)
+                  AS is_pinned,
                 p.prosecdef AS is_definer, p.prorettype = 'trigger'::regtype AS is_trigger,
                 (SELECT string_agg(a::regtype::text, ', ') FROM unnest(p.proargtypes) a
                    JOIN pg_type t ON t.oid = a

@@ -39,7 +39,8 @@ const OVERLOADS: &str = r"
             END IF;
             BEGIN
               EXECUTE format(
-                'CREATE %s %s.%I(%s) %s LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION ''''sprung''''; END''',
+                'CREATE %s %s.%I(%s) %s LANGUAGE plpgsql
+                   AS ''BEGIN RAISE EXCEPTION ''''sprung''''; END''',
                 CASE ours.prokind WHEN 'p' THEN 'PROCEDURE' ELSE 'FUNCTION' END,
                 ours.schema, ours.proname,
                 (SELECT string_agg(format_type(t, NULL), ', ' ORDER BY n)
