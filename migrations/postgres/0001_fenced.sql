@@ -76,8 +76,8 @@ create domain fenced.holder as text
     check (value is not null and octet_length(value) between 1 and 256);
 
 -- What is kept of that: 64 hex digits.
-create domain fenced.kept_digest as text
-  constraint kept_digest_has_64_hex_digits check (octet_length(value) = 64);
+create domain fenced.sha256_hex as text
+  constraint digest_has_64_hex_digits check (octet_length(value) = 64);
 
 -- What is kept of a presented holder, or of an attempt. It becomes a part of what calls it.
 create function fenced.kept_digest(presented text) returns text
@@ -96,7 +96,7 @@ comment on table fenced.lock_service is
 create table fenced.high_water_mark (
   resource   fenced.resource_name primary key,
   token      fenced.token not null,
-  holder     fenced.kept_digest not null,
+  holder     fenced.sha256_hex not null,
   issuer     fenced.service_name not null,
   claimed_at timestamptz not null default clock_timestamp()
 );

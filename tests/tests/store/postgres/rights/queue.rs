@@ -8,7 +8,7 @@ use tokio::time::{interval, timeout};
 use super::refusal;
 use crate::{
     postgres::roles::Roles,
-    rule::{Harness, fenced_add, grant},
+    rule::{Harness, assert_kind, fenced_add, grant},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,6 +30,34 @@ async fn a_stranger_who_settles_holds_nobody_up() {
     assert_eq!(refusal(&refused.unwrap_err()).0, "FN002");
     fenced_add(&roles.world, &own).await.unwrap();
     open.rollback().await.unwrap();
+}
+
+/// A role that may only connect takes the lock that all claims of a resource take. No lock of
+/// Postgres is out of its reach; docs/operations.md says what to do.
+/// Catches: a claim that such a role can keep waiting, or whose resource is harmed afterwards.
+#[tokio::test]
+async fn a_strangers_advisory_lock_makes_a_claim_busy() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin("CREATE ROLE legacy LOGIN PASSWORD 'sesame'")
+        .await;
+    let stranger = roles.store_of("legacy").await;
+    let mut session = stranger.pool().acquire().await.unwrap();
+    session
+        .execute("SELECT pg_advisory_lock(hashtextextended('account:42', 4711))")
+        .await
+        .unwrap();
+    let impatient = roles.world.impatient().await;
+    let own = grant("account:42", 33);
+    let busy = impatient.claim(&own).await.unwrap_err();
+    assert_kind!(busy, Busy);
+    assert!(busy.is_retryable());
+    session
+        .execute("SELECT pg_advisory_unlock_all()")
+        .await
+        .unwrap();
+    impatient.claim(&own).await.unwrap();
+    fenced_add(&roles.world, &own).await.unwrap();
 }
 
 /// The first in the queue gives a sign of life each time, and never takes the lease.
