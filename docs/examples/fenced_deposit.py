@@ -18,7 +18,7 @@ TTL_MS = 3000
 
 def acquire(connection, holder):
     """Waits for the lease, first come, first served; returns its fencing token."""
-    channel = "waits_" + holder
+    channel = "waits_" + secrets.token_hex(8)
     attempt = secrets.token_hex(8)
     calls = connection.cursor()
     calls.execute(f"LISTEN {channel}")

@@ -28,8 +28,10 @@ pub(crate) enum Action {
     Cancel(usize),
     /// A second copy of it comes.
     CancelAgain(usize),
-    /// A client that is gone was silent for 3 s.
+    /// A client that is gone, or whose turn has come and that does not ask, was silent for 3 s.
     Silence(usize),
+    /// A waiter goes on looking, and does not ask any more.
+    Idle(usize),
     /// A notice is lost.
     LoseNotice(usize),
     /// A holder renews.
@@ -89,10 +91,14 @@ impl LeaseSql {
     }
 
     /// Whether a waiter will be passed over: looks of its process are signs of life of those only
-    /// that still wait there.
-    pub(super) fn may_fall_silent(state: &State, attempt: usize) -> bool {
-        let gone = matches!(state.clients[attempt], Client::Left | Client::Dead);
-        state.queue.contains(&attempt) && gone && !state.silent.contains(attempt)
+    /// that still wait there, and whose turn has not come.
+    pub(super) fn may_fall_silent(&self, state: &State, attempt: usize) -> bool {
+        let silent = match state.clients[attempt] {
+            Client::Left | Client::Dead => true,
+            Client::Idle => !self.is(Flaw::IdleStaysFirst) && Self::look(state, attempt),
+            _ => false,
+        };
+        state.queue.contains(&attempt) && silent && !state.silent.contains(attempt)
     }
 
     fn of_client(&self, state: &State, attempt: usize, actions: &mut Vec<Action>) {
@@ -123,8 +129,11 @@ impl LeaseSql {
         if state.late_cancels.contains(attempt) {
             actions.push(Action::CancelAgain(attempt));
         }
-        if Self::may_fall_silent(state, attempt) {
+        if self.may_fall_silent(state, attempt) {
             actions.push(Action::Silence(attempt));
+        }
+        if self.bounds.idle && client == Client::Asking && state.queue.contains(&attempt) {
+            actions.push(Action::Idle(attempt));
         }
         if network && state.woken.contains(attempt) {
             actions.push(Action::LoseNotice(attempt));
@@ -318,6 +327,7 @@ impl Model for LeaseSql {
                 Self::cancel(&mut state, attempt);
             }
             Action::Silence(attempt) => state.silent.insert(attempt),
+            Action::Idle(attempt) => state.clients[attempt] = Client::Idle,
             Action::LoseNotice(attempt) => state.woken.remove(attempt),
             Action::Renew(holder) => self.renew_lease(&mut state, holder, last.now)?,
             Action::RenewSlowly(holder) => {

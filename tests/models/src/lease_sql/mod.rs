@@ -43,6 +43,8 @@ pub(crate) enum Flaw {
     OutOfTurn,
     /// A waiter asks when it is told, and never looks.
     NoLooks,
+    /// A look is a sign of life of a waiter whose turn has come and that does not ask.
+    IdleStaysFirst,
     /// A claim in the step of the grant does not ask whether a transaction is open.
     ClaimPasses,
 }
@@ -58,6 +60,8 @@ pub(crate) struct Bounds {
     promotions: u8,
     /// Grants are claimed in the same step, and holders have transactions in the store.
     transactions: bool,
+    /// Waiters may go on looking and never ask again.
+    idle: bool,
 }
 
 /// The model, its bounds, and which rule is left out.
@@ -77,7 +81,7 @@ pub(crate) struct State {
     tables: Tables,
     flushed: Tables,
     standby: Tables,
-    /// Attempts, by their tickets. Those who were silent for 3 s are passed over.
+    /// Attempts, by their tickets. Those that were silent for 3 s are passed over.
     queue: Vec<usize>,
     silent: Set,
     woken: Set,
@@ -114,6 +118,8 @@ enum Client {
     #[default]
     Out,
     Asking,
+    /// It has a place in the queue, looks, and never asks again.
+    Idle,
     Holding,
     Released,
     /// It gave up, and cancels until it has an answer.
@@ -150,6 +156,16 @@ impl LeaseSql {
         Self::within(Bounds {
             attempts,
             network: true,
+            ..NO_FAULTS
+        })
+    }
+
+    /// Three acquisitions, whose clients may wait without ever taking the lease.
+    pub(crate) fn some_idle() -> Self {
+        let attempts = [0, 2, 3].into_iter().collect();
+        Self::within(Bounds {
+            attempts,
+            idle: true,
             ..NO_FAULTS
         })
     }
@@ -195,4 +211,5 @@ const NO_FAULTS: Bounds = Bounds {
     crashes: 0,
     promotions: 0,
     transactions: false,
+    idle: false,
 };

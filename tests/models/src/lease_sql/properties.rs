@@ -45,7 +45,7 @@ fn is_stuck(model: &LeaseSql, state: &State) -> bool {
         && (0..ATTEMPTS).any(|one| waits(&one))
         && state.cancels.is_empty()
         && !(0..ATTEMPTS).any(|one| waits(&one) && goes_on(one))
-        && !(0..ATTEMPTS).any(|one| LeaseSql::may_fall_silent(state, one))
+        && !(0..ATTEMPTS).any(|one| model.may_fall_silent(state, one))
 }
 
 pub(super) fn all() -> Vec<Property<LeaseSql>> {

@@ -12,6 +12,7 @@ const OVER: &str = "a lease that ran out has ended";
 fn holds() {
     assert_holds("late requests", LeaseSql::late_requests());
     assert_holds("three wait", LeaseSql::three_wait());
+    assert_holds("some idle", LeaseSql::some_idle());
     assert_holds("crash", LeaseSql::crash());
     assert_holds("promotion", LeaseSql::promotion());
     assert_holds("transactions", LeaseSql::transactions());
@@ -31,5 +32,10 @@ fn every_rule_is_needed() {
         (Flaw::RowDeleted, RISE, LeaseSql::late_requests()),
         (Flaw::OutOfTurn, "in turn", LeaseSql::three_wait()),
         (Flaw::NoLooks, "who waits is served", LeaseSql::three_wait()),
+        (
+            Flaw::IdleStaysFirst,
+            "who waits is served",
+            LeaseSql::some_idle(),
+        ),
     ]);
 }
