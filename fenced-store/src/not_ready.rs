@@ -69,7 +69,8 @@ pub enum NotReady {
     /// A migration with this number has been applied, and it was another one.
     #[error(
         "migration {version} ({name}) was applied with another text than this version has: \
-         start the version that has migrated this database"
+         start the version that has migrated this database; if that was a build before 0.1, stop \
+         all programs that use it, drop {tables}, and migrate again"
     )]
     #[non_exhaustive]
     Changed {
@@ -77,6 +78,8 @@ pub enum NotReady {
         version: i64,
         /// Its name.
         name: String,
+        /// What to drop.
+        tables: &'static str,
     },
     /// A schema of ours belongs to another role, or lets another role create functions that ours
     /// would call with the rights of their owner.

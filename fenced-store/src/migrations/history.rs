@@ -50,11 +50,7 @@ pub(super) fn compare(
     if let Some(name) = another_first(migrator, applied) {
         return Err(NotReady::BeforeFirstRelease {
             name: name.to_owned(),
-            tables: if table.starts_with("fenced.") {
-                "the schema fenced"
-            } else {
-                "those whose names begin with fenced_ or _fenced_"
-            },
+            tables: ours(table),
         });
     }
     if let Some(half) = applied.iter().find(|migration| !migration.is_done) {
@@ -83,6 +79,7 @@ pub(super) fn compare(
         return Err(NotReady::Changed {
             version: changed.version,
             name: changed.name.clone(),
+            tables: ours(table),
         });
     }
     match missing(migrator, applied).next() {
@@ -91,6 +88,15 @@ pub(super) fn compare(
             version: missing.version,
             name: missing.description.to_string(),
         }),
+    }
+}
+
+/// What has to be dropped to begin anew.
+fn ours(table: &str) -> &'static str {
+    if table.starts_with("fenced.") {
+        "the schemas fenced and fenced_guards"
+    } else {
+        "those whose names begin with fenced_ or _fenced_"
     }
 }
 

@@ -39,7 +39,7 @@ impl WrongBooks {
         let columns = "(version, description, success, checksum, execution_time)";
         let add = |values| format!("INSERT INTO {books} {columns} VALUES {values}");
         let tables = match books {
-            "fenced._migrations" => "the schema fenced",
+            "fenced._migrations" => "the schemas fenced and fenced_guards",
             _ => "those whose names begin with fenced_ or _fenced_",
         };
         [
@@ -57,7 +57,7 @@ impl WrongBooks {
             ),
             wrong(
                 format!("UPDATE {books} SET checksum = ''"),
-                r#"Changed { version: 1, name: "fenced" }"#,
+                &format!(r#"Changed {{ version: 1, name: "fenced", tables: "{tables}" }}"#),
             ),
             wrong(
                 format!("UPDATE {books} SET description = 'mark', checksum = ''"),
