@@ -40,7 +40,7 @@ pub use self::{
     manager::{
         Acquire, AcquireAll, AcquireTogether, Candidate, DetachedLease, ForceReleased, InTurn,
         Lead, LeaseGuard, LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason,
-        Owner, Single, Stats, Term, Together,
+        Owner, Single, Stats, Term, TermGuard, Together,
     },
     metadata::{InvalidMetadata, Metadata},
     plausibility::Plausibility,

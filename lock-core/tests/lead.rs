@@ -1,11 +1,19 @@
 //! Leading: terms, stepping down, and who is seen to lead.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Error, InitialToken, LostReason, Ttl, memory::MemoryBackend};
 use lock_testing::{ManualClock, Process};
+use tokio::sync::Notify;
 
 const TTL: Ttl = Ttl::secs(6);
 const MARGIN: Duration = Duration::from_secs(1);
@@ -71,6 +79,42 @@ async fn a_section_is_dropped_with_its_term_and_called_in_the_next() {
     });
     run.await.unwrap();
     assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
+}
+
+/// How often sections go on whose work becomes ready, after a pause or without one.
+async fn steps_of_sections(paused: bool) -> u32 {
+    let World { clock, one, .. } = World::new();
+    let (go_on, entered, steps) = (Notify::new(), AtomicU32::new(0), AtomicU32::new(0));
+    let section = async || {
+        entered.fetch_add(1, Ordering::Relaxed);
+        go_on.notified().await;
+        steps.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<()>().await;
+        Ok::<_, Error>(())
+    };
+    let lead = one.locks().lead("scheduler").with(|lease| lease.ttl(TTL));
+    let lead = lead.run(async |_| section().await);
+    let run = one.locks().acquire("r").ttl(TTL);
+    let run = run.run(async |_| section().await);
+    let mut both = pin!(async { tokio::join!(lead, run) });
+    while entered.load(Ordering::Relaxed) < 2 {
+        assert!((&mut both).now_or_never().is_none());
+        tokio::task::yield_now().await;
+    }
+    if paused {
+        one.freeze();
+        clock.advance(TTL.get());
+    }
+    go_on.notify_waiters();
+    assert!((&mut both).now_or_never().is_none());
+    steps.load(Ordering::Relaxed)
+}
+
+/// Catches: a holder that goes on for one more step, although it could know that it is none.
+#[tokio::test]
+async fn a_paused_section_is_told_of_its_end_before_it_goes_on() {
+    assert_eq!(steps_of_sections(false).await, 2);
+    assert_eq!(steps_of_sections(true).await, 0);
 }
 
 #[tokio::test]

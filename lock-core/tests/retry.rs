@@ -44,12 +44,12 @@ impl World {
         self.chaos.counts(Operation::Acquire).requests
     }
 
-    fn acquire(&self) -> Acquire<'_> {
+    fn acquire(&self) -> Acquire {
         self.locks.acquire("r").ttl(TTL)
     }
 
     /// Polls it, moving the clock to whatever is slept for, until it is done.
-    async fn run(&self, acquire: Acquire<'_>) -> Result<LeaseGuard, Error> {
+    async fn run(&self, acquire: Acquire) -> Result<LeaseGuard, Error> {
         let mut acquiring: BoxFuture<'_, _> = acquire.into_future();
         loop {
             if let Some(result) = (&mut acquiring).now_or_never() {

@@ -130,7 +130,7 @@ fn prepared<'a, DB: Ledger>(
     keyed: Option<&Keyed>,
     resource: &ResourceName,
     terms: &Terms,
-) -> AcquireProtected<'a, DB> {
+) -> AcquireProtected<DB> {
     let acquire = app.protected.acquire(resource).wait(terms.wait);
     acquire.with(|lease| {
         let mut lease = lease.ttl(terms.ttl);

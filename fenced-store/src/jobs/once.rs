@@ -50,15 +50,15 @@ impl<DB: Dialect> Protected<DB> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn once<S>(&self, job: &str, slot: S) -> Once<'_, DB>
+    pub fn once<S>(&self, job: &str, slot: S) -> Once<DB>
     where
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>,
     {
         let job = JobName::new(job);
         Once {
-            protected: self,
             acquire: job_lease(self, &job),
+            protected: self.clone(),
             job,
             slot: slot.try_into().map_err(Into::into),
             wait: Duration::ZERO,
@@ -68,10 +68,10 @@ impl<DB: Dialect> Protected<DB> {
 }
 
 /// An invalid name is told of when something is run.
-pub(super) fn job_lease<'a, DB: Dialect>(
-    protected: &'a Protected<DB>,
+pub(super) fn job_lease<DB: Dialect>(
+    protected: &Protected<DB>,
     job: &Result<JobName, InvalidName>,
-) -> AcquireProtected<'a, DB> {
+) -> AcquireProtected<DB> {
     protected.acquire(job.as_ref().map_or("", |job| job.resource().as_str()))
 }
 
@@ -86,18 +86,18 @@ pub(super) fn job_lease<'a, DB: Dialect>(
 /// give them the [`idempotency_key`](Self::idempotency_key).
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` or `steps` is awaited"]
-pub struct Once<'a, DB: Dialect> {
-    protected: &'a Protected<DB>,
+pub struct Once<DB: Dialect> {
+    protected: Protected<DB>,
     job: Result<JobName, InvalidName>,
     slot: Result<Slot, InvalidName>,
-    acquire: AcquireProtected<'a, DB>,
+    acquire: AcquireProtected<DB>,
     wait: Duration,
     back_off: RetryPolicy,
 }
 
-impl<'a, DB: Dialect> Once<'a, DB> {
+impl<DB: Dialect> Once<DB> {
     /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
-    pub fn with(mut self, settings: impl FnOnce(Acquire<'a>) -> Acquire<'a>) -> Self {
+    pub fn with(mut self, settings: impl FnOnce(Acquire) -> Acquire) -> Self {
         self.acquire = self.acquire.with(settings);
         self
     }

@@ -17,13 +17,13 @@ use crate::{
 
 impl<DB: Dialect> Protected<DB> {
     /// Prepares to run a job for the times of a schedule that are due: see [`Scheduled`].
-    pub fn scheduled<'a>(&'a self, job: &str, schedule: &'a Schedule) -> Scheduled<'a, DB> {
+    pub fn scheduled(&self, job: &str, schedule: &Schedule) -> Scheduled<DB> {
         let job = JobName::new(job);
         Scheduled {
-            protected: self,
             acquire: job_lease(self, &job),
+            protected: self.clone(),
             job,
-            schedule,
+            schedule: schedule.clone(),
             since: None,
             missed: Missed::RunAll { at_most: 100 },
             back_off: BACK_OFF,
@@ -63,11 +63,11 @@ impl<DB: Dialect> Protected<DB> {
 /// ```
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` is awaited"]
-pub struct Scheduled<'a, DB: Dialect> {
-    protected: &'a Protected<DB>,
+pub struct Scheduled<DB: Dialect> {
+    protected: Protected<DB>,
     job: Result<JobName, InvalidName>,
-    schedule: &'a Schedule,
-    acquire: AcquireProtected<'a, DB>,
+    schedule: Schedule,
+    acquire: AcquireProtected<DB>,
     since: Option<Slot>,
     missed: Missed,
     back_off: RetryPolicy,
@@ -107,7 +107,7 @@ pub struct ScheduledRuns {
     pub next_in: Duration,
 }
 
-impl<'a, DB: Dialect> Scheduled<'a, DB> {
+impl<DB: Dialect> Scheduled<DB> {
     /// What to do about times that nobody has run. Defaults to all of them, at most 100 per call.
     pub const fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
@@ -122,7 +122,7 @@ impl<'a, DB: Dialect> Scheduled<'a, DB> {
     }
 
     /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
-    pub fn with(mut self, settings: impl FnOnce(Acquire<'a>) -> Acquire<'a>) -> Self {
+    pub fn with(mut self, settings: impl FnOnce(Acquire) -> Acquire) -> Self {
         self.acquire = self.acquire.with(settings);
         self
     }
@@ -135,6 +135,9 @@ impl<'a, DB: Dialect> Scheduled<'a, DB> {
 
     /// Does the work for each time that is due, each in a fenced transaction of its own that also
     /// marks the time as done. If none is due, it costs one read.
+    ///
+    /// The future can be spawned if the work owns what it uses (`async move |slot, tx| ..`): see
+    /// [`Lead::run`](lock_core::Lead::run).
     ///
     /// # Errors
     /// As [`Once::run`](super::Once::run); what was done before the error stays done.

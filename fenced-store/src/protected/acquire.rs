@@ -24,15 +24,15 @@ use crate::{Dialect, FenceError};
 /// shuts out older holders, and nobody else.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireProtected<'a, DB: Dialect, L = Acquire<'a>> {
-    protected: &'a Protected<DB>,
+pub struct AcquireProtected<DB: Dialect, L = Acquire> {
+    protected: Protected<DB>,
     leases: L,
     /// For all attempts together.
     wait: Option<Duration>,
 }
 
 /// The same for several resources.
-pub type AcquireAllProtected<'a, DB> = AcquireProtected<'a, DB, AcquireAll<'a>>;
+pub type AcquireAllProtected<DB> = AcquireProtected<DB, AcquireAll>;
 
 /// How many attempts are made, including the first, when the lock service is behind the store with
 /// one of the resources, or the claims outlast a lease.
@@ -45,14 +45,10 @@ struct Refused {
     above: Option<FencingToken>,
 }
 
-impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
-    pub(super) const fn new(
-        protected: &'a Protected<DB>,
-        leases: L,
-        wait: Option<Duration>,
-    ) -> Self {
+impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
+    pub(super) fn new(protected: &Protected<DB>, leases: L, wait: Option<Duration>) -> Self {
         Self {
-            protected,
+            protected: protected.clone(),
             leases,
             wait,
         }
@@ -68,7 +64,7 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
     /// ```
     /// # use fenced_store::{AcquireProtected, Dialect, Protected};
     /// # use lock_core::Ttl;
-    /// # fn f<DB: Dialect>(accounts: &Protected<DB>) -> AcquireProtected<'_, DB> {
+    /// # fn f<DB: Dialect>(accounts: &Protected<DB>) -> AcquireProtected<DB> {
     /// accounts
     ///     .acquire("account:42")
     ///     .with(|lease| lease.ttl(Ttl::secs(10)).renew(false))
@@ -94,7 +90,8 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
     /// service: the leases are given back and acquired afresh with tokens above the marks. Safety
     /// does not depend on it, because the store refuses the old tokens anyway.
     async fn lock_and_claim(self) -> Result<L::Guard<DB>, ProtectedError> {
-        let (protected, started) = (self.protected, self.protected.locks.clock().now());
+        let started = self.protected.locks.clock().now();
+        let protected = self.protected.clone();
         let mut leases = self.leases.clone();
         if protected.one_database {
             leases = leases.claiming();
@@ -114,7 +111,7 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
                 .find_map(|lease| lease.remaining().err());
             let Err(refused) = claimed else {
                 let Some(lost) = lost else {
-                    return Ok(L::protected(held, protected));
+                    return Ok(L::protected(held, &protected));
                 };
                 // The claims took longer than a lease: guards would be useless.
                 give_back(held).await;
@@ -177,7 +174,7 @@ impl<'a, DB: Dialect, L: Leases> AcquireProtected<'a, DB, L> {
     }
 }
 
-impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
+impl<DB: Dialect> AcquireProtected<DB> {
     /// Takes one look and does not wait for the lease. If it is granted, the claim waits for the
     /// transactions of older holders, as long as the store's settings allow.
     ///
@@ -206,19 +203,19 @@ impl<'a, DB: Dialect> AcquireProtected<'a, DB> {
     }
 }
 
-impl<'a, DB: Dialect, L: Leases + 'a> IntoFuture for AcquireProtected<'a, DB, L> {
+impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireProtected<DB, L> {
     type Output = Result<L::Guard<DB>, ProtectedError>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.lock_and_claim())
     }
 }
 
-impl<DB: Dialect, L: Clone> Clone for AcquireProtected<'_, DB, L> {
+impl<DB: Dialect, L: Clone> Clone for AcquireProtected<DB, L> {
     fn clone(&self) -> Self {
         Self {
-            protected: self.protected,
+            protected: self.protected.clone(),
             leases: self.leases.clone(),
             wait: self.wait,
         }

@@ -1,4 +1,4 @@
-use lock_core::{Candidate, Error, Lead, LeaseGuard, Released};
+use lock_core::{Candidate, Error, Lead, LeaseGuard, Released, TermGuard};
 
 use super::{AcquireProtected, Protected, ProtectedError, ProtectedGuard};
 use crate::Dialect;
@@ -26,12 +26,12 @@ impl<DB: Dialect> Protected<DB> {
     /// .await
     /// # }
     /// ```
-    pub fn lead(&self, name: &str) -> Lead<AcquireProtected<'_, DB>> {
+    pub fn lead(&self, name: &str) -> Lead<AcquireProtected<DB>> {
         Lead::new(self.acquire(Lead::<()>::resource(name)))
     }
 }
 
-impl<DB: Dialect> Candidate for AcquireProtected<'_, DB> {
+impl<DB: Dialect> Candidate for AcquireProtected<DB> {
     type Guard = ProtectedGuard<DB>;
     type Error = ProtectedError;
 
@@ -39,19 +39,21 @@ impl<DB: Dialect> Candidate for AcquireProtected<'_, DB> {
         self.await
     }
 
-    fn lease(guard: &ProtectedGuard<DB>) -> &LeaseGuard {
-        guard
-    }
-
-    fn is_over(guard: &ProtectedGuard<DB>) -> bool {
-        guard.is_over()
-    }
-
-    async fn resign(guard: ProtectedGuard<DB>) -> Result<Released, Error> {
-        guard.release().await
-    }
-
     fn is_retryable(error: &ProtectedError) -> bool {
         error.is_retryable()
+    }
+}
+
+impl<DB: Dialect> TermGuard for ProtectedGuard<DB> {
+    fn lease(&self) -> &LeaseGuard {
+        self
+    }
+
+    fn is_over(&self) -> bool {
+        Self::is_over(self)
+    }
+
+    async fn resign(self) -> Result<Released, Error> {
+        self.release().await
     }
 }

@@ -30,7 +30,7 @@ pub trait Leases: Clone + Send + Sync {
     fn protected<DB: Dialect>(held: Self::Held, protected: &Protected<DB>) -> Self::Guard<DB>;
 }
 
-impl Leases for Acquire<'_> {
+impl Leases for Acquire {
     type Held = [LeaseGuard; 1];
     type Guard<DB: Dialect> = ProtectedGuard<DB>;
 
@@ -58,7 +58,7 @@ impl Leases for Acquire<'_> {
     }
 }
 
-impl Leases for AcquireAll<'_> {
+impl Leases for AcquireAll {
     type Held = Vec<LeaseGuard>;
     type Guard<DB: Dialect> = ProtectedGuards<DB>;
 

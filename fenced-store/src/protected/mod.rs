@@ -100,7 +100,7 @@ impl<DB: Dialect> Protected<DB> {
     }
 
     /// Locks and claims a resource: await the builder. Waits without bound unless told otherwise.
-    pub fn acquire<N>(&self, resource: N) -> AcquireProtected<'_, DB>
+    pub fn acquire<N>(&self, resource: N) -> AcquireProtected<DB>
     where
         N: TryInto<ResourceName>,
         N::Error: Into<InvalidName>,
@@ -144,7 +144,7 @@ impl<DB: Dialect> Protected<DB> {
     /// guards.release_all().await?;
     /// # Ok(()) }
     /// ```
-    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAllProtected<'_, DB>
+    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAllProtected<DB>
     where
         I: IntoIterator,
         I::Item: TryInto<ResourceName>,

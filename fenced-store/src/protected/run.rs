@@ -6,7 +6,7 @@ use tracing::debug;
 use super::{AcquireProtected, ProtectedError, ProtectedGuard};
 use crate::Dialect;
 
-impl<DB: Dialect> AcquireProtected<'_, DB> {
+impl<DB: Dialect> AcquireProtected<DB> {
     /// Acquires as configured, runs a section under the lease, and releases it, as
     /// [`Acquire::run`](lock_core::Acquire::run) does.
     ///

@@ -62,8 +62,8 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct Acquire<'a, W = Single> {
-    pub(super) locks: &'a LockManager,
+pub struct Acquire<W = Single> {
+    pub(super) locks: LockManager,
     pub(super) what: W,
     pub(super) settings: Settings,
 }
@@ -78,12 +78,12 @@ pub struct Single {
 }
 
 /// The settings of every acquisition, of one resource or of several.
-impl<'a, W> Acquire<'a, W> {
-    pub(super) fn of(locks: &'a LockManager, what: W) -> Self {
+impl<W> Acquire<W> {
+    pub(super) fn of(locks: &LockManager, what: W) -> Self {
         Self {
-            locks,
-            what,
             settings: locks.inner.defaults.clone(),
+            locks: locks.clone(),
+            what,
         }
     }
 
@@ -165,8 +165,8 @@ impl<'a, W> Acquire<'a, W> {
     }
 }
 
-impl<'a> Acquire<'a> {
-    pub(super) fn new(locks: &'a LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
+impl Acquire {
+    pub(super) fn new(locks: &LockManager, resource: Result<ResourceName, InvalidName>) -> Self {
         let what = Single {
             resource,
             identity: Identity::Fresh,
@@ -236,7 +236,7 @@ impl<'a> Acquire<'a> {
     }
 
     async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
-        let (locks, sharing) = (self.locks, self.sharing());
+        let (locks, sharing) = (self.locks.clone(), self.sharing());
         let settings = self.settings.clone();
         let attempt = self.granted().await?;
         Ok(attempt.map(|mut granted| {
@@ -280,17 +280,17 @@ impl<'a> Acquire<'a> {
         if matches!(self.what.identity, Identity::Owner(_)) {
             self.locks.require(Extension::Holds, "owners")?;
         }
-        self.settings.check(self.locks)
+        self.settings.check(&self.locks)
     }
 }
 
-impl<'a> IntoFuture for Acquire<'a> {
+impl IntoFuture for Acquire {
     type Output = Result<LeaseGuard, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let locks = self.locks;
+            let locks = self.locks.clone();
             let resource = self.what.resource.clone();
             match self.guarded().await? {
                 Attempt::Granted(guard) => Ok(guard),

@@ -17,7 +17,7 @@ use crate::{BoxFuture, Error, InvalidName, ResourceName};
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`].
-pub type AcquireAll<'a> = Acquire<'a, InTurn>;
+pub type AcquireAll = Acquire<InTurn>;
 
 /// Several resources, as [`LockManager::acquire_all`] acquires them.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl LockManager {
     /// guards.release_all().await?;
     /// # Ok(()) }
     /// ```
-    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAll<'_>
+    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAll
     where
         I: IntoIterator,
         I::Item: TryInto<ResourceName>,
@@ -58,7 +58,7 @@ impl LockManager {
     }
 }
 
-impl Acquire<'_, InTurn> {
+impl Acquire<InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
         let named = self.what.0?;
         let clock = self.locks.clock();
@@ -86,9 +86,9 @@ impl Acquire<'_, InTurn> {
     }
 }
 
-impl<'a> IntoFuture for Acquire<'a, InTurn> {
+impl IntoFuture for Acquire<InTurn> {
     type Output = Result<LeaseGuards, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.acquired())

@@ -16,7 +16,7 @@ use crate::{
 /// it takes around the world and back.
 const GRACE: Duration = Duration::from_millis(600);
 
-impl Acquire<'_> {
+impl Acquire {
     /// Asks the lock service until it gets an answer that is still true on arrival.
     pub(super) async fn asked(
         &self,

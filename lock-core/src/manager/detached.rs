@@ -43,7 +43,7 @@ pub struct DetachedLease {
     pub remaining: Duration,
 }
 
-impl Acquire<'_> {
+impl Acquire {
     /// Acquires without guard and watchdog. Waits as configured; `Held` when the wait is over.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Acquire<'_> {
     /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
     /// lease of an [`Owner`](super::Owner) then ends it for all of its handles.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
-        let (locks, ttl) = (self.locks, self.settings.ttl);
+        let (locks, ttl) = (self.locks.clone(), self.settings.ttl);
         let attempt = self.renew(false).granted().await?;
         Ok(attempt.map(|granted| {
             let Granted {

@@ -38,7 +38,7 @@ impl LockManager {
     /// assert_eq!(done.await?, "all done");
     /// # Ok(()) }
     /// ```
-    pub fn lead(&self, name: &str) -> Lead<Acquire<'_>> {
+    pub fn lead(&self, name: &str) -> Lead<Acquire> {
         Lead::new(self.acquire(Lead::<()>::resource(name)))
     }
 
@@ -72,29 +72,32 @@ impl LockManager {
 /// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
 pub trait Candidate: Clone + Send + Sync {
     /// What a leader holds.
-    type Guard: Send + Sync;
+    type Guard: TermGuard;
     /// Why it does not.
     type Error: Send;
 
     /// Waits for its turn.
     fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
 
-    /// The lease in what a leader holds.
-    fn lease(guard: &Self::Guard) -> &LeaseGuard;
-
-    /// Whether it is known to be worth nothing any more.
-    fn is_over(guard: &Self::Guard) -> bool {
-        !Self::lease(guard).is_held()
-    }
-
-    /// Gives it back.
-    fn resign(guard: Self::Guard) -> impl Future<Output = Result<Released, Error>> + Send;
-
     /// Whether another campaign may succeed a moment later.
     fn is_retryable(error: &Self::Error) -> bool;
 }
 
-impl Candidate for Acquire<'_> {
+/// The guard of a leader.
+pub trait TermGuard: Send + Sync + 'static {
+    /// Its lease.
+    fn lease(&self) -> &LeaseGuard;
+
+    /// Whether it is known to be worth nothing any more.
+    fn is_over(&self) -> bool {
+        !self.lease().is_held()
+    }
+
+    /// Gives it back.
+    fn resign(self) -> impl Future<Output = Result<Released, Error>> + Send;
+}
+
+impl Candidate for Acquire {
     type Guard = LeaseGuard;
     type Error = Error;
 
@@ -102,16 +105,18 @@ impl Candidate for Acquire<'_> {
         self.await
     }
 
-    fn lease(guard: &LeaseGuard) -> &LeaseGuard {
-        guard
-    }
-
-    async fn resign(guard: LeaseGuard) -> Result<Released, Error> {
-        guard.release().await
-    }
-
     fn is_retryable(error: &Error) -> bool {
         error.is_retryable()
+    }
+}
+
+impl TermGuard for LeaseGuard {
+    fn lease(&self) -> &LeaseGuard {
+        self
+    }
+
+    async fn resign(self) -> Result<Released, Error> {
+        self.release().await
     }
 }
 
@@ -152,9 +157,9 @@ impl<C: Candidate> Lead<C> {
     ///
     /// # Cancel safety
     /// As the acquisition: its place in the queue is given up.
-    pub async fn campaign(&self) -> Result<Term<C>, C::Error> {
+    pub async fn campaign(&self) -> Result<Term<C::Guard>, C::Error> {
         let guard = self.candidate.clone().campaign().await?;
-        let term: Term<C> = Term { guard };
+        let term = Term { guard };
         info!(resource = %term.lease().resource(), token = %term.lease().token(), "leading");
         Ok(term)
     }
@@ -169,6 +174,32 @@ impl<C: Candidate> Lead<C> {
     ///
     /// To stop, drop the future: the lease is released, and the next in line leads.
     ///
+    /// # Spawning
+    /// The future can be spawned if the section owns what it uses:
+    ///
+    /// ```
+    /// # async fn f(locks: lock_core::LockManager) {
+    /// let name = String::from("moved in");
+    /// tokio::spawn(async move {
+    ///     let lead = locks.lead("scheduler");
+    ///     lead.run(async move |term| Ok::<_, lock_core::Error>(println!("{name} {term:?}"))).await
+    /// });
+    /// # }
+    /// ```
+    ///
+    /// A section that borrows from around it can be awaited and not spawned, because Rust cannot
+    /// say yet that the futures of such a closure are `Send`. Move a clone or an `Arc` in.
+    ///
+    /// ```compile_fail
+    /// # async fn f(locks: lock_core::LockManager) {
+    /// tokio::spawn(async move {
+    ///     let name = String::from("borrowed");
+    ///     let lead = locks.lead("scheduler");
+    ///     lead.run(async |term| Ok::<_, lock_core::Error>(println!("{name} {term:?}"))).await
+    /// });
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// The error of the section, or of a campaign that would fail again, such as an invalid name.
     ///
@@ -176,7 +207,7 @@ impl<C: Candidate> Lead<C> {
     /// The section is dropped and the lease released.
     pub async fn run<T, E, F>(self, mut section: F) -> Result<T, E>
     where
-        F: AsyncFnMut(&Term<C>) -> Result<T, E>,
+        F: AsyncFnMut(&Term<C::Guard>) -> Result<T, E>,
         E: From<C::Error>,
     {
         let mut pauses = AGAIN.pauses();
@@ -191,18 +222,19 @@ impl<C: Candidate> Lead<C> {
                 Err(error) => return Err(error.into()),
             };
             pauses = AGAIN.pauses();
+            // The loss first: a leader that was paused learns of it before its section goes on.
             let ended = tokio::select! {
                 biased;
-                ended = section(&term) => Some(ended),
                 lost = term.lost() => {
                     info!(%lost, "not leading any more");
                     None
                 }
+                ended = section(&term) => Some(ended),
             };
-            // What fails because somebody else leads is no reason to stop.
-            let ended = ended.filter(|ended| ended.is_ok() || !C::is_over(&term.guard));
+            // What fails because another candidate leads is no reason to stop.
+            let ended = ended.filter(|ended| ended.is_ok() || !term.guard.is_over());
             // Of what is over there is nothing to give back that would be worth waiting for.
-            if !C::is_over(&term.guard)
+            if !term.guard.is_over()
                 && let Err(error) = term.resign().await
             {
                 debug!(%error, "release failed, the watchdog goes on with it");
@@ -220,11 +252,11 @@ impl<C: Candidate> Lead<C> {
 /// As the guard of its lease: the next in line leads shortly.
 #[must_use = "dropping it gives the lead away"]
 #[clippy::has_significant_drop]
-pub struct Term<C: Candidate> {
-    guard: C::Guard,
+pub struct Term<G: TermGuard> {
+    guard: G,
 }
 
-impl<C: Candidate> Term<C> {
+impl<G: TermGuard> Term<G> {
     /// Completes when the leader has to step down: when a sixth of the ttl is left and no renewal
     /// has succeeded, by the local clock, or earlier if the lease is lost.
     ///
@@ -261,23 +293,23 @@ impl<C: Candidate> Term<C> {
     /// # Cancel safety
     /// As [`LeaseGuard::release`]: the watchdog finishes it.
     pub async fn resign(self) -> Result<Released, Error> {
-        C::resign(self.guard).await
+        self.guard.resign().await
     }
 
     fn lease(&self) -> &LeaseGuard {
-        C::lease(&self.guard)
+        self.guard.lease()
     }
 }
 
-impl<C: Candidate> Deref for Term<C> {
-    type Target = C::Guard;
+impl<G: TermGuard> Deref for Term<G> {
+    type Target = G;
 
-    fn deref(&self) -> &C::Guard {
+    fn deref(&self) -> &G {
         &self.guard
     }
 }
 
-impl<C: Candidate> fmt::Debug for Term<C> {
+impl<G: TermGuard> fmt::Debug for Term<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Term").field(self.lease()).finish()
     }

@@ -36,7 +36,7 @@ pub use self::{
     force::ForceReleased,
     guard::LeaseGuard,
     guards::LeaseGuards,
-    lead::{Candidate, Lead, Term},
+    lead::{Candidate, Lead, Term, TermGuard},
     lost::{Lost, LostReason},
     owner::Owner,
     stats::{Losses, Stats},
@@ -119,7 +119,7 @@ impl LockManager {
     }
 
     /// Acquires a lease: await the builder. Waits without bound unless told otherwise.
-    pub fn acquire<N>(&self, resource: N) -> Acquire<'_>
+    pub fn acquire<N>(&self, resource: N) -> Acquire
     where
         N: TryInto<ResourceName>,
         N::Error: Into<InvalidName>,

@@ -1,7 +1,7 @@
 use super::{Acquire, LeaseGuard, LockManager};
 use crate::{Error, InvalidName, ResourceName};
 
-impl Acquire<'_> {
+impl Acquire {
     /// Acquires as configured, runs a section under the lease, and releases it.
     ///
     /// When the lease is lost, the section is dropped at its present await and the loss is
@@ -38,9 +38,10 @@ impl Acquire<'_> {
     {
         let guard = self.await?;
         let result = tokio::select! {
+            // The loss first: a holder that was paused learns of it before its section goes on.
             biased;
-            result = section(&guard) => result,
             lost = guard.lost() => Err(Error::from(lost).into()),
+            result = section(&guard) => result,
         };
         // After a loss there is nothing to release that would be worth waiting for.
         if guard.remaining().is_ok()

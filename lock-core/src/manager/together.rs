@@ -24,7 +24,7 @@ use crate::{
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind, as with [`Acquire`].
-pub type AcquireTogether<'a> = Acquire<'a, Together>;
+pub type AcquireTogether = Acquire<Together>;
 
 /// Several resources, as [`LockManager::acquire_together`] acquires them.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl LockManager {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn acquire_together<I>(&self, resources: I) -> AcquireTogether<'_>
+    pub fn acquire_together<I>(&self, resources: I) -> AcquireTogether
     where
         I: IntoIterator,
         I::Item: TryInto<ResourceName>,
@@ -68,14 +68,14 @@ impl LockManager {
     }
 }
 
-impl Acquire<'_, Together> {
+impl Acquire<Together> {
     /// Looks again and again until all of them are free.
     async fn acquired(mut self) -> Result<LeaseGuards, Error> {
         let named = std::mem::replace(&mut self.what.0, Ok(Vec::new()))?;
         sorted(&named)?;
         self.locks
             .require(Extension::Together, "step for several resources")?;
-        self.settings.check(self.locks)?;
+        self.settings.check(&self.locks)?;
         let inner = &*self.locks.inner;
         let span = debug_span!(
             "acquire_together",
@@ -170,9 +170,9 @@ impl Acquire<'_, Together> {
     }
 }
 
-impl<'a> IntoFuture for Acquire<'a, Together> {
+impl IntoFuture for Acquire<Together> {
     type Output = Result<LeaseGuards, Error>;
-    type IntoFuture = BoxFuture<'a, Self::Output>;
+    type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.acquired())

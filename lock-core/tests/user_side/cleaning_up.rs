@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 impl World {
     /// Drops a guard while no release arrives. Returns the moments at which one is sent, counted
     /// from the drop, until it is given up.
-    async fn releases_of(&self, acquire: Acquire<'_>) -> Vec<Duration> {
+    async fn releases_of(&self, acquire: Acquire) -> Vec<Duration> {
         let guard = acquire.renew(false).await.unwrap();
         self.chaos.always(Operation::Release, Fault::DropRequest);
         let (dropped, mut sent) = (self.clock.now(), Vec::new());

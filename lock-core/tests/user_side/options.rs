@@ -62,7 +62,7 @@ async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let builder = LockManager::builder().clock(Arc::new(clock));
     let locks = builder.build(Bare(service)).unwrap();
     let owner = Owner::new();
-    let with = |option: fn(Acquire<'_>) -> Acquire<'_>| option(locks.acquire("r"));
+    let with = |option: fn(Acquire) -> Acquire| option(locks.acquire("r"));
     let refused = [
         with(|acquire| acquire.metadata("note")).await.err(),
         with(|acquire| acquire.max_waiters(1)).await.err(),

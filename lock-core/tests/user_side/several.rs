@@ -19,11 +19,11 @@ impl World {
         ]
     }
 
-    fn all(&self) -> AcquireAll<'_> {
+    fn all(&self) -> AcquireAll {
         self.locks().acquire_all(["b", "a"], WAIT).ttl(TTL)
     }
 
-    fn together(&self) -> AcquireTogether<'_> {
+    fn together(&self) -> AcquireTogether {
         self.locks().acquire_together(["b", "a"]).ttl(TTL)
     }
 }

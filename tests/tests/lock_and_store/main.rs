@@ -6,4 +6,5 @@ mod every_service;
 mod fenced_work;
 mod handover;
 mod protected_resource;
+mod spawned;
 mod stale_holder;
