@@ -15,14 +15,7 @@ pub(super) fn token(number: u64) -> Result<FencingToken, Error> {
 
 /// A number that is not negative; 0 if it is null.
 pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, Error> {
-    // The text counts: reserved is an integer, the others are bigint.
-    let number: Option<i64> = match row.try_get(column) {
-        Ok(number) => number,
-        Err(_) => row
-            .try_get::<Option<i32>, _>(column)
-            .map_err(translate)?
-            .map(i64::from),
-    };
+    let number: Option<i64> = row.try_get(column).map_err(translate)?;
     Ok(number.unwrap_or(0).unsigned_abs())
 }
 
