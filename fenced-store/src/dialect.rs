@@ -95,7 +95,7 @@ pub(crate) mod sealed {
         const ISSUER: &'static str;
 
         /// Reads the mark of a resource: its token, its issuer and, where the rule is not in SQL,
-        /// the digest of its holder.
+        /// the kept digest of its holder.
         fn mark(resource: &ResourceName) -> String;
 
         /// Raises the mark in a transaction of its own, or finds that it already shows this grant.

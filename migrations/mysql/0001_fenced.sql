@@ -1,7 +1,13 @@
 -- The store rule for MySQL 8 and MariaDB 10.6 or newer: one high-water mark per protected resource.
 -- Marks are checked by locking reads, which see the latest committed row at every isolation level.
 --
--- A holder is a digest of the secret nonce of one acquisition.
+-- The column "holder" has the SHA-256, as 64 hex digits, of the text that a holder presents.
+-- Programs compute it before they send it. So a reader of the tables, of a backup, of the binary
+-- log or of the general log sees which marks have one holder, and cannot act as that holder, neither
+-- here nor at the lock service. A client that computes it in SQL, by SHA2('the text', 256), shows
+-- the text to the readers of the general log and of the slow query log.
+--
+-- The tables do not enforce the rule: a user who may change them can write past it.
 
 -- The one lock service whose tokens are taken. The first claim sets it.
 CREATE TABLE IF NOT EXISTS fenced_lock_service (

@@ -1,7 +1,11 @@
 -- The store rule for SQLite: one high-water mark per protected resource. Marks are read and written
 -- under BEGIN IMMEDIATE only, which makes the transaction the one writer of the file.
 --
--- A holder is a digest of the secret nonce of one acquisition.
+-- The column "holder" has the SHA-256, as 64 hex digits, of the text that a holder presents.
+-- Programs compute it before they write it. So a reader of the file, of its log or of a backup sees
+-- which marks have one holder, and cannot act as that holder, neither here nor at the lock service.
+--
+-- The tables do not enforce the rule: a user who may write the file can write past it.
 
 -- The one lock service whose tokens are taken. The first claim sets it.
 CREATE TABLE fenced_lock_service (
