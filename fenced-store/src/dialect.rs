@@ -38,6 +38,11 @@ pub(crate) mod sealed {
         /// Whether a call was refused because its connection is already inside a transaction.
         fn is_leaked(error: &sqlx::Error) -> bool;
 
+        /// Whether a write was refused because the database takes none.
+        fn is_read_only(_: &sqlx::Error) -> bool {
+            false
+        }
+
         /// Whether the role lacks a right.
         fn is_denied(_: &sqlx::Error) -> bool {
             false

@@ -3,8 +3,8 @@
 --
 -- The column "holder" has the SHA-256, as 64 hex digits, of the text that a holder presents.
 -- Programs compute it before they send it. So a reader of the tables, of a backup, of the binary
--- log or of the general log sees which marks have one holder, and cannot act as that holder, neither
--- here nor at the lock service. A client that computes it in SQL, by SHA2('the text', 256), shows
+-- log or of the general log sees which marks have one holder, and cannot act as that holder,
+-- neither here nor at the lock service. A client that computes it in SQL, by SHA2('the text', 256), shows
 -- the text to the readers of the general log and of the slow query log.
 --
 -- The tables do not enforce the rule: a user who may change them can write past it.

@@ -2,8 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use e2e::{project::tracked_files, servers::until};
+use e2e::{
+    project::tracked_files,
+    servers::{DatabaseServer, until},
+};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
+use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
@@ -209,4 +213,39 @@ async fn a_migration_that_is_under_way_is_waited_for() {
     let grant = grant("account:42", 33);
     user.store.claim(&grant).await.unwrap();
     fenced_add(&user.world, &grant).await.unwrap();
+}
+
+/// Switched to read only for all, or for sessions that begin from now on.
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_not_writable() {
+    let server = DatabaseServer::mariadb().await;
+    let root = MySqlPool::connect(server.url()).await.unwrap();
+    for statement in [
+        "CREATE DATABASE bank",
+        "CREATE USER bank@'127.0.0.1' IDENTIFIED BY 'sesame'",
+        "GRANT ALL ON bank.* TO bank@'127.0.0.1'",
+    ] {
+        root.execute(statement).await.unwrap();
+    }
+    let options: MySqlConnectOptions = server.url().parse().unwrap();
+    let options = options.username("bank").password("sesame").database("bank");
+    let connect = || FencedStore::new(MySqlPool::connect_lazy_with(options.clone()));
+    let store = connect();
+    let missing = store.check_writable().await.unwrap_err();
+    assert_kind!(missing, NotMigrated);
+    store.migrate().await.unwrap();
+    let resource = ResourceName::new("account:42").unwrap();
+    for (switch, store) in [("read_only", &store), ("tx_read_only", &connect())] {
+        let set = |on: u8| AssertSqlSafe(format!("SET GLOBAL {switch} = {on}"));
+        root.execute(set(1)).await.unwrap();
+        let refused = store.check_writable().await.unwrap_err();
+        assert!(
+            matches!(refused, FenceError::NotReady(NotReady::ReadOnly { .. })),
+            "{switch}: {refused:?}"
+        );
+        // The control: it can be read.
+        store.high_water(&resource).await.unwrap();
+        root.execute(set(0)).await.unwrap();
+        connect().check_writable().await.unwrap();
+    }
 }
