@@ -50,6 +50,16 @@ pub(crate) trait Wording: Operations {
     /// Whether the column `slot` is a time of a schedule.
     const IS_TIME_SLOT: &'static str;
 
+    /// A value as an integer, whatever the type of a row's value is.
+    fn integer(value: &str) -> String {
+        value.to_owned()
+    }
+
+    /// A value as a text.
+    fn text_of(value: &str) -> String {
+        value.to_owned()
+    }
+
     /// A time as milliseconds since 1970.
     fn millis(time: &str) -> String;
 
