@@ -38,6 +38,11 @@ pub(crate) mod sealed {
         /// Whether a call was refused because its connection is already inside a transaction.
         fn is_leaked(error: &sqlx::Error) -> bool;
 
+        /// Whether a write was refused because the database takes none.
+        fn is_read_only(_: &sqlx::Error) -> bool {
+            false
+        }
+
         /// Whether the role lacks a right.
         fn is_denied(_: &sqlx::Error) -> bool {
             false
@@ -95,7 +100,7 @@ pub(crate) mod sealed {
         const ISSUER: &'static str;
 
         /// Reads the mark of a resource: its token, its issuer and, where the rule is not in SQL,
-        /// the digest of its holder.
+        /// the kept digest of its holder.
         fn mark(resource: &ResourceName) -> String;
 
         /// Raises the mark in a transaction of its own, or finds that it already shows this grant.

@@ -91,6 +91,13 @@ pub enum NotReady {
         /// Why, and what to do.
         reason: String,
     },
+    /// The database takes no writes: it is a standby, or read only by its settings.
+    #[error("the database takes no writes: {reason}")]
+    #[non_exhaustive]
+    ReadOnly {
+        /// Why, as the database says it.
+        reason: String,
+    },
     /// A table is protected: a store that refuses cannot only observe.
     #[error("{table} is protected, so unfenced writes are refused: unprotect it first, or enforce")]
     #[non_exhaustive]

@@ -18,16 +18,16 @@ impl<DB: Dialect> FencedStore<DB> {
     /// A net against bugs, NOT against malice: anybody who may drop the triggers, or write the
     /// tables of this crate, can write around them, and so can a superuser in a session with
     /// `session_replication_role = replica` (Postgres). NOT seen by triggers: in MySQL and MariaDB
-    /// `TRUNCATE` and the cascades of foreign keys; in SQLite a row that `REPLACE` removes because
-    /// of a key that is not its id; in Postgres `TRUNCATE` of a partition that is younger than the
-    /// call. docs/protected-tables.md has the list.
+    /// `TRUNCATE`, changes of partitions and the cascades of foreign keys; in SQLite a row that
+    /// `REPLACE` removes because of a key that is not its id; in Postgres `TRUNCATE` of a partition
+    /// that is younger than the call. docs/protected-tables.md has the list.
     ///
     /// # Errors
-    /// [`FenceError::CannotProtect`] if there is no such table or column; otherwise errors of the
-    /// database. In Postgres and SQLite nothing has changed then; elsewhere call again. In MySQL
-    /// and MariaDB it is [`FenceError::Busy`] if a transaction has used the table for 50 s, or
-    /// another migration or protection takes longer than 60 s. Postgres waits for its
-    /// `lock_timeout`.
+    /// [`FenceError::CannotProtect`] if there is no such table or column, or if the column is of a
+    /// type whose text is not the same in every session; otherwise errors of the database. In
+    /// Postgres and SQLite nothing has changed then; elsewhere call again. In MySQL and MariaDB it
+    /// is [`FenceError::Busy`] if a transaction has used the table for 50 s, or another migration
+    /// or protection takes longer than 60 s. Postgres waits for its `lock_timeout`.
     ///
     /// # Cancel safety
     /// Cancel safe: work that has been started is finished in the background, or not done at all.

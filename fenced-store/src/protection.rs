@@ -27,6 +27,9 @@ impl Protection {
     /// Each row is a resource of its own, named by prefix + id: with the column `id` and the prefix
     /// `account:`, the row 42 is `account:42`.
     ///
+    /// In MySQL and MariaDB the column is one of integers, `DECIMAL`, `CHAR`, `VARCHAR`, `TEXT` or
+    /// `UUID`, and in SQLite each id is an integer or a text.
+    ///
     /// A statement that changes an id needs the fences of both, and one that empties the table is
     /// refused.
     ///

@@ -33,6 +33,9 @@ pub trait Queries: Database {
     /// The text in a column, which is not null.
     fn text(row: &Self::Row, column: usize) -> Result<String, sqlx::Error>;
 
+    /// The same, to be shown. Bytes that are no UTF-8, as only SQLite has them, are replaced.
+    fn shown_text(row: &Self::Row, column: usize) -> Result<String, sqlx::Error>;
+
     /// The number in a column, which is not null.
     fn number(row: &Self::Row, column: usize) -> Result<i64, sqlx::Error>;
 }
@@ -45,6 +48,7 @@ where
     i64: Encode<'static, DB> + Type<DB>,
     usize: ColumnIndex<DB::Row>,
     for<'r> String: Decode<'r, DB>,
+    for<'r> Vec<u8>: Decode<'r, DB>,
     for<'r> i64: Decode<'r, DB>,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
 {
@@ -88,6 +92,16 @@ where
 
     fn text(row: &DB::Row, column: usize) -> Result<String, sqlx::Error> {
         row.try_get(column)
+    }
+
+    fn shown_text(row: &DB::Row, column: usize) -> Result<String, sqlx::Error> {
+        match row.try_get(column) {
+            Err(sqlx::Error::ColumnDecode { .. }) => {
+                let bytes: Vec<u8> = row.try_get_unchecked(column)?;
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            text => text,
+        }
     }
 
     fn number(row: &DB::Row, column: usize) -> Result<i64, sqlx::Error> {

@@ -7,7 +7,7 @@ use lock_core::{Issuer, Sequencer};
 
 use crate::{FenceError, HighWater};
 
-/// A mark with the digest of the holder that claimed it.
+/// A mark with the kept digest of the holder that claimed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     high_water: HighWater,
@@ -54,7 +54,7 @@ pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim,
             sequencer.token(),
             high_water,
         )),
-        Ordering::Equal if mark.holder == sequencer.holder().digest() => Ok(Claim::Replay),
+        Ordering::Equal if mark.holder == sequencer.holder().kept_digest() => Ok(Claim::Replay),
         Ordering::Equal => Err(FenceError::duplicate_token(
             sequencer.resource().clone(),
             sequencer.token(),

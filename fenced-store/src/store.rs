@@ -134,6 +134,21 @@ impl<DB: Dialect> FencedStore<DB> {
         readiness::check(&self.pool, rights).await
     }
 
+    /// Whether the database takes writes now: for probes. A standby does not, nor does a database
+    /// that was switched to read only, or a file that can only be read. It changes nothing, and
+    /// asks for no resource that a client could occupy.
+    ///
+    /// NOT a promise about the next write: a full disk shows when something is written.
+    ///
+    /// # Errors
+    /// [`FenceError::NotReady`] with the reason, or errors of the database.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn check_writable(&self) -> Result<(), FenceError> {
+        readiness::check_writable(&self.pool).await
+    }
+
     /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as
     /// a script for the client of the database: to be read, or to be applied by hand or by the
     /// owner of the schema. Migrating afterwards finds nothing to do.

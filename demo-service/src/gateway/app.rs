@@ -5,7 +5,9 @@ use lock_core::LockManager;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
 
-use super::{AdminToken, idempotency::Idempotency, tokens::Tokens, under_way::UnderWay};
+use super::{
+    AdminToken, health::Probe, idempotency::Idempotency, tokens::Tokens, under_way::UnderWay,
+};
 use crate::{events::Recorder, ledger::Ledger};
 
 /// What the handlers share, behind one pointer.
@@ -28,6 +30,8 @@ pub(super) struct Shared<DB: Ledger> {
     pub(super) under_way: UnderWay,
     /// A permit for each request that may wait for a lease.
     pub(super) waiting: Semaphore,
+    /// What the last probe has found.
+    pub(super) probe: Probe,
 }
 
 impl<DB: Ledger> Shared<DB> {

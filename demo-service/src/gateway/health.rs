@@ -6,38 +6,74 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse,
 };
-use lock_core::ResourceName;
-use tokio::time::timeout;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
-use super::{app::App, wire::ReadyBody};
+use super::{
+    app::{App, Shared},
+    wire::ReadyBody,
+};
 use crate::ledger::Ledger;
 
 /// How long each of the two may take to answer: balancers ask every few seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long an answer is good: anybody may ask, and each probe makes the lock service write.
+const GOOD_FOR: Duration = Duration::from_secs(1);
+
+/// What the last probe has found. Requests that come meanwhile wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Probe(Mutex<Option<(Instant, Found)>>);
+
+/// Why the lock service and the store cannot write, if they cannot.
+#[derive(Clone, Debug)]
+struct Found {
+    lock_service: Option<String>,
+    store: Option<String>,
+}
+
+impl Probe {
+    async fn ask<DB: Ledger>(&self, app: &Shared<DB>) -> Found {
+        let mut last = self.0.lock().await;
+        if let Some((asked, found)) = &*last
+            && asked.elapsed() < GOOD_FOR
+        {
+            return found.clone();
+        }
+        let asked = Instant::now();
+        let (lock_service, store) = tokio::join!(
+            why_not(app.locks().check_writable()),
+            why_not(app.store().check_writable()),
+        );
+        let found = Found {
+            lock_service,
+            store,
+        };
+        *last = Some((asked, found.clone()));
+        found
+    }
+}
+
 /// `GET /readyz`: whether requests can be served. 503 if the lock service or the store does not
-/// answer, and while the gateway shuts down.
+/// take writes, and while the gateway shuts down. No client can be in the way of what is asked.
 ///
 /// `/healthz` says only that the process is alive: restarting it would not help if a server behind
 /// it is down.
 pub(super) async fn ready<DB: Ledger>(State(app): State<App<DB>>) -> (StatusCode, Json<ReadyBody>) {
-    // Any name will do: all that counts is that there is an answer.
-    let (lock, store) = match ResourceName::new("readyz") {
-        Ok(probe) => tokio::join!(
-            answers(app.locks().inspect(&probe)),
-            answers(app.store().high_water(&probe)),
-        ),
-        Err(_) => (false, false),
-    };
-    let closing = *app.is_closing.borrow();
-    let status = match lock && store && !closing {
+    let found = app.probe.ask(&*app).await;
+    let shutting_down = *app.is_closing.borrow();
+    let (lock_service, store) = (found.lock_service.is_none(), found.store.is_none());
+    let status = match lock_service && store && !shutting_down {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,
     };
     let body = ReadyBody {
-        lock_service: lock,
+        lock_service,
         store,
-        shutting_down: closing,
+        shutting_down,
+        reasons: found.lock_service.into_iter().chain(found.store).collect(),
     };
     (status, Json(body))
 }
@@ -54,16 +90,14 @@ pub(super) async fn metrics<DB: Ledger>(
     Ok((format, metrics.render()))
 }
 
-async fn answers<T, E: std::error::Error>(asked: impl Future<Output = Result<T, E>>) -> bool {
-    match timeout(PATIENCE, asked).await {
-        Ok(Ok(_)) => true,
-        Ok(Err(error)) => {
-            tracing::warn!(%error, "not ready");
-            false
-        }
-        Err(_) => {
-            tracing::warn!("not ready: no answer within {PATIENCE:?}");
-            false
-        }
-    }
+async fn why_not<E: std::error::Error>(
+    asked: impl Future<Output = Result<(), E>>,
+) -> Option<String> {
+    let why = match timeout(PATIENCE, asked).await {
+        Ok(Ok(())) => return None,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no answer within {PATIENCE:?}"),
+    };
+    tracing::warn!(why, "not ready");
+    Some(why)
 }

@@ -19,6 +19,7 @@ use super::{
     app::{App, Shared},
     connections::Connections,
     edge::Edge,
+    health::Probe,
     idempotency::Idempotency,
     limits::Limits,
     own_name::{HostNames, OwnNames},
@@ -103,6 +104,7 @@ impl Gateway {
             time_limit: setup.limits.request_time,
             under_way: UnderWay::default(),
             waiting: Semaphore::new(setup.limits.waiting),
+            probe: Probe::default(),
         });
         let (recorder, metrics) = (app.recorder.clone(), app.metrics.clone());
         let under_way = app.under_way.clone();

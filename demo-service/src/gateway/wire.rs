@@ -131,13 +131,16 @@ pub(crate) struct RanBody {
 }
 
 /// Whether requests would get anywhere.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadyBody {
-    /// The lock service answers.
+    /// The lock service takes writes.
     pub(crate) lock_service: bool,
-    /// The store answers.
+    /// The store takes writes.
     pub(crate) store: bool,
     pub(crate) shutting_down: bool,
+    /// Why one of them does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) reasons: Vec<String>,
 }
 
 /// Without what makes it the holder's.

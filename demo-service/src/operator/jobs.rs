@@ -1,6 +1,9 @@
 //! Commands to look at jobs, and to have a slot run again.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::HashSet,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use fenced_store::{
     Dialect, FencedStore, Protected, ProtectedError,
@@ -117,14 +120,17 @@ async fn lock_service(of: &JobsOf) -> Result<LockManager, Failure> {
 }
 
 async fn all<DB: Dialect>(store: &FencedStore<DB>) -> Result<Vec<JobSlot>, Failure> {
-    let mut all: Vec<JobSlot> = Vec::new();
+    let (mut all, mut seen) = (Vec::<JobSlot>::new(), HashSet::new());
     loop {
         let page = store.job_slots(all.last(), PAGE).await;
         let page = page.map_err(|error| store_error::of_store(&error))?;
-        if page.is_empty() {
+        let known = all.len();
+        let place = |slot: &JobSlot| (slot.job.clone(), slot.slot.clone());
+        all.extend(page.into_iter().filter(|slot| seen.insert(place(slot))));
+        // Names that are none of ours may have another order in the database.
+        if all.len() == known {
             return Ok(all);
         }
-        all.extend(page);
     }
 }
 
@@ -172,9 +178,18 @@ fn in_words(job: &str, slot: &str, state: &SlotState) -> String {
     let steps = Some(state.steps).filter(|steps| *steps > 0);
     let steps = steps.map(|steps| format!(", {steps} steps committed"));
     let error = state.last_error.as_ref();
-    let failed = error.map(|error| format!(", failed {} times: {error}", state.attempts));
+    let failed = error.map(|error| format!(", failed {} times: {}", state.attempts, line(error)));
     let (steps, failed) = (steps.unwrap_or_default(), failed.unwrap_or_default());
-    format!("{job} {slot}: {standing}{steps}{failed}")
+    format!("{} {}: {standing}{steps}{failed}", line(job), line(slot))
+}
+
+/// A text that others may have written, as a part of one line: it moves no cursor.
+fn line(text: &str) -> String {
+    let shown = |character: char| match character {
+        '"' | '\'' | '\\' => format!("{character}"),
+        other => other.escape_debug().to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 fn since_1970(time: SystemTime) -> u64 {

@@ -50,6 +50,16 @@ pub(crate) trait Wording: Operations {
     /// Whether the column `slot` is a time of a schedule.
     const IS_TIME_SLOT: &'static str;
 
+    /// A value as an integer, whatever the type of a row's value is.
+    fn integer(value: &str) -> String {
+        value.to_owned()
+    }
+
+    /// A value as a text.
+    fn text_of(value: &str) -> String {
+        value.to_owned()
+    }
+
     /// A time as milliseconds since 1970.
     fn millis(time: &str) -> String;
 
@@ -139,7 +149,7 @@ async fn seal_mark<DB: Wording>(
 ) -> Result<Option<Issuer>, AdminError> {
     let [from, to, reason] = seal.texts();
     let (above, resource) = (Number(i64::from(floor) - 1), Text(name.as_str()));
-    let nobody = Holder::random().digest();
+    let nobody = Holder::random().kept_digest();
     // Only for the service whose tokens the store accepts: another handover may have continued
     // from here.
     let shut_out = format!(
@@ -179,7 +189,7 @@ async fn reset<DB: Wording>(
 ) -> Result<Option<Issuer>, AdminError> {
     let resource = Text(reset.resource().as_str());
     let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
-    let nobody = Holder::random().digest();
+    let nobody = Holder::random().kept_digest();
     let set = format!(
         "{limit}UPDATE fenced_high_water_mark SET holder = ?, token = ?, claimed_at = {} \
              WHERE resource = ? AND token = ?",

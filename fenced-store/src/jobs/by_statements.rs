@@ -17,7 +17,8 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
         (job, slot): (&str, &str),
     ) -> Result<SlotState, FenceError> {
         let is_time = slot.parse().is_ok_and(|slot: Slot| slot.is_time());
-        let (columns, from) = (columns::<DB>("? = 1 AND f.below_slot > ?"), DB::SCHEMA);
+        let columns = columns::<DB>("? = 1 AND f.below_slot > ?", |text| text);
+        let from = DB::SCHEMA;
         let look = format!(
             "SELECT {columns} FROM (SELECT 1 AS one) AS one \
              LEFT JOIN {from}fenced_job_run AS r ON r.job = ? AND r.slot = ? \
@@ -91,19 +92,28 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
         (job, slot): (&str, &str),
         count: i64,
     ) -> Result<Vec<(String, String, SlotState)>, FenceError> {
-        // What is forgotten has no row.
-        let (columns, from) = (columns::<DB>("1 = 0"), DB::SCHEMA);
+        // What is forgotten has no row. Many texts without bound would not fit into memory.
+        let columns = columns::<DB>("1 = 0", |text| format!("SUBSTR({text}, 1, {LISTED})"));
+        let (job_name, slot_name) = (DB::text_of("r.job"), DB::text_of("r.slot"));
+        let from = DB::SCHEMA;
+        // Even empty names come after the beginning.
+        let after = if job.is_empty() && slot.is_empty() {
+            ">="
+        } else {
+            ">"
+        };
         let list = format!(
-            "SELECT r.job, r.slot, {columns} FROM {from}fenced_job_run AS r \
-             WHERE r.job > ? OR (r.job = ? AND r.slot > ?) ORDER BY r.job, r.slot LIMIT {count}"
+            "SELECT {job_name}, {slot_name}, {columns} FROM {from}fenced_job_run AS r \
+             WHERE r.job > ? OR (r.job = ? AND r.slot {after} ?) \
+             ORDER BY r.job, r.slot LIMIT {count}"
         );
         let values = [Text(job), Text(job), Text(slot)];
         let rows = DB::look(connection, &list, &values).await?;
         rows.iter()
             .map(|row| {
                 Ok((
-                    DB::text(row, 0)?,
-                    DB::text(row, 1)?,
+                    DB::shown_text(row, 0)?,
+                    DB::shown_text(row, 1)?,
                     SlotState::of::<DB>(row, 2)?,
                 ))
             })
@@ -201,16 +211,24 @@ async fn change<DB: Wording>(
     Ok(())
 }
 
+/// A list has so many characters of each text.
+const LISTED: usize = 10_000;
+
 /// The columns of a [`SlotState`], of the row `r`.
-fn columns<DB: Wording>(is_forgotten: &str) -> String {
+fn columns<DB: Wording>(is_forgotten: &str, cut: impl Fn(String) -> String) -> String {
     let (now, done_at) = (DB::millis(DB::NOW), DB::millis("r.done_at"));
     let retry_in = format!("{} - {now}", DB::millis("r.retry_at"));
+    let integer = |name: &str| DB::integer(&format!("COALESCE(r.{name}, 0)"));
+    let text = |name: &str| cut(DB::text_of(&format!("COALESCE(r.{name}, '')")));
     format!(
         "CASE WHEN r.done_token IS NOT NULL THEN 'done' \
               WHEN {is_forgotten} THEN 'forgotten' \
               WHEN {retry_in} > 0 THEN 'backing off' ELSE 'due' END, \
-         COALESCE(r.done_token, 0), COALESCE({done_at}, 0), COALESCE(r.steps, 0), \
-         COALESCE(r.progress, ''), COALESCE(r.attempts, 0), COALESCE(r.last_error, ''), \
-         COALESCE({retry_in}, 0)"
+         {}, COALESCE({done_at}, 0), {}, {}, {}, {}, COALESCE({retry_in}, 0)",
+        integer("done_token"),
+        integer("steps"),
+        text("progress"),
+        integer("attempts"),
+        text("last_error"),
     )
 }

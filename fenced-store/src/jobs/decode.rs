@@ -1,21 +1,24 @@
 use std::time::{Duration, SystemTime};
 
+use lock_core::FencingToken;
+
 use super::{SlotState, Standing};
-use crate::{FenceError, dialect::sealed::Operations, marks::token};
+use crate::{FenceError, dialect::sealed::Operations};
 
 impl SlotState {
-    /// The columns from this one on, as the functions of Postgres name them.
+    /// The columns from this one on, as the functions of Postgres name them. A row that somebody
+    /// else has written can be read, too.
     pub(crate) fn of<DB: Operations>(row: &DB::Row, first: usize) -> Result<Self, FenceError> {
         let number = |column| -> Result<u64, FenceError> {
             Ok(u64::try_from(DB::number(row, first + column)?).unwrap_or(0))
         };
         let text = |column| -> Result<Option<String>, FenceError> {
-            let text = DB::text(row, first + column)?;
+            let text = DB::shown_text(row, first + column)?;
             Ok((!text.is_empty()).then_some(text))
         };
         let standing = match DB::text(row, first)?.as_str() {
             "done" => Standing::Done {
-                token: token::<DB>(row, first + 1)?,
+                token: nearest_token(number(1)?),
                 at: SystemTime::UNIX_EPOCH + Duration::from_millis(number(2)?),
             },
             "forgotten" => Standing::Forgotten,
@@ -34,4 +37,10 @@ impl SlotState {
             last_error: text(6)?,
         })
     }
+}
+
+/// The token that is nearest to a number.
+fn nearest_token(number: u64) -> FencingToken {
+    let number = number.clamp(FencingToken::MIN.get(), FencingToken::MAX.get());
+    FencingToken::new(number).unwrap_or(FencingToken::MAX)
 }

@@ -45,6 +45,10 @@ impl<DB: Dialect> FencedStore<DB> {
     /// The slots of which something is known, ordered by job and slot: the first ones, or those
     /// after one of them. At most `count`.
     ///
+    /// A role that may write the tables may have written anything: print the texts with care. In
+    /// MySQL, MariaDB and SQLite they are cut after 10 000 characters, see
+    /// [`job_slot`](FencedStore::job_slot). A number that is no token shows as the nearest one.
+    ///
     /// # Errors
     /// If the database cannot be queried.
     ///

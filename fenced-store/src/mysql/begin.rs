@@ -52,7 +52,7 @@ async fn share_and_note(
         .bind(tx_name.to_string())
         .bind(sequencer.resource().as_str())
         .bind(i64::from(sequencer.token()))
-        .bind(sequencer.holder().digest())
+        .bind(sequencer.holder().kept_digest())
         .bind(sequencer.issuer().as_str())
         .execute(connection)
         .await

@@ -103,7 +103,7 @@ fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
     let limit = options.limit();
     let resource = literal(sequencer.resource().as_str());
     let token = sequencer.token();
-    let holder = literal(&sequencer.holder().digest());
+    let holder = literal(&sequencer.holder().kept_digest());
     let issuer = literal(sequencer.issuer().as_str());
     let if_newer = include_str!("sql/if_newer.sql");
     format!(

@@ -57,6 +57,11 @@ impl Errors for MySql {
         matches!(number(error), Some(1044 | 1142))
     }
 
+    /// Of the server, of the transaction, or of the table.
+    fn is_read_only(error: &sqlx::Error) -> bool {
+        matches!(number(error), Some(1290 | 1792 | 1036 | 1874))
+    }
+
     /// sqlx counts the transactions that it knows to be open.
     fn is_leaked(error: &sqlx::Error) -> bool {
         matches!(error, sqlx::Error::InvalidSavePointStatement)

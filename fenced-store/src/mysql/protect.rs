@@ -86,6 +86,27 @@ async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     Ok(connection)
 }
 
+/// The types of columns whose text is the same in every session, and differs for different ids.
+///
+/// The text of a TIMESTAMP follows `time_zone`. A FLOAT shows six digits of what it is. BIT and the
+/// binary types have bytes that no name contains. The labels of an ENUM or a SET can be renamed
+/// without a write to a row.
+const ID_TYPES: [&str; 13] = [
+    "tinyint",
+    "smallint",
+    "mediumint",
+    "int",
+    "bigint",
+    "decimal",
+    "char",
+    "varchar",
+    "tinytext",
+    "text",
+    "mediumtext",
+    "longtext",
+    "uuid",
+];
+
 async fn check(
     connection: &mut MySqlConnection,
     protection: &Protection,
@@ -110,13 +131,28 @@ async fn check(
     let Resources::Rows { id_column, .. } = &protection.resources else {
         return Ok(());
     };
-    let column = "SELECT 1 FROM information_schema.columns \
+    let column = "SELECT data_type, extra FROM information_schema.columns \
                   WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_name = ? \
                     AND column_name = ?";
     let values = [Text(schema), Text(table), Text(id_column)];
-    if MySql::look(connection, column, &values).await?.is_empty() {
+    let column = MySql::look(connection, column, &values).await?;
+    let Some(row) = column.first() else {
         return Err(FenceError::cannot_protect(format!(
             "{table} has no column {id_column}"
+        )));
+    };
+    let (data_type, extra) = (MySql::text(row, 0)?, MySql::text(row, 1)?);
+    if !ID_TYPES.contains(&&*data_type) {
+        return Err(FenceError::cannot_protect(format!(
+            "the text of {table}.{id_column}, a {data_type}, may differ between sessions or be \
+             that of several ids: name a column of integers, DECIMAL, CHAR, VARCHAR, TEXT or UUID, \
+             such as a generated one that is STORED"
+        )));
+    }
+    if extra.contains("VIRTUAL") {
+        return Err(FenceError::cannot_protect(format!(
+            "each session computes {table}.{id_column} anew, by its own settings: make the \
+             generated column STORED"
         )));
     }
     Ok(())

@@ -29,7 +29,7 @@ pub(super) async fn raise(
     let values = [
         Text(sequencer.resource().as_str()),
         Number(sequencer.token().into()),
-        Text(&sequencer.holder().digest()),
+        Text(&sequencer.holder().kept_digest()),
         Text(sequencer.issuer().as_str()),
     ];
     let raised = Sqlite::change(connection, include_str!("sql/raise.sql"), &values).await;

@@ -6,6 +6,7 @@ use crate::{FenceError, dialect::sealed::Errors};
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 const OUT_OF_MEMORY: i32 = 7;
+const READ_ONLY: i32 = 8;
 const INTERRUPT: i32 = 9;
 const IO: i32 = 10;
 
@@ -42,6 +43,10 @@ impl Errors for Sqlite {
             Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
             Some(_) => source.into(),
         }
+    }
+
+    fn is_read_only(error: &sqlx::Error) -> bool {
+        primary_code(error) == Some(READ_ONLY)
     }
 
     /// A transaction that sqlx counts, or one that only SQLite knows of.

@@ -177,6 +177,15 @@ impl Wording for Sqlite {
     const IS_TIME_SLOT: &'static str = "slot GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T\
         [0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z'";
 
+    /// The columns of SQLite have values of every type.
+    fn integer(value: &str) -> String {
+        format!("CAST({value} AS INTEGER)")
+    }
+
+    fn text_of(value: &str) -> String {
+        format!("CAST({value} AS TEXT)")
+    }
+
     /// A day of the Julian calendar, of which 1970 is one.
     fn millis(time: &str) -> String {
         format!("CAST(ROUND((julianday({time}) - 2440587.5) * 86400000) AS INTEGER)")

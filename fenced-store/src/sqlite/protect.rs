@@ -21,8 +21,10 @@ impl Wording for Sqlite {
          substr(sql, instr(sql, ' FOR EACH ROW ') + 14) FROM sqlite_schema \
          WHERE ?1 = '' AND type = 'trigger' AND tbl_name = ?2 AND substr(name, 1, length(?3)) = ?3";
 
+    /// Null, which is no resource, for an id that is neither an integer nor a text. The text of a
+    /// real number depends on the version of SQLite, and that of a blob may be another row's.
     fn joined(prefix: &str, id: &str) -> String {
-        format!("{prefix} || {id}")
+        format!("CASE WHEN typeof({id}) IN ('integer', 'text') THEN {prefix} || {id} END")
     }
 
     /// Checks that fail unless the resource fences the transaction, and the mark still shows that

@@ -1,6 +1,6 @@
 //! A fenced store in a file, as in production.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use fenced_store::{Executed, FenceError, FencedStore, SqliteFencedStore};
 use lock_core::{ResourceName, Sequencer};
@@ -16,10 +16,15 @@ pub(crate) struct SqliteFile {
     store: SqliteFencedStore,
     options: SqliteConnectOptions,
     /// Removes the file when the test is over.
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl SqliteFile {
+    /// Where the file is.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// A pool of one connection: its next user gets what the one before left behind.
     pub(crate) async fn pool_of_one(&self) -> SqlitePool {
         let pool = SqlitePoolOptions::new().max_connections(1);
@@ -51,7 +56,7 @@ impl Harness for SqliteFile {
         Self {
             store: FencedStore::new(pool),
             options,
-            _directory: directory,
+            directory,
         }
     }
 

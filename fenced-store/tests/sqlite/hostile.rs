@@ -184,7 +184,7 @@ async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
         .unwrap();
     sqlx::query("UPDATE temp.fenced_high_water_mark SET token = $1, holder = $2")
         .bind(i64::from(stale.token()))
-        .bind(stale.holder().digest())
+        .bind(stale.holder().kept_digest())
         .execute(store.pool())
         .await
         .unwrap();

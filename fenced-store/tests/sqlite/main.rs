@@ -11,6 +11,7 @@ mod hostile;
 mod metrics;
 mod protect;
 mod protected;
+mod rights;
 #[path = "../rule/mod.rs"]
 mod rule;
 mod traps;

@@ -25,6 +25,7 @@ mod stats;
 mod status;
 mod together;
 mod watchdog;
+mod writable;
 
 use std::{fmt, sync::Arc};
 

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use e2e::servers::postgres_database;
-use fenced_store::{FenceError, PgFencedStore, PgProtected, ProtectedError, jobs::JobOutcome};
+use fenced_store::{
+    FenceError, PgFencedStore, PgProtected, ProtectedError, SqliteFencedStore, jobs::JobOutcome,
+};
 use lock_core::RetryPolicy;
-use sqlx::PgPool;
+use sqlx::{Executor, PgPool, SqlitePool};
 
 use crate::operator_commands::{object, run};
 
@@ -74,4 +76,41 @@ async fn slots_are_listed_tried_again_and_forgotten() {
         let told = run(&[&forget[..], wrong].concat()).await;
         assert!(matches!(told.status.code(), Some(1 | 2)), "{told:?}");
     }
+}
+
+/// By somebody who writes the tables directly: into errors, into names, and as bytes.
+/// Catches: a text that moves the cursor of an operator's terminal, or looks like another line.
+#[tokio::test]
+async fn whatever_is_in_a_job_is_one_line_and_hides_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!(
+        "sqlite:{}?mode=rwc",
+        folder.path().join("jobs.db").display()
+    );
+    let store = SqliteFencedStore::new(SqlitePool::connect(&url).await.unwrap());
+    store.migrate().await.unwrap();
+    for statement in [
+        "INSERT INTO fenced_job_run (job, slot, attempts, last_error) VALUES
+           ('night', '1', 1, 'no' || char(10) || 'night 2: done' || char(27, 155, 8238) || '[2J'),
+           ('two' || char(10) || 'lines', char(27) || '[2J', 0, NULL), ('zoe', 'ok', 0, NULL)",
+        "INSERT INTO fenced_job_run (job, slot, done_token) VALUES ('odd', x'FF', 'x')",
+        // More than are read at once, and in an order that is not that of texts.
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
+         INSERT INTO fenced_job_run (job, slot) SELECT x'FF' || i, CAST(i AS BLOB) FROM n",
+    ] {
+        store.pool().execute(statement).await.unwrap();
+    }
+    let listed = run(&["jobs", "list", "--store", &url]).await;
+    assert!(listed.status.success(), "{listed:?}");
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let has = |line: &str| text.lines().any(|found| found == line);
+    assert!(has("zoe ok: not done"), "{text}");
+    let failed = r"night 1: not done, failed 1 times: no\nnight 2: done\u{1b}\u{9b}\u{202e}[2J";
+    assert!(has(failed), "{text}");
+    assert!(has(r"two\nlines \u{1b}[2J: not done"), "{text}");
+    let other = |line: &&str| !line.contains(": not done") && !line.starts_with("odd ");
+    assert_eq!(text.lines().find(other), None);
+    let told = object(&["jobs", "list", "--store", &url]).await;
+    let slots = told["slots"].as_array().unwrap();
+    assert!(slots.iter().any(|slot| slot["job"] == "zoe"));
 }

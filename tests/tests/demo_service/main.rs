@@ -33,6 +33,7 @@ mod openapi;
 mod operator_commands;
 mod operators;
 
+mod readiness;
 mod redlock;
 mod request_ids;
 mod rights;

@@ -1,6 +1,6 @@
 //! What operators can see of a gateway and do with it.
 
-use e2e::servers::Redis;
+use e2e::{observer::until, servers::Redis};
 use reqwest::Method;
 use serde_json::json;
 
@@ -128,10 +128,17 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     let ready = get(&gateway, "/readyz").await;
     assert_eq!(ready.status, 200, "{ready:?}");
     redis.kill().await;
-    let ready = get(&gateway, "/readyz").await;
-    assert_eq!(ready.status, 503, "{ready:?}");
-    let expected = json!({ "lock_service": false, "store": true, "shutting_down": false });
-    assert_eq!(ready.body, expected);
+    until("it knows", async || {
+        get(&gateway, "/readyz").await.status == 503
+    })
+    .await;
+    let mut ready = get(&gateway, "/readyz").await.body;
+    let reasons = ready["reasons"].take();
+    assert!(reasons[0].as_str().unwrap().contains("redis"), "{reasons}");
+    let expected = json!({
+        "lock_service": false, "store": true, "shutting_down": false, "reasons": null
+    });
+    assert_eq!(ready, expected);
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
     // Who has a lease goes on writing: the store decides that by itself.
     let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;

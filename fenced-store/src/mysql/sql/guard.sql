@@ -2,7 +2,8 @@
   IF @fenced_tx_name IS NULL THEN
     SIGNAL SQLSTATE 'FN010' SET MESSAGE_TEXT = 'unfenced write to a protected table';
   END IF;
-  IF LOCATE(CONCAT(' ', COALESCE(required, ''), ' '), BINARY @fenced_resources) = 0 THEN
+  IF required LIKE '% %'
+     OR LOCATE(CONCAT(' ', COALESCE(required, ''), ' '), BINARY @fenced_resources) = 0 THEN
     SIGNAL SQLSTATE 'FN011' SET MESSAGE_TEXT = 'write to a protected table under another fence';
   END IF;
   SET presented = (SELECT token FROM {ours}fenced_open_transaction

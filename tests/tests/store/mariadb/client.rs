@@ -5,7 +5,7 @@ use sqlx::Executor;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, by_row, fresh},
+    rule::{Harness, balance, by_row, claimed, fresh},
 };
 
 /// Accounts are protected, and the holder of the example has claimed its token.
@@ -17,7 +17,7 @@ async fn protected() -> MariaDbServer {
         .pool()
         .execute(
             "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer)
-             VALUES ('account:42', 34, 'night-batch-7f3a', 'redis')",
+             VALUES ('account:42', 34, SHA2('night-batch-7f3a', 256), 'redis')",
         )
         .await
         .unwrap();
@@ -30,6 +30,21 @@ async fn the_documented_example_runs_in_the_client() {
     let (done, text) = mariadb(world.url(), &example_for("mariadb")).await;
     assert!(done, "{text}");
     assert_eq!(balance(&world).await, 90);
+}
+
+#[tokio::test]
+async fn who_reads_a_mark_cannot_write_as_its_holder() {
+    let world = protected().await;
+    let read = sqlx::query_scalar("SELECT holder FROM fenced_high_water_mark");
+    let read: String = read.fetch_one(world.store().pool()).await.unwrap();
+    let example = example_for("mariadb");
+    let posing = example.replace("night-batch-7f3a", &read);
+    let (done, text) = mariadb(world.url(), &posing).await;
+    assert!(!done && text.contains("(FN010)"), "{text}");
+    assert_eq!(balance(&world).await, 100);
+    // Nor at the lock service: no part of it is what a holder presents there.
+    let (world, grant) = claimed::<MariaDbServer>().await;
+    assert!(!world.dump().await.contains(&grant.holder().digest()));
 }
 
 #[tokio::test]

@@ -1,9 +1,11 @@
 //! The fenced store on MariaDB: the cases of the rule that every database has to pass, and what
 //! only MariaDB can do, or do wrong.
 
+mod around;
 mod client;
 mod commits;
 mod dropped;
+mod ids;
 mod older;
 mod protect;
 mod rights;

@@ -2,8 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use e2e::{project::tracked_files, servers::until};
+use e2e::{
+    project::tracked_files,
+    servers::{DatabaseServer, until},
+};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
+use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
@@ -209,4 +213,107 @@ async fn a_migration_that_is_under_way_is_waited_for() {
     let grant = grant("account:42", 33);
     user.store.claim(&grant).await.unwrap();
     fenced_add(&user.world, &grant).await.unwrap();
+}
+
+/// Switched to read only for all, or for sessions that begin from now on.
+#[tokio::test]
+async fn a_server_that_takes_no_writes_is_not_writable() {
+    let server = DatabaseServer::mariadb().await;
+    let root = MySqlPool::connect(server.url()).await.unwrap();
+    for statement in [
+        "CREATE DATABASE bank",
+        "CREATE USER bank@'127.0.0.1' IDENTIFIED BY 'sesame'",
+        "GRANT ALL ON bank.* TO bank@'127.0.0.1'",
+    ] {
+        root.execute(statement).await.unwrap();
+    }
+    let options: MySqlConnectOptions = server.url().parse().unwrap();
+    let options = options.username("bank").password("sesame").database("bank");
+    let connect = || FencedStore::new(MySqlPool::connect_lazy_with(options.clone()));
+    let store = connect();
+    let missing = store.check_writable().await.unwrap_err();
+    assert_kind!(missing, NotMigrated);
+    store.migrate().await.unwrap();
+    let resource = ResourceName::new("account:42").unwrap();
+    for (switch, store) in [("read_only", &store), ("tx_read_only", &connect())] {
+        let set = |on: u8| AssertSqlSafe(format!("SET GLOBAL {switch} = {on}"));
+        root.execute(set(1)).await.unwrap();
+        let refused = store.check_writable().await.unwrap_err();
+        assert!(
+            matches!(refused, FenceError::NotReady(NotReady::ReadOnly { .. })),
+            "{switch}: {refused:?}"
+        );
+        // The control: it can be read.
+        store.high_water(&resource).await.unwrap();
+        root.execute(set(0)).await.unwrap();
+        connect().check_writable().await.unwrap();
+    }
+}
+
+/// By a user of an application, who may write the tables of jobs, in a session that checks nothing.
+/// Catches: a row that SQL can make and that keeps all others from being listed.
+#[tokio::test]
+async fn whatever_is_in_a_job_can_be_listed() {
+    let user = User::as_documented().await;
+    for table in ["fenced_job_run", "fenced_forgotten_job"] {
+        let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO");
+        user.as_owner(format!("{rights} {}", user.name)).await;
+    }
+    let mut session = user.store.pool().acquire().await.unwrap();
+    for statement in [
+        "SET check_constraint_checks = OFF, sql_mode = ''",
+        "INSERT INTO fenced_job_run (job, slot, done_token) VALUES ('a', 'a', 0), ('a', 'b', -1),
+           ('a', 'c', 9223372036854775807)",
+        "INSERT INTO fenced_job_run (job, slot, done_token, done_at) VALUES ('b', 'a', 1, 0)",
+        "INSERT INTO fenced_job_run (job, slot, steps, attempts, retry_at, last_error)
+           VALUES ('b', 'b', -1, 9223372036854775807, '2038-01-19', CONCAT('a\nb', x'1B', '[2J'))",
+        "INSERT INTO fenced_job_run (job, slot) VALUES ('', ''), (CONCAT('a', x'00'), ' '),
+           (CONCAT('a', x'1B'), 'a\nb'), ('zoe', 'ok')",
+        "INSERT INTO fenced_job_run (job, slot, progress, last_error)
+           VALUES ('long', 'a', REPEAT('x', 3000000), REPEAT('y', 60000))",
+    ] {
+        session.execute(statement).await.unwrap();
+    }
+    let slots = user.store.job_slots(None, 100).await.unwrap();
+    let listed = |job: &str| slots.iter().filter(|slot| slot.job == job).count();
+    assert_eq!((slots.len(), listed("a"), listed("zoe")), (10, 3, 1));
+    for slot in &slots {
+        let progress = slot.state.progress.as_deref().unwrap_or_default();
+        assert!(progress.len() <= 10_000, "{}", progress.len());
+    }
+    let whole = user.store.job_slot("long", "a").await.unwrap();
+    assert_eq!(whole.progress.unwrap().len(), 3_000_000);
+}
+
+/// Catches: a mark that keeps administrators from handing the others over.
+#[tokio::test]
+async fn a_mark_has_names_and_a_token() {
+    let user = User::as_documented().await;
+    let mut session = user.store.pool().acquire().await.unwrap();
+    for (resource, token, issuer) in [
+        ("''", "1", "'redis'"),
+        ("'two words'", "1", "'redis'"),
+        ("CONCAT('line', x'0A')", "1", "'redis'"),
+        ("CONCAT('back', x'5C')", "1", "'redis'"),
+        ("'quo\"te'", "1", "'redis'"),
+        ("REPEAT('x', 257)", "1", "'redis'"),
+        ("'r'", "0", "'redis'"),
+        ("'r'", "1000000000000000", "'redis'"),
+        ("'r'", "1", "''"),
+        ("'r'", "1", "'a/b'"),
+        ("'r'", "1", "CONCAT('redis', x'0A')"),
+    ] {
+        let insert = format!(
+            "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer)
+             VALUES ({resource}, {token}, '', {issuer})"
+        );
+        let refused = session.execute(AssertSqlSafe(insert.clone())).await;
+        assert!(refused.is_err(), "{insert}");
+    }
+    // The control.
+    let mark = "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer)
+        VALUES ('job:[a]~!', 999999999999999, '', 'redis-eu.1:prod_x')";
+    session.execute(mark).await.unwrap();
+    let resource = ResourceName::new("job:[a]~!").unwrap();
+    assert!(user.store.high_water(&resource).await.unwrap().is_some());
 }

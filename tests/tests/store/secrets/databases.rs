@@ -105,7 +105,9 @@ async fn no_secret_reaches_a_log_or_an_error_of_mariadb() {
     let witness = workload::run(&store, &statements).await;
     let log = "SELECT CONVERT(argument USING utf8mb4) FROM mysql.general_log";
     let log: Vec<String> = sqlx::query_scalar(log).fetch_all(&pool).await.unwrap();
-    witness.assert_silent(&KINDS, &log.join("\n"), &trace::so_far());
+    let (log, trace) = (log.join("\n"), trace::so_far());
+    witness.assert_silent(&KINDS, &log, &trace);
+    witness.assert_not_presented(&log, &trace);
 }
 
 /// It has no log.
@@ -126,7 +128,9 @@ async fn no_secret_reaches_an_error_of_sqlite() {
         broken: "SELECT no_such_column",
     };
     let witness = workload::run(&store, &statements).await;
-    witness.assert_silent(&KINDS, "", &trace::so_far());
+    let trace = trace::so_far();
+    witness.assert_silent(&KINDS, "", &trace);
+    witness.assert_not_presented("", &trace);
 }
 
 /// The lock service in the same database, by both of its protocols: the simple one, which has no
