@@ -1,16 +1,23 @@
 use std::{fmt, str::FromStr};
 
 use croner::Cron;
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{
+    SignedDuration, Timestamp, Zoned,
+    civil::DateTime,
+    tz::{AmbiguousOffset, Offset, TimeZone},
+};
 
 use super::Slot;
 
 /// When a job is due: a pattern of cron in a time zone.
 ///
 /// Five fields, or six with seconds first, and names such as `@hourly`, as the crate `croner` reads
-/// them. It also decides what becomes of times that daylight saving skips or repeats: a fixed time
-/// that is skipped is due when the gap ends, and one that is repeated is due the first time only; a
-/// pattern with intervals follows the clock on the wall. `docs/jobs-and-leaders.md` has examples.
+/// them. Where daylight saving skips or repeats times:
+/// - A *fixed* time, one of a pattern whose seconds, minutes and hours are numbers or lists of them,
+///   is due once a day: when the gap ends if it is skipped, and the first time if it is repeated.
+/// - A pattern with intervals (`*`, `/` or `-` in one of these fields) follows the clock on the wall.
+///
+/// `docs/jobs-and-leaders.md` has examples.
 ///
 /// # Examples
 /// ```
@@ -27,6 +34,8 @@ use super::Slot;
 pub struct Schedule {
     cron: Cron,
     zone: TimeZone,
+    /// Its times are numbers, each of which is due once a day.
+    is_fixed: bool,
 }
 
 /// A pattern that is none, or a time zone that is not known.
@@ -39,11 +48,12 @@ pub struct InvalidSchedule {
 impl Schedule {
     /// A pattern of cron in a time zone such as `UTC` or `Europe/Vienna`.
     ///
-    /// Where the system has no database of time zones, switch on the feature `tzdb-bundle-always`
-    /// of the crate `jiff`.
+    /// Where the system has no database of time zones, `UTC` works, and others do with the feature
+    /// `tzdb-bundle-always` of the crate `jiff`.
     ///
     /// # Errors
-    /// [`InvalidSchedule`], which says what is wrong.
+    /// [`InvalidSchedule`], which says what is wrong; also if the pattern is never due, such as
+    /// `0 0 30 2 *`.
     pub fn new(pattern: &str, zone: &str) -> Result<Self, InvalidSchedule> {
         let parser = croner::parser::CronParser::builder()
             .seconds(croner::parser::Seconds::Optional)
@@ -51,38 +61,127 @@ impl Schedule {
         let cron = parser.parse(pattern).map_err(|error| InvalidSchedule {
             why: format!("{pattern:?}: {error}"),
         })?;
-        let zone = TimeZone::get(zone).map_err(|error| InvalidSchedule {
-            why: error.to_string(),
-        })?;
-        Ok(Self { cron, zone })
+        let zone = match zone {
+            "UTC" => TimeZone::UTC,
+            zone => TimeZone::get(zone).map_err(|error| InvalidSchedule {
+                why: error.to_string(),
+            })?,
+        };
+        // Any will do: the 29th of February comes within eight years.
+        let some_day = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+        cron.find_next_occurrence(&some_day, false)
+            .map_err(|_| InvalidSchedule {
+                why: format!("{pattern:?} is never due"),
+            })?;
+        let is_fixed = is_fixed(pattern);
+        Ok(Self {
+            cron,
+            zone,
+            is_fixed,
+        })
     }
 
     /// The times that are due after a slot, up to now, in order. None if the slot is no time.
     pub fn due_since(&self, last: &Slot, now: Timestamp) -> impl Iterator<Item = Slot> + use<> {
         let last = Timestamp::from_str(last.as_str()).ok();
-        let times = last.map(|last| self.cron.iter_after(last.to_zoned(self.zone.clone())));
-        let times = times
-            .into_iter()
-            .flatten()
-            .map(|time: Zoned| time.timestamp());
+        let times = last.map(|last| self.after(last));
+        let times = times.into_iter().flatten();
         times.take_while(move |time| *time <= now).map(Slot::from)
     }
 
     /// The newest time that is due; `None` if there never was one.
     #[must_use]
     pub fn newest(&self, now: Timestamp) -> Option<Timestamp> {
-        let now = now.to_zoned(self.zone.clone());
-        let newest = self.cron.find_previous_occurrence(&now, true);
-        newest.ok().map(|time| time.timestamp())
+        let from = self.on_the_wall(now, CHANGE);
+        let before = |from: &Zoned, inclusive| {
+            let found = self.cron.find_previous_occurrence(from, inclusive).ok()?;
+            Some((self.instant(&found), found))
+        };
+        let (mut time, mut found) = before(&from, true)?;
+        while time > now {
+            (time, found) = before(&found, false)?;
+        }
+        Some(time)
     }
 
     /// The next time that will be due; `None` if there never will be one.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
-        let now = now.to_zoned(self.zone.clone());
-        let next = self.cron.find_next_occurrence(&now, false);
-        next.ok().map(|time| time.timestamp())
+        self.after(now).next()
     }
+
+    /// The times after a moment, in order.
+    fn after(&self, moment: Timestamp) -> impl Iterator<Item = Timestamp> + use<> {
+        let schedule = self.clone();
+        let mut last = moment;
+        self.cron
+            .clone()
+            .iter_after(self.on_the_wall(moment, -CHANGE))
+            .map(move |time| schedule.instant(&time))
+            // All fixed times of a gap are due when it ends.
+            .filter(move |time| {
+                let is_later = *time > last;
+                last = std::cmp::max(last, *time);
+                is_later
+            })
+    }
+
+    /// What croner is asked: the time in the zone, or, for fixed times, what a clock on the wall
+    /// shows, as a time in a zone that changes nothing. That clock may have been changed just now,
+    /// so the question begins that much earlier or later.
+    fn on_the_wall(&self, moment: Timestamp, change: SignedDuration) -> Zoned {
+        let zoned = moment.to_zoned(self.zone.clone());
+        if !self.is_fixed {
+            return zoned;
+        }
+        let shown = zoned.datetime().saturating_add(change);
+        shown.to_zoned(TimeZone::UTC).unwrap_or(zoned)
+    }
+
+    /// When what croner has found is due. In a gap the time after it counts, of two the first.
+    fn instant(&self, found: &Zoned) -> Timestamp {
+        if !self.is_fixed {
+            return found.timestamp();
+        }
+        let ambiguous = self.zone.to_ambiguous_zoned(found.datetime());
+        match ambiguous.offset() {
+            AmbiguousOffset::Gap { before, .. } => end_of_gap(&self.zone, found.datetime(), before),
+            _ => ambiguous
+                .earlier()
+                .map_or(found.timestamp(), |time| time.timestamp()),
+        }
+    }
+}
+
+/// The clock on the wall is changed by less than this at a time: a day is left out at most.
+const CHANGE: SignedDuration = SignedDuration::from_hours(26);
+
+/// The moment at which the clock is put forward over this time.
+fn end_of_gap(zone: &TimeZone, time: DateTime, before: Offset) -> Timestamp {
+    let Ok(late) = before.to_timestamp(time) else {
+        return Timestamp::MAX;
+    };
+    // By the offset before the gap, the time lies behind its end, or right there.
+    let behind = late.saturating_add(SignedDuration::from_secs(1));
+    let change = behind.ok().and_then(|behind| zone.preceding(behind).next());
+    change.map_or(late, |change| change.timestamp())
+}
+
+/// Whether seconds, minutes and hours are numbers or lists of them.
+fn is_fixed(pattern: &str) -> bool {
+    let fields: Vec<_> = pattern.split_whitespace().collect();
+    let of_the_day = match fields.as_slice() {
+        [minutes, hours, _, _, _] => vec![*minutes, *hours],
+        [seconds, minutes, hours, _, _, _] => vec![*seconds, *minutes, *hours],
+        _ => {
+            return matches!(
+                pattern.trim(),
+                "@daily" | "@weekly" | "@monthly" | "@yearly"
+            );
+        }
+    };
+    let is_number = |field: &str| field.chars().all(|c| c.is_ascii_digit() || c == ',');
+    of_the_day.into_iter().all(is_number)
 }
 
 impl fmt::Debug for Schedule {
@@ -133,10 +232,104 @@ mod tests {
         assert_eq!(hours, expected);
     }
 
+    /// Each pattern over a change of the clock: by an hour, by half an hour, at midnight, over a
+    /// day that is left out.
+    /// Catches: a time of a list that is left out, or due twice.
+    #[test]
+    fn each_fixed_time_is_due_once_a_day() {
+        let table: &[(&str, &str, [&str; 2], &[&str])] = &[
+            (
+                "30 2,14 * * *",
+                "Europe/Vienna",
+                ["2026-03-29T00:00:00Z", "2026-03-29T22:00:00Z"],
+                &["2026-03-29T01:00:00Z", "2026-03-29T12:30:00Z"],
+            ),
+            (
+                "30 2,14 * * *",
+                "Europe/Vienna",
+                ["2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"],
+                &["2026-10-25T00:30:00Z", "2026-10-25T13:30:00Z"],
+            ),
+            (
+                "0 15,45 2,3 * * *",
+                "Europe/Vienna",
+                ["2026-03-29T00:00:00Z", "2026-03-29T22:00:00Z"],
+                &[
+                    "2026-03-29T01:00:00Z",
+                    "2026-03-29T01:15:00Z",
+                    "2026-03-29T01:45:00Z",
+                ],
+            ),
+            (
+                "15 2 * * *",
+                "Australia/Lord_Howe",
+                ["2026-10-03T00:00:00Z", "2026-10-04T00:00:00Z"],
+                &["2026-10-03T15:30:00Z"],
+            ),
+            (
+                "45 1,13 * * *",
+                "Australia/Lord_Howe",
+                ["2026-04-04T12:00:00Z", "2026-04-05T12:00:00Z"],
+                &["2026-04-04T14:45:00Z", "2026-04-05T03:15:00Z"],
+            ),
+            (
+                "0 0 * * *",
+                "America/Sao_Paulo",
+                ["2018-11-03T12:00:00Z", "2018-11-05T12:00:00Z"],
+                &["2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"],
+            ),
+            (
+                "30 23 * * *",
+                "America/Sao_Paulo",
+                ["2018-02-17T12:00:00Z", "2018-02-18T12:00:00Z"],
+                &["2018-02-18T01:30:00Z"],
+            ),
+            (
+                "0 12 * * *",
+                "Pacific/Apia",
+                ["2011-12-29T12:00:00Z", "2011-12-31T00:00:00Z"],
+                &[
+                    "2011-12-29T22:00:00Z",
+                    "2011-12-30T10:00:00Z",
+                    "2011-12-30T22:00:00Z",
+                ],
+            ),
+            (
+                "*/30 * * * *",
+                "Europe/Vienna",
+                ["2026-03-29T00:00:00Z", "2026-03-29T01:30:00Z"],
+                &[
+                    "2026-03-29T00:30:00Z",
+                    "2026-03-29T01:00:00Z",
+                    "2026-03-29T01:30:00Z",
+                ],
+            ),
+        ];
+        for (pattern, zone, [since, until], expected) in table {
+            let schedule = Schedule::new(pattern, zone).unwrap();
+            let (since, until) = (since.parse().unwrap(), until.parse().unwrap());
+            let due: Vec<_> = schedule.due_since(&since, until).collect();
+            let due: Vec<_> = due.iter().map(Slot::as_str).collect();
+            assert_eq!(due, *expected, "{pattern} {zone}");
+            for time in *expected {
+                let time: Timestamp = time.parse().unwrap();
+                let second = SignedDuration::from_secs(1);
+                assert_eq!(schedule.newest(time), Some(time), "{pattern} {zone}");
+                assert_eq!(schedule.next(time - second), Some(time), "{pattern} {zone}");
+                assert_ne!(
+                    schedule.newest(time - second),
+                    Some(time),
+                    "{pattern} {zone}"
+                );
+            }
+        }
+    }
+
     /// Catches: a schedule that is never due.
     #[test]
     fn a_wrong_pattern_or_zone_is_named() {
         let error = |pattern, zone| Schedule::new(pattern, zone).unwrap_err().to_string();
+        assert!(error("0 0 30 2 *", "UTC").contains("never due"));
         assert!(error("every night", "UTC").contains("every night"));
         assert!(error("0 2 * * *", "Europe/Wien").contains("Europe/Wien"));
     }

@@ -153,16 +153,14 @@ impl<DB: Dialect> Scheduled<DB> {
             let error = lock_core::Error::from(error.clone());
             ProtectedError::from(error)
         })?;
-        let now = self.now();
+        let last = self.last(job).await?;
         let mut runs = ScheduledRuns {
             done: Vec::new(),
             is_held: false,
-            next_in: self.until_next(now),
+            next_in: self.until_next(self.now()),
         };
-        let last = self.last(job).await?;
-        if last
-            .as_ref()
-            .is_some_and(|last| self.due(last, now).is_empty())
+        if let Some(last) = &last
+            && self.due(last, self.now()).is_empty()
         {
             return Ok(runs);
         }
@@ -172,17 +170,17 @@ impl<DB: Dialect> Scheduled<DB> {
             runs.next_in = runs.next_in.min(LOOK_AGAIN);
             return Ok(runs);
         };
-        let result = self.run_due(job, &guard, now, &mut runs, &mut work).await;
+        let result = self.run_due(job, &guard, &mut runs, &mut work).await;
         give_back(guard).await;
         result.map(|()| runs)
     }
 
-    /// Under the lease: only now is it certain what is due.
+    /// Under the lease: only now is it certain what is due, and the way here may have taken long.
+    /// So may the work, after which the clock is read once more.
     async fn run_due<E, F>(
         &self,
         job: &JobName,
         guard: &ProtectedGuard<DB>,
-        now: Timestamp,
         runs: &mut ScheduledRuns,
         work: &mut F,
     ) -> Result<(), E>
@@ -190,7 +188,9 @@ impl<DB: Dialect> Scheduled<DB> {
         F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,
         E: From<ProtectedError> + fmt::Display,
     {
-        let Some(last) = self.last(job).await? else {
+        let last = self.last(job).await?;
+        let now = self.now();
+        let Some(last) = last else {
             return Ok(begin(job, guard, &Slot::from(now)).await?);
         };
         let due = self.due(&last, now);
@@ -229,11 +229,12 @@ impl<DB: Dialect> Scheduled<DB> {
                 }
             }
         }
-        if let Some(last) = due.last()
-            && !self.due(last, now).is_empty()
-        {
-            runs.next_in = Duration::ZERO;
-        }
+        let (last, now) = (due.last().unwrap_or(&last), self.now());
+        runs.next_in = if self.due(last, now).is_empty() {
+            self.until_next(now)
+        } else {
+            Duration::ZERO
+        };
         Ok(())
     }
 

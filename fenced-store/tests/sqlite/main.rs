@@ -14,6 +14,7 @@ mod protected;
 mod rights;
 #[path = "../rule/mod.rs"]
 mod rule;
+mod schedule_clock;
 mod traps;
 
 use file::SqliteFile;
