@@ -59,3 +59,9 @@ pub struct Http;
 #[doc = include_str!("../../docs/jobs-and-leaders.md")]
 #[derive(Debug)]
 pub struct JobsAndLeaders;
+
+/// The example of the page with questions, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/questions.md")]
+#[derive(Debug)]
+pub struct Questions;
