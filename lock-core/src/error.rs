@@ -146,8 +146,7 @@ impl Error {
     }
 
     /// The grant was of no use any more when it arrived, and is given back.
-    #[must_use]
-    pub fn too_late() -> Self {
+    pub(crate) fn too_late() -> Self {
         Self::not_applied(ErrorKind::Unavailable)
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
     }

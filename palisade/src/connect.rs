@@ -1,4 +1,4 @@
-use std::{fmt, future::IntoFuture, num::NonZeroU32, sync::Arc, time::Duration};
+use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
     BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder,
@@ -78,7 +78,6 @@ pub fn connect(url: impl Into<String>) -> Connect {
         response_timeout: None,
         initial_token: InitialToken::default(),
         clock: Arc::new(SystemClock),
-        passes: None,
         manager: LockManager::builder(),
     }
 }
@@ -92,7 +91,6 @@ pub struct Connect {
     response_timeout: Option<Duration>,
     initial_token: InitialToken,
     clock: Arc<dyn Clock>,
-    passes: Option<NonZeroU32>,
     manager: LockManagerBuilder,
 }
 
@@ -120,21 +118,6 @@ impl Connect {
     /// Where a missing token counter starts. Defaults to the lock service's wall clock.
     pub const fn initial_token(mut self, initial: InitialToken) -> Self {
         self.initial_token = initial;
-        self
-    }
-
-    /// Puts the waiters of this manager into one line, and passes the lock on among them without
-    /// asking the lock service, up to this many grants in a row: see
-    /// [`Cohort`](crate::Cohort), whose [`PASSES`](crate::Cohort::PASSES) is a good number.
-    /// Defaults to off: first come, first served.
-    ///
-    /// Useful for a resource that many tasks of one process contend for. Hand-offs inside the
-    /// process are some twenty times faster; waiters of other processes are overtaken by up to that
-    /// many grants. The lock service has to [reserve](crate::Extension::Reserve) tokens: over one
-    /// that cannot, connecting is [`Unsupported`](ErrorKind::Unsupported).
-    #[cfg(feature = "cohort")]
-    pub const fn cohort(mut self, passes: NonZeroU32) -> Self {
-        self.passes = Some(passes);
         self
     }
 
@@ -169,25 +152,8 @@ impl Connect {
     }
 
     async fn run(self) -> Result<LockManager, Error> {
-        let backend = self.in_line(self.backend().await?)?;
+        let backend = self.backend().await?;
         self.manager.clock(self.clock).build(backend)
-    }
-
-    /// The lock service, whose waiters of this process are in one line if that was asked for.
-    #[cfg(feature = "cohort")]
-    fn in_line(&self, backend: LockService) -> Result<LockService, Error> {
-        let Some(passes) = self.passes else {
-            return Ok(backend);
-        };
-        let cohort = crate::Cohort::reserving(backend, Arc::clone(&self.clock), passes)?;
-        Ok(cohort.into())
-    }
-
-    #[cfg(not(feature = "cohort"))]
-    #[expect(clippy::unnecessary_wraps, reason = "with the feature it may fail")]
-    fn in_line(&self, backend: LockService) -> Result<LockService, Error> {
-        debug_assert!(self.passes.is_none(), "nothing sets it");
-        Ok(backend)
     }
 
     async fn backend(&self) -> Result<LockService, Error> {

@@ -33,8 +33,6 @@ pub use fenced_http as http;
 #[cfg(feature = "store")]
 pub use fenced_store as store;
 pub use lock_core::*;
-#[cfg(feature = "cohort")]
-pub use palisade_cohort::Cohort;
 #[cfg(feature = "etcd")]
 pub use palisade_etcd as etcd;
 #[cfg(feature = "postgres")]

@@ -69,10 +69,6 @@ impl Library {
     async fn connect(name: &str, tasks: u32, url: &str) -> Result<Self, BoxError> {
         Ok(match name {
             "palisade" => Self::Palisade(palisade::connect(url).await?),
-            "palisade-cohort" => {
-                let passes = palisade::Cohort::PASSES;
-                Self::Palisade(palisade::connect(url).cohort(passes).await?)
-            }
             "rslock" => {
                 let mut locks = rslock::LockManager::new(vec![url]);
                 locks.set_retry(1_000_000, POLL);

@@ -59,7 +59,6 @@ const CURATOR: (&str, &str) = (
 /// In the order of the tables: ours first.
 pub(super) const LIBRARIES: &[Library] = &[
     of("palisade", Service::Redis, Language::Rust, OURS),
-    of("palisade-cohort", Service::Redis, Language::Rust, OURS),
     of("rslock", Service::Redis, Language::Rust, RSLOCK),
     of("redislock", Service::Redis, Language::Go, REDISLOCK),
     of("redsync", Service::Redis, Language::Go, REDSYNC),

@@ -48,10 +48,8 @@ const TAIL: &str = "\
   because otherwise the contest would measure their sleep. That costs them CPU time that they do
   not use elsewhere. Leases last 10 s. All connections are on loopback, so what a network would
   add is missing, and with it the advantage of whoever needs fewer round trips.
-- `palisade-cohort` hands a lock on within one process, for a limited number of times, before
-  another process gets it; `redisson-fenced` gives a token, and leaves the check to you;
-  `etcd-go` could compare the revision of its key in a transaction, if what is protected is in
-  etcd.
+- `redisson-fenced` gives a token, and leaves the check to you; `etcd-go` could compare the
+  revision of its key in a transaction, if what is protected is in etcd.
 - `advisory-lock` and `for-update` have no lease: while the holder was stopped, nobody else got
   the lock. Nothing was lost, and nothing went on.
 - Ratios against floors (what the same client needs for two empty scripts) are printed by `bench

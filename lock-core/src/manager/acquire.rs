@@ -135,8 +135,7 @@ impl<W> Acquire<W> {
     /// The lease then runs out by itself, at the latest one ttl later, and is lost with
     /// [`LostReason::MaxHold`](crate::LostReason); until then it is held as usual. It always lasts
     /// for at least its ttl, however short this setting is; but a handle that joins the lease of
-    /// its [`Owner`] gets what is left of it. An acquisition that is kept up for less than its ttl
-    /// does not join a cohort.
+    /// its [`Owner`] gets what is left of it.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.settings.max_hold = Some(max_hold);
         self

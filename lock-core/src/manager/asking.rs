@@ -8,13 +8,16 @@ use super::{
 };
 use crate::{
     AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, Moment, Outcome,
-    ResourceName, Upkeep, Wait,
-    support::{LATE_GRANTS_MAX, Patience},
+    ResourceName, Upkeep, Wait, support::Patience,
 };
 
 /// How much longer than its wait an acquire stays for the answer that it holds nothing: longer than
 /// it takes around the world and back.
 const GRACE: Duration = Duration::from_millis(600);
+
+/// After so many grants in a row that arrived after their own end, the caller gets the error that
+/// its ttl is too short. The first may be a hiccup.
+const LATE_GRANTS_MAX: u32 = 2;
 
 impl Acquire {
     /// Asks the lock service until it gets an answer that is still true on arrival.

@@ -10,9 +10,7 @@ use crate::{
 ///
 /// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
 ///
-/// Anybody with its sequencer can renew and release it. The one exception are leases of a manager
-/// with a cohort that were detached from a
-/// [guard](super::LeaseGuard::detach): only that manager and its clones can.
+/// Anybody with its sequencer can renew and release it.
 ///
 /// # Examples
 /// ```
@@ -77,11 +75,6 @@ impl LeaseGuard {
     ///
     /// The watchdog stops renewing. A later release of an [`Owner`](crate::Owner)'s lease ends it
     /// for all of the owner's handles at once.
-    ///
-    /// **Under a cohort only this manager and its clones can renew and release
-    /// it**, if it was acquired with renewal: the lock service knows the process's own lease and
-    /// not this sequencer. For a lease that another process is to go on with, acquire with
-    /// `renew(false)` or [`detached`](crate::Acquire::detached), which go straight to the service.
     #[must_use = "nothing renews or releases the lease any more"]
     pub fn detach(mut self) -> DetachedLease {
         self.on_drop.disarm();

@@ -65,7 +65,7 @@ impl Table {
         Self {
             counter: Counter::new(initial),
             resources: HashMap::new(),
-            tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
+            tombstones: Tombstones::new(ENDED_TTL),
         }
     }
 

@@ -27,7 +27,3 @@ pub use crate::{error::OURSELVES, holder::fingerprint_of as fingerprint, unpoiso
 
 /// What all keys at a lock service begin with, unless its user says otherwise.
 pub const PREFIX: &str = "palisade";
-
-/// How many grants in a row may arrive after their own end before who asks is told that the ttl is
-/// too short. The first may be a hiccup.
-pub const LATE_GRANTS_MAX: u32 = 2;

@@ -4,16 +4,14 @@ use foldhash::HashMap;
 
 use crate::{AttemptRef, FencingToken, Holder, Moment, Released, ResourceName, Sequencer};
 
-/// Remembers how acquisitions and their attempts have ended, for a time and up to a number, so that
-/// a late request of one gains nothing.
+/// Remembers how acquisitions and their attempts have ended, for a time, so that a late request of
+/// one gains nothing.
 ///
 /// What is older is forgotten when the next one ends, and may be remembered until then.
 #[derive(Debug)]
 pub struct Tombstones {
     /// For how long.
     ttl: Duration,
-    /// How many.
-    at_most: usize,
     ends: HashMap<Key, (End, Moment)>,
     oldest_first: VecDeque<(Moment, Key)>,
 }
@@ -28,8 +26,6 @@ pub enum End {
     Over,
     /// It was cancelled, and had never been seen here.
     CancelledUnseen,
-    /// It left the queue, and may come again.
-    Left,
 }
 
 impl End {
@@ -52,12 +48,11 @@ enum Key {
 }
 
 impl Tombstones {
-    /// Remembers each for this long, and at most so many.
+    /// Remembers each for this long.
     #[must_use]
-    pub fn new(ttl: Duration, at_most: usize) -> Self {
+    pub fn new(ttl: Duration) -> Self {
         Self {
             ttl,
-            at_most,
             ends: HashMap::default(),
             oldest_first: VecDeque::new(),
         }
@@ -90,14 +85,11 @@ impl Tombstones {
         self.get(&Key::Attempt(attempt.clone()))
     }
 
-    /// Whether the acquisition, or this attempt of it, has ended for good.
+    /// Whether the acquisition, or this attempt of it, has ended.
     #[must_use]
     pub fn forbids(&self, attempt: &AttemptRef) -> bool {
         let end = self.how(&attempt.resource, attempt.holder);
-        end.is_some()
-            || self
-                .how_attempt(attempt)
-                .is_some_and(|end| end != End::Left)
+        end.is_some() || self.how_attempt(attempt).is_some()
     }
 
     /// Whether the acquisition, or this attempt of it, has been seen to end here.
@@ -114,7 +106,7 @@ impl Tombstones {
 
     fn insert(&mut self, key: Key, end: End, now: Moment) {
         while let Some((forget, oldest)) = self.oldest_first.front() {
-            if *forget > now && self.oldest_first.len() < self.at_most {
+            if *forget > now {
                 break;
             }
             // It may have been remembered once more meanwhile.
@@ -136,65 +128,45 @@ mod tests {
     use super::*;
 
     const TTL: Duration = Duration::from_secs(10);
-    const AT_MOST: usize = 100;
 
     fn resource() -> ResourceName {
         ResourceName::new("r").unwrap()
     }
 
-    fn tombstones() -> Tombstones {
-        Tombstones::new(TTL, AT_MOST)
-    }
-
     /// A new acquisition ends.
-    fn end(tombstones: &mut Tombstones, now: Moment) -> Holder {
-        let holder = Holder::random();
-        tombstones.acquisition(&resource(), holder, End::Over, now);
-        holder
-    }
-
-    /// Catches: memory that grows with the number of acquisitions.
-    #[test]
-    fn forgets_the_oldest_when_there_are_many() {
-        let mut tombstones = tombstones();
-        let first = end(&mut tombstones, Moment::default());
-        for _ in 1..AT_MOST {
-            end(&mut tombstones, Moment::default());
-        }
-        assert_eq!(tombstones.how(&resource(), first), Some(End::Over));
-        end(&mut tombstones, Moment::default());
-        assert_eq!(tombstones.how(&resource(), first), None);
-        assert_eq!(tombstones.ends.len(), AT_MOST);
+    fn end(tombstones: &mut Tombstones, now: Moment) {
+        tombstones.acquisition(&resource(), Holder::random(), End::Over, now);
     }
 
     /// Catches: a tombstone is forgotten by the time of its first end.
     #[test]
     fn what_ends_once_more_is_remembered_from_then_on() {
-        let (mut tombstones, later) = (tombstones(), Moment::default() + TTL / 2);
+        let (mut tombstones, later) = (Tombstones::new(TTL), Moment::default() + TTL / 2);
         let attempt = AttemptRef::new(resource(), Holder::random());
-        tombstones.attempt(&attempt, End::Left, Moment::default());
+        tombstones.attempt(&attempt, End::CancelledUnseen, Moment::default());
         tombstones.attempt(&attempt, End::Over, later);
         end(&mut tombstones, Moment::default() + TTL);
         assert_eq!(tombstones.how_attempt(&attempt), Some(End::Over));
         end(&mut tombstones, later + TTL);
         assert_eq!(tombstones.how_attempt(&attempt), None);
+        assert_eq!(tombstones.ends.len(), 2, "those of the two last");
     }
 
     /// Catches: a late cancel makes of a release something that may be repeated.
     #[test]
     fn an_attempt_that_is_over_stays_over() {
-        let (mut tombstones, now) = (tombstones(), Moment::default());
+        let (mut tombstones, now) = (Tombstones::new(TTL), Moment::default());
         let attempt = AttemptRef::new(resource(), Holder::random());
-        for (end, remembered, forbids, knows) in [
-            (End::Left, End::Left, false, true),
-            (End::CancelledUnseen, End::CancelledUnseen, true, false),
-            (End::Over, End::Over, true, true),
-            (End::Left, End::Over, true, true),
+        assert!(!tombstones.forbids(&attempt));
+        for (end, remembered, knows) in [
+            (End::CancelledUnseen, End::CancelledUnseen, false),
+            (End::Over, End::Over, true),
+            (End::CancelledUnseen, End::Over, true),
         ] {
             tombstones.attempt(&attempt, end, now);
             assert_eq!(tombstones.how_attempt(&attempt), Some(remembered));
-            let seen = (tombstones.forbids(&attempt), tombstones.knows(&attempt));
-            assert_eq!(seen, (forbids, knows), "{end:?}");
+            assert!(tombstones.forbids(&attempt), "{end:?}");
+            assert_eq!(tombstones.knows(&attempt), knows, "{end:?}");
         }
     }
 }

@@ -10,8 +10,7 @@
 //! forgets it.
 //!
 //! # What it lacks
-//! Reserved tokens (and so a `Cohort`) and several resources in one step:
-//! [`ErrorKind::Unsupported`].
+//! Several resources in one step: [`ErrorKind::Unsupported`].
 //!
 //! # Keys
 //! All keys begin with the prefix (`palisade`) and a slash.

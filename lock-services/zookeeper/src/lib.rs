@@ -15,8 +15,7 @@
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
 //! # What it lacks
-//! Reserved tokens (and so a `Cohort`), several holds of an
-//! [`Owner`](lock_core::Owner), and several resources in one step:
+//! Several holds of an [`Owner`](lock_core::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,

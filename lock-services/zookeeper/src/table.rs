@@ -142,7 +142,7 @@ impl Table {
             entries: HashMap::new(),
             leftovers: BTreeMap::new(),
             taken: 0,
-            tombstones: Tombstones::new(ENDED_TTL, usize::MAX),
+            tombstones: Tombstones::new(ENDED_TTL),
             last_number: 0,
         }
     }

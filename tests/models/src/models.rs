@@ -26,7 +26,6 @@ macro_rules! flawed {
     };
 }
 
-mod cohort;
 mod handover;
 mod jobs;
 mod lease_sql;

@@ -49,7 +49,6 @@ const TREES: &str = "
     palisade-redis     | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
-    palisade-cohort    |          | lock-core        | redis tonic zookeeper-client
     palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
     palisade-lock      | redis    | redis            | tonic zookeeper-client sqlx
     palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client
@@ -101,7 +100,7 @@ const TEST_ONLY: [&str; 5] = [
 /// Catches: a library that needs the program, or a lock service that needs another one.
 #[test]
 fn packages_depend_in_one_direction() {
-    let services = ["cohort", "etcd", "postgres", "redis", "zookeeper"];
+    let services = ["etcd", "postgres", "redis", "zookeeper"];
     let services = services.map(|name| format!("palisade-{name}"));
     let is_service = |name: &str| services.iter().any(|service| service == name);
     let allowed = |package: &str, on: &str| match package {

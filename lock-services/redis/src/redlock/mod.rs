@@ -26,8 +26,8 @@
 //! `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`; lists also need `SCAN`, and healing `UNLINK`.
 //!
 //! # What it lacks
-//! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, reserved
-//! tokens (and so cohorts), several holds of an owner, several resources in one step:
+//! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, several
+//! holds of an owner, several resources in one step:
 //! [`Capabilities`](lock_core::Capabilities) says so, and asking for one of these is
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!

@@ -1,15 +1,14 @@
 //! Messages that are lost, held up and overtaken at random, under load and with waiters that give
 //! up.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use e2e::{
     observer::until,
     proxy::{Fault, Proxy, Trap},
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, LockService, ResourceName, SystemClock, Ttl};
-use palisade::Cohort;
+use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
 
@@ -88,25 +87,12 @@ fn trap(proxy: &Proxy) -> Trap {
 /// Catches: orders of faults that no other test has thought of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_update() {
-    under_faults(|service| service).await;
-}
-
-/// Catches: the same where a lease is passed on inside a process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_network_breaks_no_order_of_cohorts_and_loses_no_update() {
-    let passes = NonZeroU32::new(8).unwrap();
-    let clock = Arc::new(SystemClock);
-    under_faults(|service| Cohort::new(service, Arc::<SystemClock>::clone(&clock), passes).into())
-        .await;
-}
-
-async fn under_faults(wrapped: impl Fn(LockService) -> LockService) {
     let world = World::new().await;
     let load = Arc::new(Load::default());
     let mut managers = Vec::new();
     for _ in 0..MANAGERS {
         let service = impatient_service(&world.proxy.url("redis")).await;
-        managers.push(LockManager::builder().build(wrapped(service)).unwrap());
+        managers.push(LockManager::builder().build(service).unwrap());
     }
     let tasks: Vec<_> = managers
         .iter()

@@ -1,4 +1,0 @@
-mod memory;
-mod rules;
-mod stories;
-mod world;
