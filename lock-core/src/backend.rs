@@ -75,18 +75,15 @@ use crate::{Capabilities, Error, ErrorKind, FencingToken, Grant, ResourceName, S
 /// 15. **Queue limit** (`queue_limit`). An acquire that would have to wait fails with
 ///     [`ErrorKind::QueueFull`], and waits for nothing, if as many acquisitions are already waiting
 ///     as it allows. An acquire that does not wait gets [`Attempt::Held`].
-/// 16. **Reserve** (`reserved_tokens_are_nobody_elses`). A grant takes as many consecutive tokens
-///     as were asked for, or as many as are left. All of them compare with the tokens of other
-///     grants as the first one does. A replay tells the same number.
-/// 17. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
+/// 16. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
 ///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that was told of a
 ///     lease has a hold on it; such attempts are not [`Upkeep::Watchdog`]. The lease ends when its
 ///     last hold is given back. The acquisition does not: its holder may acquire again and gets a
 ///     greater token. A late request of an attempt that gave its hold back gains nothing.
-/// 18. **Force** (`force_release_revokes`, `force_release_hands_on`). A forced release ends the
+/// 17. **Force** (`force_release_revokes`, `force_release_hands_on`). A forced release ends the
 ///     lease with that token. To its holder this looks as if the lease had run out. It draws a
 ///     token that lies between that lease's token and any that is granted next.
-/// 19. **List** (`list_shows_what_is_held`). A list has every resource that is held or waited for
+/// 18. **List** (`list_shows_what_is_held`). A list has every resource that is held or waited for
 ///     the whole time, none that is neither, and for each of them what an inspection would show.
 ///
 /// # Cancel safety

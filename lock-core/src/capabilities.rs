@@ -50,8 +50,6 @@ pub enum Extension {
     Metadata,
     /// The length of a line may be bounded.
     QueueLimit,
-    /// A grant may take several tokens in a row.
-    Reserve,
     /// An acquisition may be held several times over and be given back one hold at a time.
     Holds,
     /// A lease may be ended by somebody who is not its holder.
@@ -67,7 +65,6 @@ impl Extension {
     pub const ALL: &'static [Self] = &[
         Self::Metadata,
         Self::QueueLimit,
-        Self::Reserve,
         Self::Holds,
         Self::ForceRelease,
         Self::List,
@@ -92,11 +89,6 @@ pub enum Fencing {
 pub enum Fairness {
     /// First come, first served, as the backend saw them arrive.
     Fifo,
-    /// As `Fifo`, but waiters of one process may be served `passes` times in a row.
-    BoundedBypass {
-        /// The number of consecutive grants that may stay in one process.
-        passes: u32,
-    },
     /// Any order; a waiter may be overtaken without bound.
     None,
 }

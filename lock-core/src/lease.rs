@@ -52,8 +52,6 @@ pub struct Grant {
     pub token: FencingToken,
     /// How long the grant may be relied on.
     pub lease: Lease,
-    /// How many consecutive tokens, from this one on, belong to the holder; at least 1.
-    pub reserved: u32,
     /// Whether it was handed to a waiter, rather than found free at the first look.
     pub waited: bool,
     /// Whether every request of its attempt was answered, so that none of them can arrive later.
@@ -70,7 +68,6 @@ impl Grant {
         Self {
             token,
             lease,
-            reserved: 1,
             waited: false,
             all_answered: false,
             claimed: false,
@@ -96,13 +93,6 @@ impl Grant {
     #[must_use]
     pub const fn claimed(mut self, claimed: bool) -> Self {
         self.claimed = claimed;
-        self
-    }
-
-    /// Says how many consecutive tokens, from this one on, belong to the holder.
-    #[must_use]
-    pub const fn reserving(mut self, tokens: u32) -> Self {
-        self.reserved = tokens;
         self
     }
 }

@@ -1,5 +1,3 @@
-use std::num::NonZeroU32;
-
 use super::AttemptId;
 use crate::{FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Sequencer, Ttl};
 
@@ -21,8 +19,6 @@ pub struct AcquireRequest {
     pub metadata: Option<Metadata>,
     /// The queue length at which this request is refused, at least 1. `None`: without bound.
     pub max_waiters: Option<u32>,
-    /// How many consecutive tokens the grant takes, so that they can be handed out without asking.
-    pub reserve: NonZeroU32,
     /// The issuer under which the grant is to be claimed in the same step, if the lock service is
     /// the database that has the marks. Others leave it alone: the holder claims.
     pub claim: Option<Issuer>,
@@ -40,7 +36,6 @@ impl AcquireRequest {
             upkeep: Upkeep::None,
             metadata: None,
             max_waiters: None,
-            reserve: NonZeroU32::MIN,
             claim: None,
         }
     }

@@ -86,8 +86,8 @@ impl Table {
         }
         self.counter.check_floor(request.floor, unix_time)?;
         let Some(entry) = self.resources.get_mut(resource) else {
-            let tokens = self.counter.draw(request.floor, request.reserve)?;
-            let held = Held::new(request, tokens, now);
+            let token = self.counter.draw(request.floor)?;
+            let held = Held::new(request, token, now);
             let grant = held.grant(now);
             self.resources
                 .insert(resource.clone(), Resource::held_by(held));
@@ -126,7 +126,7 @@ impl Table {
             return Inspection::new(None).waiters(0);
         };
         let held = &entry.held;
-        let holder = HolderView::new(held.holder, held.tokens.first, held.deadline.since(now))
+        let holder = HolderView::new(held.holder, held.token, held.deadline.since(now))
             .metadata(held.metadata.clone());
         Inspection::new(Some(holder)).waiters(entry.queue.len())
     }
@@ -174,8 +174,8 @@ impl Table {
         } = entry;
         while let Some(waiter) = queue.next() {
             let request = &waiter.request;
-            let mut held = match self.counter.draw(request.floor, request.reserve) {
-                Ok(tokens) => Held::new(request, tokens, now),
+            let mut held = match self.counter.draw(request.floor) {
+                Ok(token) => Held::new(request, token, now),
                 Err(refusal) => {
                     waiter.answer(Err(refusal));
                     continue;

@@ -163,12 +163,11 @@ impl Waiter<'_> {
     async fn take(&mut self, offer: Offer) -> Result<Option<Grant>, Error> {
         let Offer {
             token,
-            reserved,
             lease,
             provisional,
         } = offer;
         if !provisional {
-            return Ok(Some(Grant::new(token, lease).reserving(reserved)));
+            return Ok(Some(Grant::new(token, lease)));
         }
         let now = self.now();
         if lease.deadline() <= now {
@@ -188,7 +187,7 @@ impl Waiter<'_> {
         match confirmed {
             Ok(RenewedWord::Renewed) => {
                 let lease = Lease::counted_from(now, ttl.get());
-                Ok(Some(Grant::new(token, lease).reserving(reserved)))
+                Ok(Some(Grant::new(token, lease)))
             }
             Ok(_) => Ok(None),
             // Asking again tells whether it was confirmed.

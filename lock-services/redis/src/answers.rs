@@ -18,7 +18,6 @@ pub(super) enum Acquired {
         left: Duration,
         /// It has to be confirmed.
         provisional: bool,
-        reserved: u32,
         /// It was granted now, and not before.
         new: bool,
     },
@@ -111,11 +110,10 @@ impl Acquired {
         }
         let words = words(answer)?;
         Ok(match as_strs(&words)[..] {
-            [word @ ("granted" | "again"), token, left, state, reserved] => Self::Granted {
+            [word @ ("granted" | "again"), token, left, state] => Self::Granted {
                 token: number(token)?,
                 left: millis(left)?,
                 provisional: state == "p",
-                reserved: number(reserved)?,
                 new: word == "granted",
             },
             ["held", left] => Self::Held {

@@ -4,7 +4,7 @@ use super::{error::translate, keys::Keys, link::Link};
 use lock_core::{Error, ErrorKind};
 
 /// The version of keys and scripts. What differs from it is not read.
-const FORMAT: u32 = 7;
+const FORMAT: u32 = 8;
 
 /// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
 #[derive(Clone, Debug)]

@@ -65,7 +65,6 @@ pub(super) enum Answer {
 /// A grant, as the server sees it.
 pub(super) struct Offer {
     pub(super) token: FencingToken,
-    pub(super) reserved: u32,
     pub(super) lease: Lease,
     /// It is short, and has to be confirmed.
     pub(super) provisional: bool,
@@ -188,7 +187,6 @@ impl<'a> Looking<'a> {
         match answer {
             Acquired::AsAsked { token } => Ok(Answer::Offer(Offer {
                 token,
-                reserved: self.request.reserve.get(),
                 lease: Lease::counted_from(asked, self.request.ttl.get()),
                 provisional: false,
             })),
@@ -196,14 +194,12 @@ impl<'a> Looking<'a> {
                 token,
                 left,
                 provisional,
-                reserved,
                 new: _,
             } => {
                 // Whatever the server's clock does, a lease is no longer than it was asked to be.
                 let left = std::cmp::min(left, self.request.ttl.get());
                 Ok(Answer::Offer(Offer {
                     token,
-                    reserved,
                     lease: Lease::counted_from(asked, left),
                     provisional,
                 }))
@@ -239,7 +235,6 @@ impl<'a> Looking<'a> {
         let counted_from = std::cmp::min(granted, pushed.received);
         Offer {
             token: pushed.token,
-            reserved: pushed.reserved,
             lease: Lease::counted_from(counted_from, length),
             provisional: true,
         }
@@ -253,12 +248,12 @@ impl Attempted {
             request.attempt.id.to_string(),
         );
         let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
-        let (reserve, ttl) = (request.reserve, request.ttl.as_millis());
+        let ttl = request.ttl.as_millis();
         Self {
             service: Arc::clone(service),
             request: request.clone(),
             shard: service.keys.of(&request.attempt.resource).shard,
-            lease: format!(":{digest}:f:{reserve}:{ttl}:{id}:{metadata}"),
+            lease: format!(":{digest}:f:{ttl}:{id}:{metadata}"),
             digest,
             id,
             first_sent: OnceLock::new(),
@@ -300,7 +295,6 @@ impl Attempted {
         let AcquireRequest {
             ttl,
             floor,
-            reserve,
             max_waiters,
             ..
         } = self.request;
@@ -310,7 +304,6 @@ impl Attempted {
         let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
         call.arg(&self.lease).arg(stay).rare_args([
             asker.map(str::to_owned),
-            (reserve.get() > 1).then(|| reserve.to_string()),
             floor.map(|floor| floor.to_string()),
             start.then(|| 1.to_string()),
             max_waiters.map(|most| most.to_string()),
@@ -341,7 +334,6 @@ mod tests {
             token: FencingToken::MIN,
             left: Duration::from_secs(1),
             provisional,
-            reserved: 1,
             new: false,
         }
     }

@@ -4,7 +4,7 @@ use lock_core::{
     Sequencer, Ttl,
 };
 
-/// Clause 17: the lease ends with its last hold, and then the holder may acquire anew.
+/// Clause 16: the lease ends with its last hold, and then the holder may acquire anew.
 pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("holds"));
     if !claims(&backend, Extension::Holds) {
@@ -53,7 +53,7 @@ pub async fn holds_are_given_back_one_by_one(harness: &impl Harness) {
     );
 }
 
-/// Clause 17: only its holder, with its token, can give back a hold that was granted.
+/// Clause 16: only its holder, with its token, can give back a hold that was granted.
 pub async fn a_hold_is_compared(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("hold-compared"));
     if !claims(&backend, Extension::Holds) {
@@ -81,7 +81,7 @@ pub async fn a_hold_is_compared(harness: &impl Harness) {
     assert!(!is_held(&backend, &resource).await);
 }
 
-/// Clause 17: renewing a hold with a short ttl does not shorten one with a long ttl.
+/// Clause 16: renewing a hold with a short ttl does not shorten one with a long ttl.
 pub async fn a_renewal_shortens_no_hold(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("hold-shortened"));
     if !claims(&backend, Extension::Holds) {
@@ -107,7 +107,7 @@ pub async fn a_renewal_shortens_no_hold(harness: &impl Harness) {
     assert_eq!(give_back(&backend, &lease, &long).await, Released::Released);
 }
 
-/// Clause 17: a lease that ran out is lost for all of its holds, and the acquisition with it.
+/// Clause 16: a lease that ran out is lost for all of its holds, and the acquisition with it.
 pub async fn holds_are_lost_together(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("holds-lost"));
     if !claims(&backend, Extension::Holds) {

@@ -51,7 +51,7 @@ pub use self::{
         force_release_hands_on, force_release_revokes, list_shows_what_is_held,
         what_is_not_claimed_is_unsupported,
     },
-    options::{metadata_is_shown, queue_limit, reserved_tokens_are_nobody_elses},
+    options::{metadata_is_shown, queue_limit},
     real_time::RealTime,
     together::{
         together_compares_places, together_is_all_or_none, together_is_cancelled_one_by_one,
@@ -110,7 +110,6 @@ macro_rules! conformance_tests {
             fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
             what_is_not_claimed_is_unsupported metadata_is_shown queue_limit
-            reserved_tokens_are_nobody_elses
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed

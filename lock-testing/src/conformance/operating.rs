@@ -7,7 +7,7 @@ use lock_core::{
     Renewed, ResourceName, Wait,
 };
 
-/// Clause 18: force ends a lease for good, and draws a token above it that nobody holds.
+/// Clause 17: force ends a lease for good, and draws a token above it that nobody holds.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
     if !claims(&backend, Extension::ForceRelease) {
@@ -61,7 +61,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     release(&backend, &next, granted).await;
 }
 
-/// Clause 18: a waiter gets a resource whose lease was ended by force.
+/// Clause 17: a waiter gets a resource whose lease was ended by force.
 pub async fn force_release_hands_on(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force-hand-on"));
     if !claims(&backend, Extension::ForceRelease) {
@@ -82,7 +82,7 @@ pub async fn force_release_hands_on(harness: &impl Harness) {
     release(&backend, &next, granted).await;
 }
 
-/// Clause 19: a list shows held resources, each as an inspection would, and no secret.
+/// Clause 18: a list shows held resources, each as an inspection would, and no secret.
 pub async fn list_shows_what_is_held(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::List) {

@@ -1,5 +1,3 @@
-use std::num::NonZeroU32;
-
 use super::{
     Harness, LONG, PATIENCE, claims, grant, is_held, release, request, resource, served, settle,
     waiting,
@@ -78,35 +76,6 @@ pub async fn queue_limit(harness: &impl Harness) {
         !is_held(&backend, &resource).await,
         "granted to one that was refused"
     );
-}
-
-/// Clause 16: tokens that were reserved are never granted to others.
-pub async fn reserved_tokens_are_nobody_elses(harness: &impl Harness) {
-    let (backend, resource) = (harness.backend(), resource("reserve"));
-    if !claims(&backend, Extension::Reserve) {
-        return;
-    }
-    let single = request(&resource, LONG);
-    let lease = grant(&backend, &single).await;
-    assert_eq!(lease.reserved, 1);
-    release(&backend, &single, lease).await;
-
-    let mut several = request(&resource, LONG);
-    several.reserve = NonZeroU32::new(5).expect("not zero");
-    let granted = grant(&backend, &several).await;
-    assert!(granted.token > lease.token);
-    assert_eq!(granted.reserved, 5);
-    let again = grant(&backend, &several).await;
-    assert_eq!((again.token, again.reserved), (granted.token, 5));
-    release(&backend, &several, granted).await;
-
-    let next = request(&resource, LONG);
-    let lease = grant(&backend, &next).await;
-    assert!(
-        lease.token.get() >= granted.token.get() + 5,
-        "a reserved token was granted"
-    );
-    release(&backend, &next, lease).await;
 }
 
 fn note(text: &str) -> Option<Metadata> {

@@ -1,4 +1,4 @@
-use std::{num::NonZeroU32, time::Duration};
+use std::time::Duration;
 
 use super::Refusal;
 use crate::{FencingToken, InitialToken};
@@ -9,13 +9,6 @@ pub(super) struct Counter {
     initial: InitialToken,
     /// The last token that was issued.
     last: Option<u64>,
-}
-
-/// Tokens in a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tokens {
-    pub(super) first: FencingToken,
-    pub(super) count: u32,
 }
 
 impl Counter {
@@ -57,19 +50,12 @@ impl Counter {
         std::cmp::max(self.initial.greatest_floor(last, unix_time), last + 1)
     }
 
-    /// Takes the next tokens, as many as there are left at least.
-    pub(super) fn draw(
-        &mut self,
-        floor: Option<FencingToken>,
-        count: NonZeroU32,
-    ) -> Result<Tokens, Refusal> {
+    /// Takes the next token.
+    pub(super) fn draw(&mut self, floor: Option<FencingToken>) -> Result<FencingToken, Refusal> {
         let least = floor.map_or(0, FencingToken::get);
         let next = std::cmp::max(self.last.unwrap_or(0).saturating_add(1), least);
-        let first = FencingToken::new(next).map_err(|_| Refusal::TokensExhausted)?;
-        let more = std::cmp::min(u64::from(count.get()) - 1, FencingToken::MAX.get() - next);
-        self.last = Some(next + more);
-        // It is at most the count that was asked for.
-        let count = u32::try_from(more + 1).unwrap_or(count.get());
-        Ok(Tokens { first, count })
+        let token = FencingToken::new(next).map_err(|_| Refusal::TokensExhausted)?;
+        self.last = Some(next);
+        Ok(token)
     }
 }

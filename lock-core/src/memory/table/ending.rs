@@ -67,12 +67,12 @@ impl Table {
     ) -> Result<Forced, Refusal> {
         self.serve(resource, now);
         let held = self.held(resource);
-        let Some(held) = held.filter(|held| held.tokens.first == token) else {
+        let Some(held) = held.filter(|held| held.token == token) else {
             return Ok(Forced::NotHeld);
         };
         let holder = held.holder;
         // Drawn before the resource is handed on, so that it lies below whatever comes next.
-        let revocation = self.counter.draw(None, std::num::NonZeroU32::MIN)?.first;
+        let revocation = self.counter.draw(None)?;
         self.tombstones
             .acquisition(resource, holder, End::Over, now);
         self.hand_on(resource, now);

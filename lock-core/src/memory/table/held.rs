@@ -1,5 +1,6 @@
-use super::counter::Tokens;
-use crate::{AcquireRequest, AttemptId, Grant, Holder, Lease, Metadata, Moment, Sequencer};
+use crate::{
+    AcquireRequest, AttemptId, FencingToken, Grant, Holder, Lease, Metadata, Moment, Sequencer,
+};
 
 /// A lease that lives.
 #[derive(Debug)]
@@ -7,29 +8,29 @@ pub(super) struct Held {
     pub(super) holder: Holder,
     /// The attempts that were told of the lease: its holds. It ends when none is left.
     attempts: Vec<AttemptId>,
-    pub(super) tokens: Tokens,
+    pub(super) token: FencingToken,
     pub(super) deadline: Moment,
     pub(super) metadata: Option<Metadata>,
 }
 
 impl Held {
-    pub(super) fn new(request: &AcquireRequest, tokens: Tokens, now: Moment) -> Self {
+    pub(super) fn new(request: &AcquireRequest, token: FencingToken, now: Moment) -> Self {
         Self {
             holder: request.attempt.holder,
             attempts: vec![request.attempt.id],
-            tokens,
+            token,
             deadline: now + request.ttl.get(),
             metadata: request.metadata.clone(),
         }
     }
 
     pub(super) fn is(&self, sequencer: &Sequencer) -> bool {
-        self.holder == sequencer.holder() && self.tokens.first == sequencer.token()
+        self.holder == sequencer.holder() && self.token == sequencer.token()
     }
 
     pub(super) fn grant(&self, now: Moment) -> Grant {
         let lease = Lease::counted_from(now, self.deadline.since(now));
-        Grant::new(self.tokens.first, lease).reserving(self.tokens.count)
+        Grant::new(self.token, lease)
     }
 
     /// Tells an attempt of the lease that its acquisition has.

@@ -1,5 +1,3 @@
-use std::num::NonZeroU32;
-
 use super::*;
 use crate::{FencingToken, Holder, Issuer, Released, Sequencer, Ttl};
 
@@ -88,24 +86,6 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     );
     table.cancel(&again.attempt, NOW);
     assert_eq!(other.try_recv().unwrap().unwrap().token.get(), 3);
-}
-
-/// Catches: a reserve that goes beyond the greatest token.
-#[test]
-fn what_is_reserved_ends_with_the_last_token() {
-    let mut table = table(FencingToken::MAX.get() - 4);
-    for (asked, expected) in [(3, 3), (9, 2)] {
-        let mut request = request(Wait::Never);
-        request.reserve = NonZeroU32::new(asked).unwrap();
-        let grant = match table.acquire(&request, NOW, UNIX).unwrap() {
-            Answer::Granted(grant) => grant,
-            answer => panic!("not granted: {answer:?}"),
-        };
-        assert_eq!(grant.reserved, expected);
-        table.cancel(&request.attempt, NOW);
-    }
-    let answer = table.acquire(&request(Wait::Never), NOW, UNIX);
-    assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
 }
 
 /// Catches: tombstones that are looked up by the holder alone.

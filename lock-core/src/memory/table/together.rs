@@ -43,23 +43,23 @@ impl Table {
         let mut drawn = Vec::new();
         for request in requests {
             let entry = self.resources.get(&request.attempt.resource);
-            let tokens = match entry {
+            let token = match entry {
                 Some(_) => None,
-                None => match self.counter.draw(request.floor, request.reserve) {
-                    Ok(tokens) => Some(tokens),
+                None => match self.counter.draw(request.floor) {
+                    Ok(token) => Some(token),
                     Err(refusal) => {
                         self.counter = before;
                         return Err(refusal);
                     }
                 },
             };
-            drawn.push(tokens);
+            drawn.push(token);
         }
-        let grants = requests.iter().zip(drawn).filter_map(|(request, tokens)| {
+        let grants = requests.iter().zip(drawn).filter_map(|(request, token)| {
             let resource = &request.attempt.resource;
-            match tokens {
-                Some(tokens) => {
-                    let held = Held::new(request, tokens, now);
+            match token {
+                Some(token) => {
+                    let held = Held::new(request, token, now);
                     let grant = held.grant(now);
                     self.resources
                         .insert(resource.clone(), Resource::held_by(held));

@@ -9,17 +9,16 @@
 -- KEYS[4] who is suspended, and tombstones
 -- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
--- ARGV[2] what follows the token in the lease: ":holder:f:reserved:ttl:attempt:metadata"
+-- ARGV[2] what follows the token in the lease: ":holder:f:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] asker, as the details of waiters have it; without one no place in the queue is taken
--- ARGV[5] how many tokens are reserved, if not one
--- ARGV[6] floor: least token that is of use
--- ARGV[7] start: "1" if a missing counter may start now
--- ARGV[8] how many may wait at most
+-- ARGV[5] floor: least token that is of use
+-- ARGV[6] start: "1" if a missing counter may start now
+-- ARGV[7] how many may wait at most
 -- What is missing is "", or left out if nothing comes after it.
 --
 -- Returns a token: granted as it was asked for, in full
---       | {"granted", token, left_ms, state, reserved} | {"again", token, left_ms, state, reserved}
+--       | {"granted", token, left_ms, state} | {"again", token, left_ms, state}
 --       | {"held", left_ms}
 --       | {"waiting", left_ms, now_ms, place} | {"full"} | {"more"} | {"ended"} | {"missing"}
 --       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why}
@@ -31,24 +30,23 @@
 -- back.
 
 -- What is asked for.
-local holder, reserve, ttl, attempt, metadata, asker, floor, start, waits
+local holder, ttl, attempt, metadata, asker, floor, start, waits
 -- Somebody is suspended, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
-  holder, reserve, ttl, attempt, metadata =
-    ARGV[2]:match("^:(%x+):f:(%d+):(%d+):(%x+):(.*)$")
-  asker, floor, start = ARGV[4] or "", ARGV[6] or "", ARGV[7] == "1"
+  holder, ttl, attempt, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%x+):(.*)$")
+  asker, floor, start = ARGV[4] or "", ARGV[5] or "", ARGV[6] == "1"
   waits = asker ~= ""
   marked = redis.call("EXISTS", KEYS[4]) > 0
 end
 
 local function grant()
-  local counter, wrong = counter_before(floor, reserve, start)
+  local counter, wrong = counter_before(floor, 1, start)
   if not counter then return wrong end
-  local token = draw(counter, reserve)
+  local token = draw(counter, 1)
   redis.call("SET", KEYS[2], token .. ARGV[2], "PX", ARGV[3])
-  return {"granted", token, ttl, "f", reserve}
+  return {"granted", token, ttl, "f"}
 end
 
 -- The hash also has the last ticket, and a waiter that has not confirmed its grant.
@@ -60,7 +58,7 @@ end
 
 -- Whether there is a place in the queue, or one could be taken.
 local function has_room()
-  local most = tonumber(ARGV[8])
+  local most = tonumber(ARGV[7])
   if not most or waiter(holder) then return true end
   if how_many_wait() < most then return true end
   forget_the_unreachable(KEYS[4], KEYS[5])
@@ -76,8 +74,7 @@ local function enqueue()
     entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
   end
   entry.askers = with_asker(entry.askers, asker)
-  entry.ttl, entry.floor = ttl, floor
-  entry.reserve, entry.metadata, entry.asked = reserve, metadata, now
+  entry.ttl, entry.floor, entry.metadata, entry.asked = ttl, floor, metadata, now
   write_waiter(holder, entry)
   if marked then
     redis.call("ZREM", KEYS[4], holder, "!" .. asker:match("^%x*"))
@@ -110,7 +107,7 @@ local function acquire()
         save(KEYS[2], lease)
       end
       if waits and lease.state == "p" then enqueue() end
-      return {"again", lease.token, text(lease.left - 1), lease.state, lease.reserved}
+      return {"again", lease.token, text(lease.left - 1), lease.state}
     end
     if lease.state == "f" then return {"ended"} end
   end

@@ -7,16 +7,14 @@ local there
 
 local function fast_acquire()
   there = nil
-  if ARGV[6] then return nil end
+  if ARGV[5] then return nil end
   there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4])
   if there > 0 or ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
-  local reserve = ARGV[5] or "1"
-  local last = redis.pcall("INCRBY", KEYS[1], reserve)
-  if type(last) ~= "number" then return nil end
-  local token = last - reserve + 1
-  if token > 0 and last <= TOKEN_MAX then
+  local token = redis.pcall("INCRBY", KEYS[1], "1")
+  if type(token) ~= "number" then return nil end
+  if token > 0 and token <= TOKEN_MAX then
     redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
     return token
   end
-  redis.call("INCRBY", KEYS[1], "-" .. reserve)
+  redis.call("INCRBY", KEYS[1], "-1")
 end

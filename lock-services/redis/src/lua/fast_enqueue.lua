@@ -16,7 +16,7 @@ local function fast_enqueue()
   -- Two are the lease and, if there is a queue, nothing else.
   if not there or there > 2 then return nil end
   if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
-  local holder, reserve, ttl, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%d+):%x+:(.*)$")
+  local holder, ttl, metadata = ARGV[2]:match("^:(%x+):f:(%d+):%x+:(.*)$")
   local left = blocked_by_another(holder)
   if not left then return nil end
   local asker = ARGV[4] or ""
@@ -26,14 +26,14 @@ local function fast_enqueue()
   if kept then
     -- The same attempt asks for the same.
     if kept:sub(1, #asker + 1) ~= asker .. ":" then return nil end
-    ticket = kept:match("^[^:]+:%d+:%d*:%d+:(%d+):")
+    ticket = kept:match("^[^:]+:%d+:%d*:(%d+):")
   else
     ticket = ("%d"):format(redis.call("HINCRBY", KEYS[5], "#", "1"))
   end
   local time = redis.call("TIME")
   local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
-  redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. reserve .. ":" .. ticket .. ":"
-    .. now .. ":" .. metadata)
+  redis.call("HSET", KEYS[5], holder, asker .. ":" .. ttl .. "::" .. ticket .. ":" .. now .. ":"
+    .. metadata)
   redis.call("ZADD", KEYS[3], ticket, holder)
   redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
   redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)

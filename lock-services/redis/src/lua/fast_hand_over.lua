@@ -9,10 +9,10 @@ local function first_waiter(provisional)
   return head, head and redis.call("HGET", KEYS[5], head)
 end
 
--- Lifts a counter whose last tokens are below the clock to it. Returns the last token.
-local function lift(last, reserve, time)
-  local behind = time[1] * 100000 + math.floor(time[2] / 10) - (last - reserve)
-  return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or last
+-- Lifts a counter that was below the clock before its last token to it. Returns the last token.
+local function lift(token, time)
+  local behind = time[1] * 100000 + math.floor(time[2] / 10) - (token - 1)
+  return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or token
 end
 
 local function fast_hand_over()
@@ -22,28 +22,26 @@ local function fast_hand_over()
   local head, details = first_waiter(state == "p")
   if not details then return nil end
   -- With a channel, one attempt, and no floor.
-  local client, attempt, ttl, reserve, metadata =
-    details:match("^(%x+)/(%x+):(%d+)::(%d+):%d+:%d+:(.*)$")
+  local client, attempt, ttl, metadata = details:match("^(%x+)/(%x+):(%d+)::%d+:%d+:(.*)$")
   if not client then return nil end
   local time = redis.call("TIME")
   local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
-  local last = redis.pcall("INCRBY", KEYS[1], reserve)
-  if type(last) ~= "number" then return nil end
-  if ARGV[1] == "raise" then last = lift(last, reserve, time) end
-  local token = last - reserve + 1
-  if token <= 0 or last > TOKEN_MAX then
-    redis.call("INCRBY", KEYS[1], "-" .. reserve)
+  local token = redis.pcall("INCRBY", KEYS[1], "1")
+  if type(token) ~= "number" then return nil end
+  if ARGV[1] == "raise" then token = lift(token, time) end
+  if token <= 0 or token > TOKEN_MAX then
+    redis.call("INCRBY", KEYS[1], "-1")
     return nil
   end
   token = ("%d"):format(token)
   if ttl + 0 > PROVISIONAL_MS then ttl = PROVISIONAL_TEXT end
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
   local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
-    .. reserve .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2])
+    .. ttl .. ":" .. now .. ":" .. KEYS[2])
   -- Nobody gets that token.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
-  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. reserve .. ":" .. ttl .. ":"
-    .. attempt .. ":" .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
+  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. ttl .. ":" .. attempt .. ":"
+    .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
   if state == "p" then
     redis.call("ZREM", KEYS[3], ARGV[3])
     redis.call("HDEL", KEYS[5], ARGV[3])

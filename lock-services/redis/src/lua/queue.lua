@@ -15,7 +15,7 @@
 --                   receipt of a release, for a copy of its request
 -- It stays for QUEUE_MS after the last of them; so long a late request may arrive.
 --
--- Details are "askers:ttl:floor:reserve:ticket:asked:metadata". The askers are
+-- Details are "askers:ttl:floor:ticket:asked:metadata". The askers are
 -- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
 -- client without a channel is "".
 
@@ -30,11 +30,11 @@ end
 local function waiter(holder)
   local packed = redis.call("HGET", KEYS[5], holder)
   if not packed then return nil end
-  local askers, ttl, floor, reserve, ticket, asked, metadata =
-    packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(%d+):(.*)$")
+  local askers, ttl, floor, ticket, asked, metadata =
+    packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(.*)$")
   local client, latest = latest_of(askers)
-  return {askers = askers, ttl = ttl, floor = floor, reserve = reserve, ticket = ticket,
-    asked = asked, metadata = metadata, client = client, latest = latest}
+  return {askers = askers, ttl = ttl, floor = floor, ticket = ticket, asked = asked,
+    metadata = metadata, client = client, latest = latest}
 end
 
 local function attempts_of(entry)
@@ -59,8 +59,8 @@ local function with_asker(askers, asker)
 end
 
 local function write_waiter(holder, entry)
-  local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.reserve
-    .. ":" .. entry.ticket .. ":" .. entry.asked .. ":" .. entry.metadata
+  local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.ticket
+    .. ":" .. entry.asked .. ":" .. entry.metadata
   redis.call("HSET", KEYS[5], holder, packed)
 end
 
@@ -100,14 +100,14 @@ end
 -- Whether the grant of this token reached the client. It is told the time that it may rely on.
 local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
-  local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. entry.reserve .. ":"
-    .. kept .. ":" .. now .. ":" .. KEYS[2]
+  local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. kept .. ":" .. now
+    .. ":" .. KEYS[2]
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. entry.client
   local receivers = redis.pcall("SPUBLISH", channel, message)
   return type(receivers) == "number" and receivers > 0
 end
 
--- Whether it is one waiter's floor or reserve that is in the way. It is told when it asks, and may
+-- Whether it is one waiter's floor that is in the way. It is told when it asks, and may
 -- never ask again: others must not wait for that.
 local function asks_too_much(wrong)
   return wrong[1] == "implausible" or wrong[1] == "exhausted"
@@ -132,12 +132,11 @@ local function hand_on(caller, start)
       redis.call("ZREM", KEYS[3], holder)
       suspend(KEYS[4], holder)
     else
-      local counter, wrong = counter_before(entry.floor, entry.reserve, start)
+      local counter, wrong = counter_before(entry.floor, 1, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if counter and reaches(entry, holder, counter.first, kept) then
-        lease = {token = draw(counter, entry.reserve), holder = holder,
-          attempts = attempts_of(entry), state = "p", reserved = entry.reserve,
-          metadata = entry.metadata}
+        lease = {token = draw(counter, 1), holder = holder, attempts = attempts_of(entry),
+          state = "p", metadata = entry.metadata}
         extend(KEYS[2], lease, kept)
         return "granted"
       end

@@ -18,8 +18,8 @@
 -- What a plain lease goes on with, and how long its key stays.
 local rest, stay
 
--- Most leases are full, of one token, always renewed to the same length, and of
--- one attempt, which has 16 digits: they need nothing but another time to live.
+-- Most leases are full, always renewed to the same length, and of one attempt, which has 16 digits:
+-- they need nothing but another time to live.
 local function is_plain(key, ours)
   local packed, plain = redis.pcall("GET", key), ours .. rest
   return type(packed) == "string" and packed:sub(1, #plain) == plain
@@ -43,7 +43,7 @@ local function renew_one(key, ours)
 end
 
 local function renew()
-  rest, stay = "f:1:" .. ARGV[1] .. ":", text(ARGV[1] + 1 + ENDED_MS)
+  rest, stay = "f:" .. ARGV[1] .. ":", text(ARGV[1] + 1 + ENDED_MS)
   local letters = {}
   for i = 1, #KEYS do
     letters[i] = renew_one(KEYS[i], ARGV[i + 1])

@@ -1,7 +1,7 @@
 -- What the scripts share; each begins with it.
 --
--- A lease is "token:holder:state:reserved:longest:attempts:metadata":
---   token     first token of the grant; `reserved` of them are the holder's
+-- A lease is "token:holder:state:longest:attempts:metadata":
+--   token     fencing token of the grant
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
 --   longest   ms: nobody was ever promised more of it than this, from when it was asked for
@@ -29,17 +29,17 @@ local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local token, holder, state, reserved, longest, attempts, metadata =
-    packed:match("^(%d+):(%x+):(%l):(%d+):(%d+):([%x,]+):(.*)$")
+  local token, holder, state, longest, attempts, metadata =
+    packed:match("^(%d+):(%x+):(%l):(%d+):([%x,]+):(.*)$")
   if not token then return nil, true end
   -- A table that is made with all its fields has the right size at once.
-  return {token = token, holder = holder, state = state, reserved = reserved, longest = longest,
-    attempts = attempts, metadata = metadata, left = redis.call("PTTL", key) - ENDED_MS}, false
+  return {token = token, holder = holder, state = state, longest = longest, attempts = attempts,
+    metadata = metadata, left = redis.call("PTTL", key) - ENDED_MS}, false
 end
 
 local function pack(lease)
-  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.reserved .. ":"
-    .. lease.longest .. ":" .. lease.attempts .. ":" .. lease.metadata
+  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.longest .. ":"
+    .. lease.attempts .. ":" .. lease.metadata
 end
 
 -- Writes a lease that ends when it did before.

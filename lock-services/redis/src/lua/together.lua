@@ -61,7 +61,7 @@ local function together()
     else
       if one.former then settle(one.former, one.queue, one.suspended, one.details) end
       lease = {token = text(token), holder = one.holder, attempts = one.attempt,
-        state = "f", reserved = "1", metadata = one.metadata}
+        state = "f", metadata = one.metadata}
       extend(one.key, lease, one.ttl)
       token = token + 1
     end

@@ -18,9 +18,9 @@ local function lifted(counter, floor)
   return counter
 end
 
--- The counter as it is to be before the next token is drawn, or nil and the answer that says what
+-- The counter as it is to be before so many tokens are drawn, or nil and the answer that says what
 -- is wrong. With `start` a missing one begins. Changes nothing.
-local function counter_before(floor, reserve, start)
+local function counter_before(floor, many, start)
   local stored = redis.pcall("GET", KEYS[1])
   if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
   if not stored and not start then return nil, {"missing"} end
@@ -33,14 +33,14 @@ local function counter_before(floor, reserve, start)
   local counter = tonumber(stored) or (tonumber(ARGV[1]) or clock()) - 1
   local least, wrong = lifted(counter, floor)
   if not least then return nil, wrong end
-  if least + reserve > TOKEN_MAX then return nil, {"exhausted"} end
+  if least + many > TOKEN_MAX then return nil, {"exhausted"} end
   return {least = least, lift = not stored or least > counter, first = text(least + 1)}
 end
 
 -- Draws tokens and returns the first. An error does not roll back, so this comes before the lease
 -- is written: at worst tokens are drawn that nobody gets.
-local function draw(counter, reserve)
+local function draw(counter, many)
   if counter.lift then redis.call("SET", KEYS[1], text(counter.least)) end
-  redis.call("INCRBY", KEYS[1], reserve)
+  redis.call("INCRBY", KEYS[1], many)
   return counter.first
 end

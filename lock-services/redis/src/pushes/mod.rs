@@ -42,7 +42,6 @@ pub(super) struct Pushes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushed {
     pub(super) token: FencingToken,
-    pub(super) reserved: u32,
     /// How long the lease may be relied on, counted from `at`.
     pub(super) length: Duration,
     /// The server's clock when it granted.
@@ -205,7 +204,6 @@ impl Registry {
     fn receive(&self, message: Message) {
         let pushed = Pushed {
             token: message.token,
-            reserved: message.reserved,
             length: message.length,
             at: message.at,
             received: self.clock.now(),

@@ -11,7 +11,6 @@ pub(super) struct Message {
     /// The digest of the holder.
     pub(super) digest: String,
     pub(super) token: FencingToken,
-    pub(super) reserved: u32,
     /// How long the lease may be relied on, counted from `at`.
     pub(super) length: Duration,
     /// The server's clock when it granted.
@@ -35,13 +34,12 @@ impl Message {
     }
 
     fn parse(payload: &str) -> Option<Self> {
-        let mut parts = payload.splitn(7, ':');
+        let mut parts = payload.splitn(6, ':');
         let mut next = || parts.next();
         Some(Self {
             attempt: next()?.parse().ok()?,
             digest: next()?.to_owned(),
             token: next()?.parse().ok()?,
-            reserved: next()?.parse().ok()?,
             length: Duration::from_millis(next()?.parse().ok()?),
             at: Duration::from_millis(next()?.parse().ok()?),
             lease: next()?.to_owned(),

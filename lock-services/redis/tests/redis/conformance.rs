@@ -107,7 +107,7 @@ lock_testing::conformance_tests!(
     redis_counting_from_one,
     standalone(InitialToken::At(FencingToken::MIN)).await,
     only order floor implausible_floor replay ended_acquisition_stays_ended force_release_revokes
-    list_shows_what_is_held reserved_tokens_are_nobody_elses together_is_all_or_none
+    list_shows_what_is_held together_is_all_or_none
 );
 lock_testing::conformance_tests!(redis_sentinel, sentinel().await);
 lock_testing::conformance_tests!(redis_cluster, cluster().await);

@@ -388,7 +388,7 @@ async fn another_layout_under_the_same_prefix_is_refused() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
     assert!(
-        error.to_string().contains("7:64 there and 7:32 here"),
+        error.to_string().contains("8:64 there and 8:32 here"),
         "{error}"
     );
 }

@@ -159,7 +159,7 @@ async fn the_first_renewal_of_a_pushed_lease_does_not_stand_behind_commands() {
     let alone = format!("\r\n${}\r\n{ttl}\r\n", ttl.len());
     let asked = world
         .proxy
-        .at_request(&format!(":f:1:{ttl}:"), Fault::Nothing);
+        .at_request(&format!(":f:{ttl}:"), Fault::Nothing);
     let confirmed = world.proxy.at_request(&alone, Fault::Nothing);
     let waiting = waiter(&world, &world.locks, 1).await;
     held.release().await.unwrap();

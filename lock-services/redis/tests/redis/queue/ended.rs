@@ -49,7 +49,7 @@ async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them
     for number in 0..20 {
         let holder = format!("{number:032x}");
         suspend.arg(1).arg(&holder);
-        let details = format!("/0000000000000001:60000::1:{number}:1:");
+        let details = format!("/0000000000000001:60000::{number}:1:");
         let details = redis::cmd("HSET")
             .arg(&waiters)
             .arg(holder)

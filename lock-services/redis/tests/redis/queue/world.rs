@@ -19,7 +19,7 @@ pub(crate) const LONG: Ttl = Ttl::secs(60);
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// Where the details of a waiter have the time at which it asked.
-const ASKED: usize = 5;
+const ASKED: usize = 4;
 
 /// Keys of its own on the shared server, all in one shard.
 pub(crate) struct World {
@@ -143,7 +143,7 @@ impl World {
             ..
         } = &to.attempt;
         let (digest, lease) = (holder.digest(), self.key(&format!("lease:{resource}")));
-        let message = format!("{id}:{digest}:{token}:1:1000:{granted_at}:{lease}");
+        let message = format!("{id}:{digest}:{token}:1000:{granted_at}:{lease}");
         assert_eq!(channels.len(), 1);
         let mut publish = redis::cmd("SPUBLISH");
         let publish = publish.arg(&channels[0]).arg(message);
