@@ -125,8 +125,8 @@ impl Terms {
 }
 
 /// An acquisition on these terms, by the holder of its `Idempotency-Key` if it has one.
-fn prepared<'a, DB: Ledger>(
-    app: &'a App<DB>,
+fn prepared<DB: Ledger>(
+    app: &App<DB>,
     keyed: Option<&Keyed>,
     resource: &ResourceName,
     terms: &Terms,

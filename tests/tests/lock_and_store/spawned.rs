@@ -1,6 +1,11 @@
 //! Everything that takes a section runs in a spawned task, as leaders and jobs do: written plainly,
 //! with what it uses moved in.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "that it can be spawned is the claim, and each task is waited for"
+)]
+
 use std::{sync::Arc, time::Duration};
 
 use fenced_store::{

@@ -313,10 +313,7 @@ impl Model for LeaseSql {
                 state.snapshots[attempt] = Some(state.tables.clone());
             }
             Action::Leave(attempt) => self.leave(&mut state, attempt),
-            Action::Die(attempt) => {
-                state.clients[attempt] = Client::Dead;
-                state.woken.remove(attempt);
-            }
+            Action::Die(attempt) => state.clients[attempt] = Client::Dead,
             Action::Cancel(attempt) => {
                 state.cancels.remove(attempt);
                 state.late_cancels.insert(attempt);

@@ -165,12 +165,21 @@ pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Er
     }
 }
 
-/// Who believes to lead writes.
+/// A leader that looks whether it leads, and then works in a task of its own: its section is dropped
+/// after a pause, and the task goes on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a task without an owner is what goes wrong here"
+)]
 async fn control(term: &LeaseGuard, pool: &PgPool) -> Result<(), sqlx::Error> {
-    if term.is_held() {
+    if !term.is_held() {
+        return Ok(());
+    }
+    let (token, pool) = (i64::from(term.token()), pool.clone());
+    let work = tokio::spawn(async move {
         sleep(WORK).await;
         let write = sqlx::query("INSERT INTO control (token) VALUES ($1)");
-        write.bind(i64::from(term.token())).execute(pool).await?;
-    }
-    Ok(())
+        write.bind(token).execute(&pool).await.map(drop)
+    });
+    work.await.map_err(|_| sqlx::Error::WorkerCrashed)?
 }

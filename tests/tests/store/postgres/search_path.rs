@@ -1,7 +1,7 @@
 //! Functions that run with the rights of their owner find nothing of their caller's: by a search
 //! path of their own, or because every name in them is qualified.
 
-use std::time::Duration;
+use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::until;
 use fenced_store::{
@@ -90,17 +90,18 @@ fn url_among_traps(world: &PostgresServer) -> String {
 async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
     let world: PostgresServer = fresh().await;
     world.store().pool().execute(TRAPS).await.unwrap();
-    let locks = palisade::connect(&url_among_traps(&world)).await.unwrap();
+    let locks = palisade::connect(url_among_traps(&world)).await.unwrap();
     let guard = locks.acquire("r").metadata("m").await.unwrap();
-    let waiter = locks.clone();
-    let waits = async move { waiter.acquire("r").wait(Duration::from_secs(30)).await };
-    let waits = tokio::spawn(waits);
-    until("it waits", async || {
-        locks.inspect("r").await.unwrap().waiters == Some(1)
-    })
-    .await;
-    guard.release().await.unwrap();
-    let next = waits.await.unwrap().unwrap();
+    let waits = locks.acquire("r").wait(Duration::from_secs(30));
+    let turn = async {
+        until("it waits", async || {
+            locks.inspect("r").await.unwrap().waiters == Some(1)
+        })
+        .await;
+        guard.release().await.unwrap();
+    };
+    let (next, ()) = tokio::join!(waits.into_future(), turn);
+    let next = next.unwrap();
     assert_eq!(locks.list().await.unwrap().len(), 1);
     locks.force_release("r").await.unwrap();
     drop(next);
