@@ -1,0 +1,4 @@
+//! What a role, a page in a browser, a file and an argument get, and that they get nothing more.
+
+mod database;
+mod unread;
