@@ -74,7 +74,10 @@ fn run(command: Command) -> ExitCode {
 
 /// Runs to the end, logging only errors unless the environment asks for more.
 fn quietly<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
+    let filter = std::env::var("RUST_LOG")
+        .ok()
+        .filter(|filter| !filter.is_empty());
+    let filter = filter.unwrap_or_else(|| "error".to_owned());
     block_on(&filter, LogFormat::Text, main)
 }
 

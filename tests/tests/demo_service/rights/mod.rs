@@ -1,4 +1,5 @@
 //! What a role, a page in a browser, a file and an argument get, and that they get nothing more.
 
 mod database;
+mod secrets;
 mod unread;
