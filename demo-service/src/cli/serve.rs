@@ -101,6 +101,18 @@ pub(crate) struct ServeArgs {
     #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub(crate) live_page: Option<bool>,
+    /// Serve /v1/unfenced, by which every stale write gets through, for all accounts: for
+    /// comparison; without it there is nothing but the accounts of the story that the live page
+    /// plays
+    #[arg(long, env = "PALISADE_UNFENCED", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
+    #[arg(
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true
+    )]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) unfenced: bool,
     /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]
