@@ -64,6 +64,9 @@ fn run(command: Command) -> ExitCode {
             operator::print_migrations(dialect);
             ExitCode::SUCCESS
         }
+        Command::Migrations(Migrations::Apply { store }) => {
+            finish(quietly(operator::apply_migrations(store)))
+        }
         Command::SigningKey { id, ed25519 } => finish(signing::print_new_key(&id, ed25519)),
         Command::Worker { job } => {
             let played = quietly(async { worker::run(&job).await });

@@ -69,6 +69,21 @@ pub(crate) enum Migrations {
         #[arg(long, value_name = "DATABASE")]
         dialect: DatabaseKind,
     },
+    /// Create the tables of a gateway and of its store, as the role that is to own them.
+    ///
+    /// A gateway does the same by itself when it starts, if its role may. If the role of the
+    /// gateway is to own nothing, do this first as the owner, before each new version.
+    #[command(after_help = EXIT_CODES)]
+    Apply {
+        /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+        #[arg(
+            long,
+            value_name = "URL",
+            env = "PALISADE_STORE",
+            hide_env_values = true
+        )]
+        store: Address,
+    },
 }
 
 const APPLY: &str = "\

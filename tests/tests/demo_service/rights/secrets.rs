@@ -120,7 +120,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
     let (lock, store) = (["--lock", lock.as_str()], ["--store", store.as_str()]);
     let to = ["--to", lock[1]];
     let both = [&lock[..], &store].concat();
-    let commands: [(&[&str], &[&str], &str); 10] = [
+    let commands: [(&[&str], &[&str], &str); 11] = [
         (&["list"], &lock, &at_lock),
         (&["inspect", "r"], &lock, &at_lock),
         (&["force-release", "r", "--yes"], &both, &at_lock),
@@ -131,6 +131,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
             &store,
             &at_store,
         ),
+        (&["migrations", "apply"], &store, &at_store),
         (&["jobs", "list"], &store, &at_store),
         (&["jobs", "show", "j", "s"], &store, &at_store),
         (
