@@ -1,7 +1,7 @@
 //! Values that may be secrets: everybody on a machine sees the arguments of its processes, and many
 //! see an environment. So such a value can be in a file, whatever the command and the option.
 
-use std::{convert::Infallible, ffi::OsStr, fs, marker::PhantomData, str::FromStr};
+use std::{convert::Infallible, ffi::OsStr, fs, marker::PhantomData, path::Path, str::FromStr};
 
 use clap::{
     Arg, Command, Error,
@@ -9,7 +9,7 @@ use clap::{
     error::ErrorKind,
 };
 
-use crate::{address::Address, gateway::AdminToken};
+use crate::{address::Address, console::Console, gateway::AdminToken, private_file};
 
 /// What the help says of it.
 macro_rules! secrets {
@@ -58,6 +58,10 @@ fn given(value: &OsStr) -> Result<String, String> {
     };
     let read = fs::read_to_string(path);
     let text = read.map_err(|error| format!("the file that it names behind the @: {error}"))?;
+    // There is no log yet.
+    if let Some(warning) = private_file::warning(Path::new(path)) {
+        Console::Stderr.line(format!("palisade: {warning}"));
+    }
     match text.trim() {
         "" => Err("the file that it names behind the @ is empty".to_owned()),
         text if text.lines().count() > 1 => {

@@ -1,6 +1,11 @@
 //! Secrets that anybody could guess, and places where others can read them.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::Command,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use e2e::warden::workspace_binary;
@@ -15,16 +20,21 @@ use crate::{
 /// Complaints about arguments come before this store is looked for, which is 3.
 const NO_STORE: &str = "sqlite:/nonexistent/accounts.db";
 
+/// Puts a secret into a file, and returns its path.
+fn in_file(folder: &Path, name: &str, text: &str) -> String {
+    let file = folder.join(name);
+    fs::write(&file, text).unwrap();
+    // Otherwise it is told that others can read it.
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
 /// What `serve` says of a file of keys that it refuses.
 fn refusal_of_keys(lines: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("keys");
-    fs::write(&file, lines.concat()).unwrap();
-    // Otherwise the log has a line about that.
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let keys = file.to_str().unwrap();
+    let keys = in_file(folder.path(), "keys", &lines.concat());
     let serve = ["serve", "--addr", "127.0.0.1:0", "--store", NO_STORE];
-    complaint(&[&serve[..], &["--signing-keys", keys]].concat(), 2)
+    complaint(&[&serve[..], &["--signing-keys", &keys]].concat(), 2)
 }
 
 fn secret_of(line: &str) -> &str {
@@ -94,27 +104,22 @@ fn an_admin_token_that_can_be_guessed_is_refused_and_not_shown() {
     }
 }
 
-fn in_file(folder: &Path, text: &str) -> String {
-    let file = folder.join("secret");
-    fs::write(&file, format!("{text}\n")).unwrap();
-    format!("@{}", file.display())
-}
-
 /// Each fails because it has asked the server that is named in the file, and says which one.
 /// Catches: an option whose password everybody on the machine can read.
 #[test]
 fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let server = nobody();
-    let lock = in_file(folder.path(), &format!("redis://me:hunter2@{server}"));
-    let store = folder.path().join("store");
-    fs::write(&store, format!("postgres://me:hunter2@{server}/app")).unwrap();
-    let store = format!("@{}", store.display());
     let nodes = [server, nobody(), nobody()].map(|node| node.to_string());
-    let nodes = format!("redlock+redis://me:hunter2@{}", nodes.join(","));
-    let file = folder.path().join("nodes");
-    fs::write(&file, nodes).unwrap();
-    let nodes = format!("@{}", file.display());
+    let [lock, store, nodes] = [
+        ("lock", format!("redis://me:hunter2@{server}\n")),
+        ("store", format!("postgres://me:hunter2@{server}/app")),
+        (
+            "nodes",
+            format!("redlock+redis://me:hunter2@{}", nodes.join(",")),
+        ),
+    ]
+    .map(|(name, url)| format!("@{}", in_file(folder.path(), name, &url)));
     let at_lock = format!("redis://{server}");
     let at_store = format!("postgres://{server}/app");
     let (lock, store) = (["--lock", lock.as_str()], ["--store", store.as_str()]);
@@ -180,7 +185,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
 async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
     const TOKEN: &str = "0123456789abcdef";
     let folder = tempfile::tempdir().unwrap();
-    let token = in_file(folder.path(), TOKEN);
+    let token = format!("@{}", in_file(folder.path(), "token", TOKEN));
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let gateway = Gateway::start_with(&["--store", &store, "--admin-token", &token]).await;
     let list = || gateway.request(Method::GET, "/v1/admin/leases");
@@ -202,9 +207,8 @@ async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
 fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = ["", "\n", "hunter2\nhunter2"].map(|text| {
-        let file = folder.path().join(format!("hunter2-{}", text.len()));
-        fs::write(&file, text).unwrap();
-        format!("@{}", file.display())
+        let name = format!("hunter2-{}", text.len());
+        format!("@{}", in_file(folder.path(), &name, text))
     });
     let absent = "@hunter2hunter2hunter2".to_owned();
     for given in wrong.iter().chain([&absent]) {
@@ -218,5 +222,23 @@ fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
             );
             assert!(!said.contains("hunter2"), "{said}");
         }
+    }
+}
+
+/// A group may read it: that is how a service reads what only root may change.
+/// Catches: a warning that is lost because there is no log yet.
+#[test]
+fn a_secret_that_others_on_the_machine_can_read_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = in_file(folder.path(), "lock", &format!("redis://{}", nobody()));
+    for (mode, is_told) in [(0o600, false), (0o640, false), (0o644, true), (0o660, true)] {
+        fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+        let output = run(&["list", "--lock", &format!("@{file}")]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            said.contains("others can read or change"),
+            is_told,
+            "{said}"
+        );
     }
 }
