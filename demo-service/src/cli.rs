@@ -3,11 +3,17 @@
 mod jobs;
 mod operator;
 mod redlock;
+mod secret;
 mod serve;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    time::Duration,
+};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub(crate) use self::{
     jobs::{ForgetArgs, Jobs, JobsOf, Place},
@@ -61,14 +67,34 @@ impl Cli {
     /// Reads the command from the command line and the environment. A mistake ends the program, as
     /// does a request for help.
     pub(crate) fn read() -> Command {
-        Self::parse().chosen()
+        Self::of(env::args_os()).chosen()
     }
 
     /// The command, or the scenario with its defaults when none was given.
     fn chosen(self) -> Command {
-        self.command
-            .unwrap_or_else(|| Self::parse_from(["palisade", "scenario"]).chosen())
+        let scenario = || Self::of(["palisade", "scenario"].map(OsString::from));
+        self.command.unwrap_or_else(|| scenario().chosen())
     }
+
+    fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut command = without_empty_variables(Self::command());
+        let matches = command.try_get_matches_from_mut(arguments);
+        let matches = matches.unwrap_or_else(|error| error.exit());
+        let read = Self::from_arg_matches(&matches);
+        read.unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+}
+
+/// A variable that is empty counts as unset, because many tools that start processes cannot unset
+/// one.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|argument| match argument.get_env().is_some_and(is_empty) {
+            true => argument.env(None::<&'static str>),
+            false => argument,
+        })
+        .mut_subcommands(without_empty_variables)
 }
 
 #[derive(Debug, Subcommand)]
@@ -246,13 +272,11 @@ fn within(value: Duration, least: &str, most: &str) -> Result<Duration, String> 
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// Catches: two options of one name, or a default that is no value.
     #[test]
     fn the_definition_is_sound() {
-        Cli::command().debug_assert();
+        without_empty_variables(Cli::command()).debug_assert();
     }
 }

@@ -29,6 +29,8 @@ mod setup;
 mod time_limit;
 mod tokens;
 mod under_way;
+mod unfenced;
+mod unread;
 pub(crate) mod wire;
 mod wiretap;
 mod witness;

@@ -64,6 +64,9 @@ fn run(command: Command) -> ExitCode {
             operator::print_migrations(dialect);
             ExitCode::SUCCESS
         }
+        Command::Migrations(Migrations::Apply { store }) => {
+            finish(quietly(operator::apply_migrations(store)))
+        }
         Command::SigningKey { id, ed25519 } => finish(signing::print_new_key(&id, ed25519)),
         Command::Worker { job } => {
             let played = quietly(async { worker::run(&job).await });
@@ -74,7 +77,10 @@ fn run(command: Command) -> ExitCode {
 
 /// Runs to the end, logging only errors unless the environment asks for more.
 fn quietly<T>(main: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| "error".to_owned());
+    let filter = std::env::var("RUST_LOG")
+        .ok()
+        .filter(|filter| !filter.is_empty());
+    let filter = filter.unwrap_or_else(|| "error".to_owned());
     block_on(&filter, LogFormat::Text, main)
 }
 

@@ -26,9 +26,11 @@ pub(crate) use self::{
     redlock::redlock,
 };
 use crate::{
+    address::Address,
     cli::{DatabaseKind, ResetArgs},
     console::Console,
     failure::Failure,
+    ledger,
 };
 
 /// Sets a mark by hand.
@@ -70,6 +72,13 @@ pub(crate) fn print_migrations(dialect: DatabaseKind) {
         DatabaseKind::Sqlite => SqliteFencedStore::migration_script(),
     };
     Console::Stdout.line(script.trim_end());
+}
+
+/// Creates the tables of a gateway and of its store.
+pub(crate) async fn apply_migrations(address: Address) -> Result<(), Failure> {
+    ledger::open(&address).await?;
+    Console::Stdout.line(format!("{address} has all tables of this version"));
+    Ok(())
 }
 
 /// In the words of the command line.

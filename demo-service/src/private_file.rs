@@ -1,10 +1,11 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-/// Warns if others on this machine can read a file that holds secrets.
-pub(crate) fn warn_if_open(path: &Path) {
-    let mode = fs::metadata(path).map(|it| it.permissions().mode());
-    if mode.is_ok_and(|mode| mode & 0o077 != 0) {
-        let shown = path.display();
-        tracing::warn!("others can read {shown}, which holds secrets: chmod 600 is better");
-    }
+/// What to say if others on this machine can read or change a file that holds secrets. Its group
+/// may read it: that is how a service reads what only root may change.
+pub(crate) fn warning(path: &Path) -> Option<String> {
+    let mode = fs::metadata(path).ok()?.permissions().mode();
+    let shown = path.display();
+    (mode & 0o027 != 0).then(|| {
+        format!("others can read or change {shown}, which holds secrets: say chmod 600, or 640")
+    })
 }

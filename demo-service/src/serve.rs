@@ -37,6 +37,7 @@ pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
     let signing = Signing::of(&args.signing)?;
     let mut setup = setup(args, signing.as_ref())?;
     let has_page = has_live_page(args, addr)?;
+    warn_if_open(args, addr);
     let studio = has_page.then(|| Studio::new(format!("http://{addr}")));
     setup.recorder = studio.as_ref().map(Studio::recorder);
     let mut gateway = Gateway::open(lock, store, setup).await?;
@@ -98,6 +99,17 @@ fn warn_of_lasting_leases(signing: Option<&Signing>) {
     }
 }
 
+/// Tells that nothing is between the network and the leases.
+fn warn_if_open(args: &ServeArgs, addr: SocketAddr) {
+    let is_local = addr.ip().to_canonical().is_loopback();
+    if !is_local && args.allowed_hosts.is_empty() && args.admin_token.is_none() {
+        tracing::warn!(
+            "{addr} is answered under every name, so a page in any browser that reaches it can \
+             take leases and write: say --allowed-hosts NAMES"
+        );
+    }
+}
+
 /// The live page starts processes for whoever asks, and tells them what is held. So it is for this
 /// machine only, and whoever has a proxy or operators has to ask for it.
 fn has_live_page(args: &ServeArgs, addr: SocketAddr) -> Result<bool, Failure> {
@@ -127,6 +139,7 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
         allowed_hosts: args.allowed_hosts.clone(),
         metrics: Some(telemetry::install()?),
         admin_token,
+        unfenced: args.unfenced,
         first_account: args.store.is_none().then_some(own_store::FIRST_ACCOUNT),
         ..Setup::default()
     })

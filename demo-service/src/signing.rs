@@ -176,7 +176,9 @@ fn read(path: &Path) -> Result<Vec<Key>, Failure> {
     let shown = path.display();
     let unreadable = |error: io::Error| Failure::Usage(format!("--signing-keys {shown}: {error}"));
     let text = fs::read_to_string(path).map_err(unreadable)?;
-    private_file::warn_if_open(path);
+    if let Some(warning) = private_file::warning(path) {
+        tracing::warn!("{warning}");
+    }
     let lines = (1..).zip(text.lines().map(str::trim));
     let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     keys.map(|(number, line)| {

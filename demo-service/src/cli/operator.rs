@@ -2,18 +2,23 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
+use super::secret::secrets;
 use crate::address::Address;
 
 /// The exit codes of the commands for operators.
 macro_rules! exit_codes {
     () => {
-        "\
+        concat!(
+            secrets!(),
+            "
+
 Exit codes:
   0    it is done, or there was nothing to do: the output tells
   1    it was not as the command expects; the message tells what has changed, and what to do
   2    the arguments are wrong, or nobody has consented
   3    a server cannot be reached, refuses us, or lacks our tables
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP)"
+        )
     };
 }
 
@@ -63,6 +68,21 @@ pub(crate) enum Migrations {
         /// The kind of database
         #[arg(long, value_name = "DATABASE")]
         dialect: DatabaseKind,
+    },
+    /// Create the tables of a gateway and of its store, as the role that is to own them.
+    ///
+    /// A gateway does the same by itself when it starts, if its role may. If the role of the
+    /// gateway is to own nothing, do this first as the owner, before each new version.
+    #[command(after_help = EXIT_CODES)]
+    Apply {
+        /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE`
+        #[arg(
+            long,
+            value_name = "URL",
+            env = "PALISADE_STORE",
+            hide_env_values = true
+        )]
+        store: Address,
     },
 }
 
@@ -229,7 +249,7 @@ pub(crate) struct MigrateArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) from_issuer: Issuer,
     /// The lock service that replaces it: a URL as for --lock of `list`
-    #[arg(long, value_name = "URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "PALISADE_TO", hide_env_values = true)]
     pub(crate) to: Address,
     /// The store's name for the new one [default: its kind, such as redis]
     #[arg(long, value_name = "NAME")]

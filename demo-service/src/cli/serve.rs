@@ -6,17 +6,22 @@ use clap::{
 };
 use fenced_http::signed::Audience;
 
-use super::{IssuerName, Lock, duration, within};
+use super::{IssuerName, Lock, duration, secret::secrets, within};
 use crate::{
     address::Address,
     gateway::{AdminToken, HostNames, Limits},
     telemetry::LogFormat,
 };
 
-pub(super) const NOTES: &str = "\
+pub(super) const NOTES: &str = concat!(
+    "\
 Settings:
   Every option can also stand in the environment; the names are above. A flag goes before the
   environment, that before the default.
+
+",
+    secrets!(),
+    "
 
 Several gateways over one Redis and one Postgres are one service if they have the same
 --signing-keys (`palisade signing-key` makes one) and --audience.
@@ -29,7 +34,8 @@ Exit codes:
   0  ended by a signal; every request is done, and answered if its client read within 20 s
   2  arguments or settings are wrong           4  cannot listen on the address
   3  a server cannot be reached, or refuses us
-  5  a file of this machine failed, or requests did not end in time";
+  5  a file of this machine failed, or requests did not end in time"
+);
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
@@ -79,8 +85,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, hide = true, value_name = "DURATION", default_value = "15s")]
     #[arg(value_parser = request_timeout)]
     pub(crate) silence: Duration,
-    /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin, at least 16
-    /// bytes [default: there is nothing at /v1/admin]
+    /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin: at least 16
+    /// visible ASCII characters, 8 of them different [default: there is nothing at /v1/admin]
     #[arg(
         long,
         value_name = "TOKEN",
@@ -95,6 +101,18 @@ pub(crate) struct ServeArgs {
     #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
     #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub(crate) live_page: Option<bool>,
+    /// Serve /v1/unfenced, by which every stale write gets through, for all accounts: for
+    /// comparison; without it there is nothing but the accounts of the story that the live page
+    /// plays
+    #[arg(long, env = "PALISADE_UNFENCED", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
+    #[arg(
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true
+    )]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) unfenced: bool,
     /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]

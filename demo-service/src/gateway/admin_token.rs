@@ -1,4 +1,4 @@
-use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
+use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr, sync::Arc};
 
 use crate::failure::Failure;
 
@@ -17,16 +17,21 @@ impl AdminToken {
     /// # Errors
     /// [`Failure::Usage`], which does not repeat the token.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.0.len() >= 16 && self.0.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let different = self.0.bytes().collect::<BTreeSet<_>>().len();
+        let is_visible = self.0.bytes().all(|byte| byte.is_ascii_graphic());
+        if self.0.len() >= LEN_MIN && different >= DIFFERENT_MIN && is_visible {
             return Ok(());
         }
-        Err(Failure::Usage(
-            "--admin-token: use 16 or more visible ASCII characters, such as those that \
-             `openssl rand -hex 16` prints"
-                .into(),
-        ))
+        Err(Failure::Usage(format!(
+            "--admin-token: use {LEN_MIN} or more visible ASCII characters, {DIFFERENT_MIN} of \
+             them different, such as those that `openssl rand -hex 16` prints"
+        )))
     }
 }
+
+/// Fewer than eight of 32 random hexadecimal digits are different about once in 28 million times.
+const LEN_MIN: usize = 16;
+const DIFFERENT_MIN: usize = 8;
 
 impl fmt::Debug for AdminToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,6 +23,8 @@ pub(super) struct Shared<DB: Ledger> {
     pub(super) recorder: Option<Recorder>,
     pub(super) metrics: Option<PrometheusHandle>,
     pub(super) admin_token: Option<AdminToken>,
+    /// Whether every account has its unfenced twin.
+    pub(super) unfenced: bool,
     pub(super) is_closing: watch::Receiver<bool>,
     /// How long a request may take to arrive, and again to be served.
     pub(super) time_limit: Duration,

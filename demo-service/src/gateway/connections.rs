@@ -3,7 +3,7 @@
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
-use axum::{body::Body, serve::Listener};
+use axum::serve::Listener;
 use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     answer_stream::AnswerStream, caller::Caller, edge::Edge, limits::Limits, under_way::UnderWay,
+    unread,
 };
 
 /// The longest head of a request, of whose headers a connection keeps as much.
@@ -103,7 +104,10 @@ impl Connections {
                 // Only now: a request that was read behind an answer is not begun before the
                 // answer has left.
                 let _under_way = counts.each_ref().map(UnderWay::one_more);
-                Ok::<_, Infallible>(edge.answer(request.map(Body::new)).await)
+                let (request, loan) = unread::lend(request);
+                let mut answer = edge.answer(request).await;
+                loan.settle(&mut answer);
+                Ok::<_, Infallible>(answer)
             }
         });
         let silence = self.limits.silence;

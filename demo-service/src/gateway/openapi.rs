@@ -12,32 +12,51 @@ use crate::{console::Console, failure::Failure};
 
 const DOCUMENT: &str = include_str!("openapi.json");
 
-/// Prints the document as JSON, with the endpoints of operators.
+/// What a gateway has only if it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offered {
+    /// The endpoints of operators.
+    pub(super) operators: bool,
+    /// The unfenced twins of all accounts.
+    pub(super) unfenced: bool,
+}
+
+/// Prints the document as JSON, with everything.
 ///
 /// # Errors
 /// [`Failure::Machine`] if it cannot be written as JSON.
 pub(crate) fn print_document() -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(&document(true));
+    let everything = Offered {
+        operators: true,
+        unfenced: true,
+    };
+    let json = serde_json::to_string_pretty(&document(everything));
     let json = json.map_err(|error| Failure::machine("writing JSON")(error.into()))?;
     Console::Stdout.line(json);
     Ok(())
 }
 
-/// The document; with the endpoints of operators if there are any.
-fn document(with_operators: bool) -> Value {
+/// The document of what is offered.
+fn document(offered: Offered) -> Value {
     let mut document: Value = serde_json::from_str(DOCUMENT).unwrap_or_default();
     document["info"]["version"] = env!("CARGO_PKG_VERSION").into();
-    if with_operators {
-        return document;
+    if !offered.unfenced {
+        leave_out(&mut document, "/v1/unfenced/", "without fencing");
     }
-    if let Some(paths) = document["paths"].as_object_mut() {
-        paths.retain(|path, _| !path.starts_with("/v1/admin/"));
-    }
-    if let Some(tags) = document["tags"].as_array_mut() {
-        tags.retain(|tag| tag["name"] != "operators");
-    }
-    if let Some(components) = document["components"].as_object_mut() {
-        components.remove("securitySchemes");
+    if !offered.operators {
+        leave_out(&mut document, "/v1/admin/", "operators");
+        if let Some(components) = document["components"].as_object_mut() {
+            components.remove("securitySchemes");
+        }
     }
     document
+}
+
+fn leave_out(document: &mut Value, below: &str, of_tag: &str) {
+    if let Some(paths) = document["paths"].as_object_mut() {
+        paths.retain(|path, _| !path.starts_with(below));
+    }
+    if let Some(tags) = document["tags"].as_array_mut() {
+        tags.retain(|tag| tag["name"] != of_tag);
+    }
 }

@@ -29,10 +29,11 @@ impl HostNames {
 
     /// Whether a host is one of these, or leads to the machine on which it is asked for.
     fn have(&self, host: &str) -> bool {
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse();
+        // In brackets, if it is an IPv6 address.
+        let host = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
         let is_host = |name: &str| name.eq_ignore_ascii_case(host);
-        address.is_ok_and(is_loopback)
+        host.parse().is_ok_and(is_loopback)
             || is_host("localhost")
             || self.0.iter().any(|name| is_host(name))
     }
@@ -53,7 +54,7 @@ impl HostNames {
     }
 }
 
-/// Names with commas between them, without ports.
+/// Names with commas between them, without ports, and addresses without brackets.
 impl FromStr for HostNames {
     type Err = String;
 
@@ -61,7 +62,8 @@ impl FromStr for HostNames {
         let names = text.split(',').map(str::trim);
         let names = names.filter(|name| !name.is_empty()).map(|name| {
             let authority = Authority::from_str(name);
-            match authority.is_ok_and(|authority| authority.host() == name) {
+            let is_name = authority.is_ok_and(|authority| authority.host() == name);
+            match is_name || IpAddr::from_str(name).is_ok() {
                 true => Ok(Box::from(name)),
                 false => Err(format!("{name:?} is not the name of a host without a port")),
             }

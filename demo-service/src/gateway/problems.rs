@@ -125,19 +125,12 @@ pub(super) const fn of_status(status: StatusCode) -> ProblemType {
 /// Gives a refusal of the framework (404, 405, 413) a problem document for a body.
 pub(super) fn document(response: Response) -> Response {
     let kind = of_status(response.status());
-    let mut document = if kind.status() != response.status() || is_problem(&response) {
-        response
-    } else {
-        let mut document: Response = Problem::new(kind).to_response();
-        if let Some(allow) = response.headers().get(header::ALLOW) {
-            document.headers_mut().insert(header::ALLOW, allow.clone());
-        }
-        document
-    };
-    if matches!(kind, TOO_LARGE | REQUEST_TIMEOUT) {
-        // The rest of the request is still on its way: another one cannot follow it.
-        let close = HeaderValue::from_static("close");
-        document.headers_mut().insert(header::CONNECTION, close);
+    if kind.status() != response.status() || is_problem(&response) {
+        return response;
+    }
+    let mut document: Response = Problem::new(kind).to_response();
+    if let Some(allow) = response.headers().get(header::ALLOW) {
+        document.headers_mut().insert(header::ALLOW, allow.clone());
     }
     document
 }

@@ -10,24 +10,24 @@ use fenced_http::{FencingLayer, ProblemType, Scope};
 
 use super::{
     ACCOUNT, JOB, accounts, app::App, health, jobs, leases, openapi, operators, problems,
-    time_limit::GiveUp,
+    time_limit::GiveUp, unfenced::only_where_wanted,
 };
 use crate::ledger::Ledger;
 
 /// The whole API. Writes have their time limit inside, see
 /// [`to_the_end`](super::time_limit::to_the_end).
 pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
-    let documentation = openapi::routes(app.admin_token.is_some());
+    let documentation = openapi::routes(openapi::Offered {
+        operators: app.admin_token.is_some(),
+        unfenced: app.unfenced,
+    });
     Router::new()
         .merge(operator_routes(&app))
         .route("/v1/leases/{resource}", lease_routes(&app))
         .route("/v1/accounts/{id}", account_routes(&app))
         .route("/v1/unfenced/accounts/{id}", unfenced_account_routes(&app))
         .route("/v1/jobs/{id}/{slot}", job_routes(&app))
-        .route(
-            "/v1/unfenced/jobs/{id}/{slot}",
-            put(jobs::run_unfenced::<DB>),
-        )
+        .route("/v1/unfenced/jobs/{id}/{slot}", unfenced_job_routes(&app))
         .route("/healthz", get("ok\n"))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -87,6 +87,11 @@ fn unfenced_account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     get(accounts::read_unfenced)
         .route_layer(in_time)
         .put(accounts::write_unfenced)
+        .layer(from_fn_with_state(app.clone(), only_where_wanted))
+}
+
+fn unfenced_job_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
+    put(jobs::run_unfenced).layer(from_fn_with_state(app.clone(), only_where_wanted))
 }
 
 fn job_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {

@@ -100,6 +100,7 @@ impl Gateway {
             recorder: setup.recorder,
             metrics: setup.metrics,
             admin_token: setup.admin_token,
+            unfenced: setup.unfenced,
             is_closing,
             time_limit: setup.limits.request_time,
             under_way: UnderWay::default(),

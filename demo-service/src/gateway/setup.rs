@@ -29,4 +29,6 @@ pub(crate) struct Setup {
     pub(crate) metrics: Option<PrometheusHandle>,
     /// What operators have to show; without it there is nothing for them.
     pub(crate) admin_token: Option<AdminToken>,
+    /// Whether every account has its unfenced twin, and not only those that the recorder stages.
+    pub(crate) unfenced: bool,
 }

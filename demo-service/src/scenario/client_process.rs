@@ -209,6 +209,7 @@ fn command(job: &Job) -> io::Result<Command> {
         // It must not learn the addresses of the servers, nor the passwords in them.
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
+        .env_remove("PALISADE_TO")
         .env_remove("PALISADE_ADMIN_TOKEN")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -29,15 +29,16 @@ impl Director {
             // How often the job was done.
             Story::Jobs => 0,
         };
+        // First, because only what is on stage has an unfenced twin. The clients read the account,
+        // whatever they lock.
+        for staged in [resource.clone(), named(account_resource(&account))?] {
+            self.recorder.stage(staged, run, act, self.story);
+        }
         let opened = self
             .client
             .write(Act::Unfenced, &account, acknowledged, None)
             .await;
         opened.map_err(|error| lost("cannot open an account", &error))?;
-        // The clients read the account, whatever they lock.
-        for staged in [resource.clone(), named(account_resource(&account))?] {
-            self.recorder.stage(staged, run, act, self.story);
-        }
 
         Scene {
             director: self,

@@ -11,6 +11,9 @@ pub enum InvalidKey {
     /// The secret is not what a secret looks like.
     #[error("a secret is 32 bytes in padded base64")]
     Secret,
+    /// The secret was not drawn at random: too few of its bytes are different.
+    #[error("a secret is random, with at least 16 different bytes of 32: draw a new one")]
+    Guessable,
     /// The public key is not what one looks like.
     #[cfg(feature = "ed25519")]
     #[error("a public key is a point of edwards25519, 32 bytes in padded base64")]
@@ -23,5 +26,13 @@ pub enum InvalidKey {
     Repeated {
         /// Which one.
         id: String,
+    },
+    /// Two keys of a ring have the same secret.
+    #[error("the keys {id} and {other} have one secret: draw another for one of them")]
+    Shared {
+        /// One of the keys.
+        id: String,
+        /// The other one, of the same kind or not.
+        other: String,
     },
 }

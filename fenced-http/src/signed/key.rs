@@ -38,8 +38,9 @@ impl SigningKey {
     ) -> Result<Self, InvalidKey> {
         let id = id.into();
         let mac = BegunMac::new(secret, &message::beginning(&audience, &id));
+        let verifying = VerifyingKey::of_mac(id, mac.clone(), audience)?;
         Ok(Self {
-            verifying: VerifyingKey::of_mac(id, mac.clone(), audience)?,
+            verifying: verifying.made_of(secret.digest()),
             signer: Signer::Mac(mac),
         })
     }
@@ -57,14 +58,18 @@ impl SigningKey {
         secret: &Secret,
         audience: Audience,
     ) -> Result<Self, InvalidKey> {
-        Self::new(id, &secret.derive(&audience), audience)
+        let key = Self::new(id, &secret.derive(&audience), audience)?;
+        Ok(Self {
+            verifying: key.verifying.made_of(secret.digest()),
+            ..key
+        })
     }
 
     /// A pair of keys. To draw a new pair, draw its secret.
     ///
     /// It is for services that sign. A service that only checks is given the
     /// [`public_key`](Self::public_key). That is the same for all audiences, and nobody can sign
-    /// with it. Do not use one secret for keys of both kinds.
+    /// with it. A [`KeyRing`](super::KeyRing) refuses one secret for keys of both kinds.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -76,8 +81,9 @@ impl SigningKey {
     ) -> Result<Self, InvalidKey> {
         let id = id.into();
         let pair = KeyPair::new(secret, message::beginning(&audience, &id));
+        let verifying = VerifyingKey::new(id, pair.public_key(), audience)?;
         Ok(Self {
-            verifying: VerifyingKey::new(id, pair.public_key(), audience)?,
+            verifying: verifying.made_of(secret.digest()),
             signer: Signer::Pair(pair),
         })
     }

@@ -21,7 +21,9 @@ impl<K: AsRef<VerifyingKey>> KeyRing<K> {
     /// A ring of these keys, the one that signs first.
     ///
     /// # Errors
-    /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id.
+    /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id,
+    /// [`InvalidKey::Shared`] if two were made of one secret: then a new key is no better than the
+    /// old one, and a service that may only check with one kind of key could sign with the other.
     pub fn new(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidKey> {
         Ok(Self(Arc::new(ArcSwap::from_pointee(checked(keys)?))))
     }
@@ -78,13 +80,16 @@ fn checked<K: AsRef<VerifyingKey>>(
         return Err(InvalidKey::NoKey);
     }
     for (index, key) in keys.iter().enumerate() {
-        let id = K::as_ref(key).id();
-        if keys[..index]
-            .iter()
-            .any(|other| K::as_ref(other).id() == id)
-        {
-            let id = id.to_owned();
-            return Err(InvalidKey::Repeated { id });
+        let key: &VerifyingKey = K::as_ref(key);
+        for other in keys[..index].iter().map(|other| K::as_ref(other)) {
+            let id = || key.id().to_owned();
+            if other.id() == key.id() {
+                return Err(InvalidKey::Repeated { id: id() });
+            }
+            if other.shares_secret_of(key) {
+                let other = other.id().to_owned();
+                return Err(InvalidKey::Shared { id: id(), other });
+            }
         }
     }
     Ok(keys)

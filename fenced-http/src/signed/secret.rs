@@ -1,4 +1,4 @@
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -19,6 +19,10 @@ pub struct Secret(Zeroizing<[u8; LEN]>);
 
 /// The length of a secret, in bytes: as long as what comes out of the hash, as RFC 2104 asks for.
 const LEN: usize = 32;
+
+/// How many of its bytes are different at least. About 30 of 32 random ones are, and fewer than
+/// these only once in 10^16 times; typed and repeated texts have fewer, and zeros have one.
+const DIFFERENT_MIN: usize = 16;
 
 impl Secret {
     /// Draws a secret from a cryptographically secure generator, seeded by the system.
@@ -44,6 +48,17 @@ impl Secret {
         Zeroizing::new(STANDARD.encode(*self.0))
     }
 
+    /// What tells two secrets apart, and says nothing else of them.
+    pub(super) fn digest(&self) -> SecretDigest {
+        let mut mac = Hmac::<Sha256>::new((&*self.block()).into());
+        mac.update(b"fencing-token secret 1");
+        SecretDigest(mac.finalize().into_bytes().into())
+    }
+
+    fn is_guessable(&self) -> bool {
+        self.0.iter().collect::<BTreeSet<_>>().len() < DIFFERENT_MIN
+    }
+
     #[cfg(feature = "ed25519")]
     pub(super) fn as_bytes(&self) -> &[u8; LEN] {
         &self.0
@@ -57,21 +72,30 @@ impl Secret {
     }
 }
 
+/// See [`Secret::digest`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct SecretDigest([u8; LEN]);
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }
 }
 
-/// Accepts what [`Secret::expose`] writes: 32 bytes in padded base64.
+/// Accepts what [`Secret::expose`] writes: 32 bytes in padded base64. Fewer than 16 different bytes
+/// are refused, as [`InvalidKey::Guessable`].
 impl FromStr for Secret {
     type Err = InvalidKey;
 
     fn from_str(text: &str) -> Result<Self, InvalidKey> {
         let mut secret = Zeroizing::new([0; LEN]);
-        match STANDARD.decode_slice(text, &mut *secret) {
-            Ok(LEN) => Ok(Self(secret)),
-            _ => Err(InvalidKey::Secret),
+        let Ok(LEN) = STANDARD.decode_slice(text, &mut *secret) else {
+            return Err(InvalidKey::Secret);
+        };
+        let secret = Self(secret);
+        match secret.is_guessable() {
+            true => Err(InvalidKey::Guessable),
+            false => Ok(secret),
         }
     }
 }

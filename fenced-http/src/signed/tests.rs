@@ -1,3 +1,4 @@
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use proptest::prelude::*;
 
@@ -24,8 +25,13 @@ pub(super) fn accounts() -> Audience {
     Audience::new("accounts").unwrap()
 }
 
+/// Of k2 it is `secret()`.
 pub(super) fn key(id: &str) -> SigningKey {
-    SigningKey::new(id, &secret(), accounts()).unwrap()
+    let secret = match id {
+        "k2" => secret(),
+        id => secret().derive(&Audience::new(id).unwrap()),
+    };
+    SigningKey::new(id, &secret, accounts()).unwrap()
 }
 
 pub(super) fn signed(key: &SigningKey) -> String {
@@ -68,8 +74,11 @@ fn what_another_key_or_service_signed_is_not_authentic() {
     let unsigned = unsigned.split_once(";kid").unwrap().0;
     assert_eq!(verify(&ours, unsigned), Err(Rejection::NotAccepted));
     let relabelled = signed(&key("k2")).replace("kid=k2", "kid=k1");
-    let both = ring(&[key("k1"), key("k2")]);
-    assert_eq!(verify(&both, &relabelled), Err(Rejection::NotAccepted));
+    let renamed = SigningKey::new("k1", &secret(), accounts()).unwrap();
+    assert_eq!(
+        verify(&ring(&[renamed]), &relabelled),
+        Err(Rejection::NotAccepted)
+    );
 }
 
 #[test]
@@ -109,6 +118,54 @@ fn a_ring_that_cannot_work_is_refused_and_changes_nothing() {
     }
     for audience in ["", "a b", &"a".repeat(65), "\u{e4}"] {
         assert_eq!(Audience::new(audience), Err(InvalidKey::Audience));
+    }
+}
+
+/// Catches: a new key that is the old one under another name, or one that a service may check with
+/// and that signs as well.
+#[test]
+fn a_ring_refuses_one_secret_under_two_names_or_for_two_kinds_of_keys() {
+    let given = Secret::random();
+    let mac = |id| SigningKey::new(id, &given, accounts()).unwrap();
+    let derived = |id| SigningKey::derived(id, &given, accounts()).unwrap();
+    let pair = |id| SigningKey::ed25519(id, &given, accounts()).unwrap();
+    let kinds: [&dyn Fn(&'static str) -> SigningKey; 3] = [&mac, &derived, &pair];
+    for one in kinds {
+        for other in kinds {
+            let shared = InvalidKey::Shared {
+                id: "k2".to_owned(),
+                other: "k1".to_owned(),
+            };
+            let keys = [one("k1"), key("k3"), other("k2")];
+            assert_eq!(KeyRing::new(keys.clone()).unwrap_err(), shared);
+            let checking = keys.map(VerifyingKey::from);
+            assert_eq!(KeyRing::new(checking).unwrap_err(), shared);
+        }
+    }
+    let public = pair("e1").public_key().unwrap();
+    let public = ["e1", "e2"].map(|id| VerifyingKey::new(id, public, accounts()).unwrap());
+    assert_eq!(KeyRing::new(public).map(drop), Ok(()), "it has no secret");
+}
+
+/// Zeros, one byte, a word that is repeated, a sentence; and the least that passes.
+#[test]
+fn a_secret_without_entropy_is_refused() {
+    let text = |bytes: &[u8; 32]| STANDARD.encode(bytes);
+    for bytes in [
+        &[0; 32],
+        &[b'a'; 32],
+        b"hunter2.hunter2.hunter2.hunter2.",
+        b"to be or not to be, that is the ",
+    ] {
+        let read = text(bytes).parse::<Secret>();
+        assert_eq!(read.unwrap_err(), InvalidKey::Guessable);
+    }
+    for different in [15_u8, 16] {
+        let bytes = std::array::from_fn(|at| u8::try_from(at).unwrap() % different);
+        assert_eq!(text(&bytes).parse::<Secret>().is_ok(), different == 16);
+    }
+    for _ in 0..10_000 {
+        Secret::random().expose().parse::<Secret>().unwrap();
     }
 }
 

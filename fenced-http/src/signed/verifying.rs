@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{Audience, InvalidKey, SigningKey, mac::BegunMac};
+use super::{Audience, InvalidKey, SigningKey, mac::BegunMac, secret::SecretDigest};
 #[cfg(feature = "ed25519")]
 use super::{PublicKey, message};
 use crate::{
@@ -18,6 +18,8 @@ pub struct VerifyingKey {
     id: Box<str>,
     audience: Audience,
     check: Check,
+    /// Of the secret that it was made of, if it was.
+    secret: Option<SecretDigest>,
 }
 
 /// How a signature is checked. It is the key's and never the header's to say.
@@ -65,7 +67,20 @@ impl VerifyingKey {
             id,
             audience,
             check,
+            secret: None,
         })
+    }
+
+    pub(super) fn made_of(self, secret: SecretDigest) -> Self {
+        Self {
+            secret: Some(secret),
+            ..self
+        }
+    }
+
+    /// Whether both were made of one secret, so that nobody who has one of them lacks the other.
+    pub(super) fn shares_secret_of(&self, other: &Self) -> bool {
+        self.secret.is_some() && self.secret == other.secret
     }
 
     /// Its id, which is sent along.

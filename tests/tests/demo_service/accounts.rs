@@ -40,7 +40,7 @@ async fn a_stale_token_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn an_account_that_nobody_has_opened_is_unknown() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     for path in [FENCED, UNFENCED] {
         let unknown = send(gateway.request(Method::GET, path)).await;
         unknown.assert_problem(404, "account-unknown");

@@ -34,7 +34,7 @@ async fn pour(to: &mut OwnedWriteHalf, prefix: &[u8], suffix: &[u8]) {
 /// Really sent, with a length and without one.
 #[tokio::test]
 async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.open_account().await;
     let before = peak_memory(&gateway);
     let length = format!("content-length: {HUGE}");
@@ -94,7 +94,7 @@ fn gzip_bomb() -> Vec<u8> {
 
 #[tokio::test]
 async fn a_body_in_another_coding_or_charset_is_refused() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.open_account().await;
     let json = b"{\"balance\":666}".to_vec();
     let utf_16: Vec<u8> = json.iter().flat_map(|byte| [*byte, 0]).collect();

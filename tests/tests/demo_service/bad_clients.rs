@@ -12,7 +12,7 @@ use crate::gateway::{Gateway, send};
 /// Half a body, then the end of the connection: with and without saying good-bye.
 #[tokio::test]
 async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.open_account().await;
     for path in ["/v1/accounts/1", "/v1/unfenced/accounts/1"] {
         let request = format!(

@@ -20,7 +20,7 @@ fn with_body(
 
 #[tokio::test]
 async fn a_wrong_body_is_refused() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.token("account:1", 60_000).await;
     gateway.write("/v1/accounts/1", Some(&token), 5).await;
     let deep = format!("{{\"balance\":{}1{}}}", "[".repeat(5000), "]".repeat(5000));
@@ -101,7 +101,7 @@ async fn a_wrong_request_for_a_lease_is_refused_and_nothing_is_held() {
 
 #[tokio::test]
 async fn a_wrong_name_is_refused() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let long = "x".repeat(300);
     let huge = "x".repeat(10_000);
     for (status, name) in [

@@ -22,7 +22,9 @@ async fn every_answer_is_as_the_document_says() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["--store", &store, "--admin-token", ADMIN_TOKEN];
-    let gateway = Gateway::start_with_log(&[&arguments[..], &["--log", "error"]].concat()).await;
+    let gateway =
+        Gateway::start_with_log(&[&arguments[..], &["--log", "error", "--unfenced"]].concat())
+            .await;
     let (url, scratch) = (gateway.url.clone(), folder.path().to_owned());
     let output = tokio::task::spawn_blocking(move || fuzz(&url, &scratch));
     let output = output.await.unwrap();

@@ -37,6 +37,13 @@ impl Gateway {
         Self::serve(folder, &["--lock", lock, "--store", &store]).await
     }
 
+    /// One by which every account can be written without a fence, too.
+    pub(crate) async fn start_with_unfenced_twins() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+        Self::serve(folder, &["--store", &store, "--unfenced"]).await
+    }
+
     /// One whose tokens anybody can make up.
     pub(crate) async fn start_unsigned() -> Self {
         let folder = tempfile::tempdir().unwrap();

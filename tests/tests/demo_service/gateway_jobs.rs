@@ -23,7 +23,7 @@ async fn run(gateway: &Gateway, base: &str, slot: &str, token: Option<&str>, bod
 /// Catches: progress outside of the fenced transaction, or a slot that is not compared.
 #[tokio::test]
 async fn a_job_is_done_once_for_a_slot() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let add = r#"{"add": 5}"#;
     let stale = gateway.token("job:1", 60_000).await;
     gateway.release("job:1", &stale).await;
@@ -46,7 +46,7 @@ async fn a_job_is_done_once_for_a_slot() {
 /// Catches: a slot that counts as done although its work failed.
 #[tokio::test]
 async fn bad_requests_for_jobs_are_told() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.token("job:1", 60_000).await;
     let other = gateway.token("account:1", 60_000).await;
     let add = r#"{"add": 5}"#;

@@ -29,7 +29,7 @@ async fn health(gateway: &Gateway, host: &str) -> u16 {
 
 #[tokio::test]
 async fn under_a_name_that_somebody_made_point_here_nothing_is_done() {
-    let gateway = Gateway::start().await;
+    let gateway = Gateway::start_with_unfenced_twins().await;
     gateway.write("/v1/unfenced/accounts/1", None, 5).await;
     let token = gateway.token("account:1", 60_000).await;
     let lease = json!({ "ttl_ms": 1000 });
@@ -87,23 +87,30 @@ async fn under_names_of_the_machine_it_answers_whatever_the_port() {
 async fn other_names_are_allowed_by_a_setting() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    let names = "locks.example, other.example";
+    let names = "locks.example, other.example, 10.0.0.7, fd00::7";
     let gateway = Gateway::start_with(&["--store", &store, "--allowed-hosts", names]).await;
     for host in [
         "locks.example",
         "Locks.Example:443",
         "other.example",
+        "10.0.0.7:8080",
+        "[fd00::7]:8080",
         "localhost",
     ] {
         assert_eq!(health(&gateway, host).await, 200, "{host}");
     }
-    for host in ["example", "evil.locks.example", "locks.example.evil"] {
+    for host in [
+        "example",
+        "evil.locks.example",
+        "locks.example.evil",
+        "[fd00::8]",
+    ] {
         assert_eq!(health(&gateway, host).await, 421, "{host}");
     }
 }
 
 /// A gateway that other machines can reach, and where it is asked from here.
-async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
+pub(crate) async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", "0.0.0.0:0", "--store", &store];
@@ -115,7 +122,7 @@ async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
 }
 
 #[tokio::test]
-async fn for_other_machines_it_answers_under_any_name() {
+pub(crate) async fn for_other_machines_it_answers_under_any_name() {
     let (_process, _folder, url) = for_other_machines(&[]).await;
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for host in FOREIGN {
@@ -132,8 +139,9 @@ async fn for_other_machines_it_answers_under_any_name() {
 /// Whoever names hosts wants all others refused, wherever the gateway listens. Balancers ask for
 /// its health under the address that they know.
 #[tokio::test]
-async fn for_other_machines_it_answers_under_the_names_that_are_given_and_no_others() {
-    let (_process, _folder, url) = for_other_machines(&["--allowed-hosts", "locks.example"]).await;
+pub(crate) async fn for_other_machines_it_answers_under_the_names_that_are_given_and_no_others() {
+    let (_process, _folder, url) =
+        for_other_machines(&["--unfenced", "--allowed-hosts", "locks.example"]).await;
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     for host in [
         "locks.example",

@@ -73,7 +73,11 @@ async fn three_gateways_are_one_service_while_one_is_killed() {
     std::fs::write(&keys, "k1 AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n").unwrap();
     let keys = keys.to_str().unwrap();
     let servers = ["--lock", redis.url(), "--store", database.url()];
-    let arguments = [&servers[..], &["--signing-keys", keys, "--log", "error"]].concat();
+    let arguments = [
+        &servers[..],
+        &["--signing-keys", keys, "--log", "error", "--unfenced"],
+    ]
+    .concat();
     let mut gateways = Vec::new();
     for _ in 0..3 {
         gateways.push(Gateway::start_with(&arguments).await);

@@ -13,12 +13,16 @@ use crate::{
 
 const ADMIN_TOKEN: &str = "an-admin-token-of-the-tests";
 
+async fn with_everything(store: &str) -> Gateway {
+    Gateway::start_with(&["--store", store, "--admin-token", ADMIN_TOKEN, "--unfenced"]).await
+}
+
 /// Catches: a document for operators where there are none, or two that differ.
 #[tokio::test]
 async fn the_gateway_serves_the_document_that_the_command_prints() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    let gateway = Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await;
+    let gateway = with_everything(&store).await;
     let served = send(gateway.request(Method::GET, "/openapi.json")).await;
     assert_eq!(served.body, *CONTRACT.document());
     assert_eq!(served.body["openapi"], "3.1.0");
@@ -38,7 +42,7 @@ async fn the_gateway_serves_the_document_that_the_command_prints() {
 async fn every_path_knows_the_methods_that_the_document_has() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
-    let gateway = Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await;
+    let gateway = with_everything(&store).await;
     for (path, documented) in CONTRACT.methods() {
         let path = path.replace("{resource}", "account:1").replace("{id}", "1");
         let request = gateway.request(Method::PATCH, &path);

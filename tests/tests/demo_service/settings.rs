@@ -36,3 +36,31 @@ fn a_flag_goes_before_the_environment_that_before_the_default() {
         assert!(complaint.contains(said), "{arguments:?}: {complaint}");
     }
 }
+
+/// Compose and Kubernetes cannot unset what an image or a template sets.
+/// Catches: a complaint about a value that nobody has given.
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let names = [
+        "PALISADE_LOCK",
+        "PALISADE_ISSUER",
+        "PALISADE_ADDR",
+        "PALISADE_ADMIN_TOKEN",
+        "PALISADE_SIGNING_KEYS",
+        "PALISADE_AUDIENCE",
+        "PALISADE_UNSIGNED",
+        "PALISADE_UNFENCED",
+        "PALISADE_LIVE_PAGE",
+        "PALISADE_MAX_WAITING",
+        "PALISADE_REQUEST_TIMEOUT",
+        "PALISADE_LOG_FORMAT",
+        "RUST_LOG",
+    ];
+    let empty = names.map(|name| (name, ""));
+    let output = serve(&empty, &["--store", "sqlite:/nonexistent/accounts.db"]);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{complaint}");
+    let output = serve(&[("PALISADE_STORE", "")], &["--lock", "sentence"]);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(complaint.contains("--lock"), "{complaint}");
+}

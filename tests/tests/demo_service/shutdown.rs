@@ -65,7 +65,7 @@ async fn half_a_request_does_not_delay_the_end() {
 /// Catches: an end that cuts off a request which has begun.
 #[tokio::test]
 async fn a_request_whose_body_is_on_its_way_is_still_answered() {
-    let mut gateway = Gateway::start().await;
+    let mut gateway = Gateway::start_with_unfenced_twins().await;
     let head = "PUT /v1/unfenced/accounts/1 HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n\
                 content-type: application/json\r\ncontent-length: 13\r\n\r\n";
     let mut client = TcpStream::connect(gateway.addr()).await.unwrap();

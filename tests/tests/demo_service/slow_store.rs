@@ -22,6 +22,7 @@ async fn gateway(database: &PostgresDatabase, request_timeout: &str) -> Gateway 
         database.url(),
         "--request-timeout",
         request_timeout,
+        "--unfenced",
     ];
     let gateway = Gateway::start_with(&arguments).await;
     gateway.write(UNFENCED, None, 1).await;

@@ -4,6 +4,7 @@
 
 mod contract;
 mod dependencies;
+mod deploy;
 mod guarantees;
 mod links;
 mod lua;

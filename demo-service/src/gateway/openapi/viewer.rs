@@ -12,7 +12,7 @@ use axum::{
 };
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::document;
+use super::{Offered, document};
 
 /// The page of the viewer has less than one kilobyte; its scripts are files of their own.
 const PAGE_BYTES_MAX: usize = 64 * 1024;
@@ -25,8 +25,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       form-action 'none'; frame-ancestors 'none'";
 
 /// Both routes.
-pub(in crate::gateway) fn routes(with_operators: bool) -> Router {
-    let document = document(with_operators);
+pub(in crate::gateway) fn routes(offered: Offered) -> Router {
+    let document = document(offered);
     let config = Config::from(DOCUMENT)
         .validator_url("none")
         .display_request_duration(true)

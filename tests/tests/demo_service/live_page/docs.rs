@@ -15,13 +15,13 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let opened = "return document.querySelector('[id$=acquireLease] .opblock-body') !== null";
     page.browser.until(opened).await;
     page.photograph("open").await;
-    // Without a token for operators there is nothing of theirs, and headings are no Markdown.
+    // What was not asked for is not there, and headings are no Markdown.
     let groups =
         "return [...document.querySelectorAll('.opblock-tag')].map((it) => it.dataset.tag)";
     let groups = page.browser.script(groups).await;
     assert_eq!(
         groups,
-        serde_json::json!(["leases", "accounts", "jobs", "without fencing", "service"])
+        serde_json::json!(["leases", "accounts", "jobs", "service"])
     );
     let headings = "return [...document.querySelectorAll('.opblock-summary-description')] \
                     .map((it) => it.textContent).join('; ')";

@@ -1,0 +1,36 @@
+//! The unfenced twins of the accounts and jobs, by which every stale write gets through. They are
+//! there for the accounts of the story that is played, and for all others only if they were asked
+//! for.
+
+use axum::{
+    extract::{RawPathParams, Request, State},
+    http::StatusCode,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use lock_core::ResourceName;
+
+use super::{account_resource, app::App};
+use crate::ledger::Ledger;
+
+/// A middleware around routes with an account as `{id}`: 404 for those that it is not there for.
+pub(super) async fn only_where_wanted<DB: Ledger>(
+    State(app): State<App<DB>>,
+    parameters: RawPathParams,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut parameters = parameters.iter();
+    let id = parameters.find_map(|(name, id)| (name == "id").then_some(id));
+    if app.unfenced || id.is_some_and(|id| is_on_stage(&app, id)) {
+        return next.run(request).await;
+    }
+    StatusCode::NOT_FOUND.into_response()
+}
+
+/// Its name has a number in it that the story has drawn.
+fn is_on_stage<DB: Ledger>(app: &App<DB>, id: &str) -> bool {
+    let account = ResourceName::new(account_resource(id));
+    let recorder = app.recorder.as_ref();
+    account.is_ok_and(|account| recorder.is_some_and(|recorder| recorder.is_on_stage(&account)))
+}

@@ -1,0 +1,96 @@
+//! The roles of `deploy/compose.yaml`, in a database of its own.
+
+use std::{fs, str::FromStr};
+
+use e2e::{project::root, servers::postgres_database};
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions,
+};
+
+use crate::{
+    exit_codes::run,
+    gateway::{Gateway, send},
+};
+
+/// The statements between two lines of the file, for roles and a database of these names: all roles
+/// are the whole server's.
+fn statements(compose: &str, from: &str, to: &str, database: &str) -> String {
+    let statements = compose
+        .split_once(from)
+        .unwrap()
+        .1
+        .split_once(to)
+        .unwrap()
+        .0;
+    statements
+        .replace("DATABASE palisade", &format!("DATABASE {database}"))
+        .replace("TO gateway", &format!("TO gateway_{database}"))
+        .replace("ROLE gateway", &format!("ROLE gateway_{database}"))
+        .replace("fence_owner", &format!("owner_{database}"))
+        .replace(":'owner'", "'sesame'")
+        .replace(":'gateway'", "'sesame'")
+}
+
+async fn as_role(url: &str, statements: &str) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let statements = sqlx::raw_sql(AssertSqlSafe(statements.to_owned()));
+    connection.execute(statements).await.map(drop)
+}
+
+/// Catches: a gateway that logs in as a superuser, or lacks a right that it needs.
+#[tokio::test]
+async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_database() {
+    let compose = fs::read_to_string(root().join("deploy/compose.yaml")).unwrap();
+    let database = postgres_database().await;
+    let options = PgConnectOptions::from_str(database.url()).unwrap();
+    let name = options.get_database().unwrap().to_owned();
+    let url = |role: &str| {
+        let options = options.clone().username(&format!("{role}_{name}"));
+        options.password("sesame").to_url_lossy().to_string()
+    };
+    let (owner, app) = (url("owner"), url("gateway"));
+
+    let roles = statements(&compose, "<<'SQL'\n", "      SQL\n", &name);
+    as_role(database.url(), &roles).await.unwrap();
+    for _again in 0..2 {
+        let applied = run(&["migrations", "apply", "--store", &owner]);
+        assert!(applied.status.success(), "{applied:?}");
+    }
+    let rights = statements(&compose, "      - >-\n", "    depends_on", &name);
+    as_role(&owner, &rights).await.unwrap();
+
+    let gateway = Gateway::start_with(&["--store", &app]).await;
+    let acquire = gateway.request(Method::POST, "/v1/leases/account:1");
+    let acquire = acquire.header("Idempotency-Key", "0123456789abcdef");
+    let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
+    let token = granted.body["fencing_token"].as_str();
+    let written = gateway.write("/v1/accounts/1", token, 5).await;
+    assert_eq!(written.status, 200, "{written:?}");
+    assert!(written.headers.contains_key("fencing-accepted"));
+
+    for attack in [
+        "UPDATE fenced.high_water_mark SET token = 1",
+        "DELETE FROM fenced.high_water_mark",
+        "SELECT * FROM fenced.lease",
+        "SELECT fenced.force_release('account:1', 1)",
+        "DELETE FROM fenced._migrations",
+        "DELETE FROM demo_accounts",
+        "DROP TABLE demo_accounts",
+        "ALTER TABLE demo_accounts DROP CONSTRAINT demo_accounts_balance_check",
+        "CREATE TABLE mine (id int)",
+        "CREATE SCHEMA mine",
+        "CREATE ROLE mine",
+        "COPY demo_accounts TO PROGRAM 'true'",
+        "SELECT pg_read_file('PG_VERSION')",
+    ] {
+        let refused = as_role(&app, attack).await.expect_err(attack);
+        let code = refused
+            .as_database_error()
+            .and_then(|it| it.code().map(String::from));
+        let is_refused = code.as_deref() == Some("42501");
+        assert!(is_refused, "{attack}: {refused}");
+    }
+    assert_eq!(gateway.balance("1").await, Some(5));
+}
