@@ -6,16 +6,13 @@ use lock_core::{
     RenewRequest, Renewed, ResourceName, Sequencer, Waking,
     support::connecting::{connect, invalid},
 };
-use sqlx::{
-    ConnectOptions, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use sqlx::{PgPool, postgres::PgConnectOptions};
 use tokio::task::AbortHandle;
 use url::Url;
 
 use super::{
-    KIND, PostgresOptions, acquire, client::Client, error::not_connected, listener::Ear,
-    tombstones, waiters::Waiters,
+    KIND, PostgresOptions, acquire, client::Client, connections::Connections, error::not_connected,
+    listener::Ear, tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
@@ -49,17 +46,18 @@ impl PostgresBackend {
         connect(KIND, async {
             options.check()?;
             let (address, ear) = addresses(url, options.listen.as_deref())?;
-            let pool = PgPoolOptions::new()
-                .max_connections(options.connections)
-                .acquire_timeout(options.response_timeout)
-                .connect_lazy_with(address.disable_statement_logging());
-            Self::start(pool, ear, &options, clock).await
+            let connections = Connections::to(address, &options);
+            Self::start(connections, ear, &options, clock).await
         })
         .await
     }
 
-    /// The same on connections that exist already, such as those of the fenced store.
-    /// [`PostgresOptions::connections`] has no meaning here.
+    /// The same for the database of a pool, such as that of the fenced store, with connections of
+    /// its own, as many as [`PostgresOptions::connections`] at most: renewals and releases would
+    /// otherwise queue behind the transactions of the application.
+    ///
+    /// They log in as those of the pool do, also after its settings have changed; its callbacks are
+    /// not called.
     ///
     /// # Errors
     /// See [`connect`](PostgresBackend::connect).
@@ -80,18 +78,19 @@ impl PostgresBackend {
                 Some(url) => given(url)?,
                 None => presumed(pool.connect_options().as_ref().clone()),
             };
-            Self::start(pool, ear, &options, clock).await
+            let connections = Connections::like(pool, &options);
+            Self::start(connections, ear, &options, clock).await
         })
         .await
     }
 
     async fn start(
-        pool: PgPool,
+        connections: Connections,
         ear: Ear,
         options: &PostgresOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let client = Arc::new(Client::connect(pool, options.response_timeout, clock).await?);
+        let client = Arc::new(Client::connect(connections, options.response_timeout, clock).await?);
         Ok(Self {
             waiters: Waiters::new(Arc::clone(&client), ear),
             forgetting: tombstones::forget_every_minute(&client),

@@ -11,13 +11,12 @@ use lock_core::{
     Clock, Error, ErrorKind, Moment,
     support::{Asking, Silence, Tasks, lock, unlogged},
 };
-use sqlx::{
-    AssertSqlSafe, PgConnection, PgPool, Postgres, Row, pool::PoolConnection, postgres::PgRow,
-};
+use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
 
 use super::{
     call::{Call, Value},
-    error::{is_not_for_prepared, is_stray, not_connected, translate},
+    connections::Connections,
+    error::{is_not_for_prepared, is_session_over, translate},
     sql,
 };
 
@@ -29,7 +28,7 @@ const VERSION: i32 = 2;
 
 /// Sends requests to the database, each on a task that brings it to its end.
 pub(super) struct Client {
-    pool: PgPool,
+    connections: Connections,
     pub(super) tasks: Tasks,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) response_timeout: Duration,
@@ -48,12 +47,12 @@ struct Learnt {
 
 impl Client {
     pub(super) async fn connect(
-        pool: PgPool,
+        connections: Connections,
         response_timeout: Duration,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let client = Self {
-            pool,
+            connections,
             tasks: Tasks::here(),
             silence: Silence::new(Arc::clone(&clock)),
             clock,
@@ -62,7 +61,7 @@ impl Client {
             learnt: Mutex::default(),
         };
         let is_read_committed = client.learn().await?;
-        let address = client.pool.connect_options();
+        let address = client.connections.address();
         let prepares = is_read_committed && client.is_at(&address).await?;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
@@ -113,8 +112,8 @@ impl Client {
 
     async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
         let asking: Asking<'_> = self.silence.ask();
-        let (pool, prepares) = (self.pool.clone(), Arc::clone(&self.prepares));
-        let sent = send(pool, self.response_timeout, prepares, request);
+        let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
+        let sent = send(connections, self.response_timeout, prepares, request);
         let answer =
             self.tasks
                 .spawn(sent)
@@ -169,29 +168,18 @@ impl Request {
     }
 }
 
-/// A connection that is idle is taken as it is, whatever the pool's own test: if it was lost, that
-/// shows when it is used, and then the request is sent again, as each one may be.
-async fn connection(pool: &PgPool, timeout: Duration) -> Result<PoolConnection<Postgres>, Error> {
-    if let Some(idle) = pool.try_acquire() {
-        return Ok(idle);
-    }
-    let connecting = tokio::time::timeout(timeout, pool.acquire()).await;
-    let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    connected.map_err(not_connected)
-}
-
 async fn send(
-    pool: PgPool,
+    connections: Connections,
     timeout: Duration,
     prepares: Arc<AtomicBool>,
     request: Request,
 ) -> Result<Vec<PgRow>, Error> {
-    let mut connection = connection(&pool, timeout).await?;
+    let mut connection = connections.take(timeout).await?;
     let query = request.fetch(&mut connection, &prepares);
     match tokio::time::timeout(timeout, query).await {
         Ok(Ok(rows)) => Ok(rows),
         Ok(Err(error)) => {
-            if is_stray(&error) {
+            if is_session_over(&error) {
                 connection.close_on_drop();
             }
             Err(translate(error))

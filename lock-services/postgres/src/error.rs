@@ -1,4 +1,4 @@
-use lock_core::{Error, ErrorKind};
+use lock_core::{Error, ErrorKind, Outcome};
 use sqlx::error::DatabaseError;
 
 /// Says what a failure of the client or the server means for a request that was sent.
@@ -54,25 +54,141 @@ fn has_code(error: &dyn DatabaseError, codes: &[&str]) -> bool {
     error.code().is_some_and(|code| codes.contains(&&*code))
 }
 
-fn of_server(code: &str) -> Error {
-    let unavailable = Error::not_applied(ErrorKind::Unavailable);
-    let refused = Error::not_applied(ErrorKind::Refused);
-    match code {
-        // A cancel or a shutdown may strike while the commit is under way.
-        "57014" | "57P01" | "57P02" => {
-            Error::unknown(ErrorKind::Unavailable).because("the server ended the session")
-        }
-        // Starting, stopping or recovering; too many connections; failed over to a standby.
-        "57P03" | "53300" => unavailable.because("the server takes no connection now"),
-        "25006" => unavailable.because("the server is a standby: it takes no writes"),
-        // A serialization failure, a deadlock, a lock timeout.
-        "40001" | "40P01" | "55P03" => unavailable.because("the database was busy"),
-        "3F000" | "42883" | "42P01" => {
-            refused.because("the schema `fenced` is missing or old: apply its migrations")
-        }
-        "42501" => refused.because("the role lacks a right on the schema `fenced`"),
-        code if code.starts_with("08") => Error::unknown(ErrorKind::Unavailable),
-        code if code.starts_with("28") => refused.because("the server refused the login"),
-        _ => refused,
+/// Whether the session is of no use any more, although its connection may be open: it was left
+/// inside a transaction, the server has ended it, or it is one to a server that takes no writes. A
+/// name may lead to another server by now.
+pub(super) fn is_session_over(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    let refusal = code.and_then(|code| refusal(&code));
+    is_stray(error) || refusal.is_some_and(|refusal| refusal.session == Session::Over)
+}
+
+/// What a refusal of the server means.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    /// The SQLSTATE, or how it begins.
+    code: &'static str,
+    kind: ErrorKind,
+    /// Whether nothing was done.
+    outcome: Outcome,
+    session: Session,
+    why: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Session {
+    Kept,
+    Over,
+}
+
+const fn refused(code: &'static str, why: &'static str) -> Refusal {
+    Refusal {
+        code,
+        kind: ErrorKind::Refused,
+        outcome: Outcome::NotApplied,
+        session: Session::Kept,
+        why,
     }
+}
+
+/// What passes by itself after a failover, a restart or a burst is unavailable, and is asked again.
+const fn passes(code: &'static str, session: Session, why: &'static str) -> Refusal {
+    Refusal {
+        kind: ErrorKind::Unavailable,
+        session,
+        ..refused(code, why)
+    }
+}
+
+const fn may_have_happened(refusal: Refusal) -> Refusal {
+    Refusal {
+        outcome: Outcome::Unknown,
+        ..refusal
+    }
+}
+
+/// The refusals of a server, the more exact codes first. Each is met by a test in `tests/postgres`:
+/// `refusals`, `standby`, `rights`, `outages` or `pooled`.
+const REFUSALS: [Refusal; 17] = [
+    // A cancel or a shutdown may strike while the commit is under way.
+    may_have_happened(passes("57014", Session::Kept, "the request was cancelled")),
+    may_have_happened(passes(
+        "57P01",
+        Session::Over,
+        "the server ended the session",
+    )),
+    may_have_happened(passes(
+        "57P02",
+        Session::Over,
+        "the server ended the session",
+    )),
+    // Before a request, never in one.
+    passes(
+        "57P05",
+        Session::Over,
+        "the server ended the session because it was idle",
+    ),
+    passes(
+        "25P03",
+        Session::Over,
+        "the server ended the session because it was idle",
+    ),
+    passes(
+        "57P03",
+        Session::Over,
+        "the server takes no connection now: it starts, stops or recovers",
+    ),
+    passes(
+        "25006",
+        Session::Over,
+        "the server takes no writes: it is a standby, or default_transaction_read_only is on",
+    ),
+    // The queue is an unlogged table, which a standby does not have.
+    passes(
+        "0A000",
+        Session::Over,
+        "the server takes no writes: it is a standby",
+    ),
+    // Too many connections, no memory, a full disk.
+    passes(
+        "53",
+        Session::Over,
+        "the server lacks room, memory or connections",
+    ),
+    // A serialization failure, a deadlock, a lock timeout.
+    passes("40", Session::Kept, "the database was busy"),
+    passes("55P03", Session::Kept, "the database was busy"),
+    may_have_happened(passes("08", Session::Over, "the connection was lost")),
+    refused(
+        "3F000",
+        "the schema `fenced` is missing or old: apply its migrations",
+    ),
+    refused(
+        "42P01",
+        "the schema `fenced` is missing or old: apply its migrations",
+    ),
+    refused(
+        "42883",
+        "the schema `fenced` is missing or old: apply its migrations",
+    ),
+    refused("42501", "the role lacks a right on the schema `fenced`"),
+    refused("28", "the server refused the login"),
+];
+
+fn refusal(code: &str) -> Option<Refusal> {
+    let known = REFUSALS.iter();
+    known
+        .copied()
+        .find(|refusal| code.starts_with(refusal.code))
+}
+
+fn of_server(code: &str) -> Error {
+    let Some(known) = refusal(code) else {
+        return Error::not_applied(ErrorKind::Refused);
+    };
+    let error = match known.outcome {
+        Outcome::NotApplied => Error::not_applied(known.kind),
+        _ => Error::unknown(known.kind),
+    };
+    error.because(known.why)
 }

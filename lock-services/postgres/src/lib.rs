@@ -40,6 +40,7 @@ mod acquire;
 mod backend;
 mod call;
 mod client;
+mod connections;
 mod direct;
 mod error;
 mod holding;

@@ -168,15 +168,19 @@ impl Waiters {
             let now = clock.now();
             let touch = now >= alive_at;
             let first = match self.look(touch).await {
-                Ok(first) => first,
+                Ok(first) => {
+                    if touch {
+                        alive_at = now + SIGN_OF_LIFE;
+                    }
+                    first
+                }
+                // No sign of life was given: it is due at once, and not in a second.
                 Err(error) => {
-                    debug!(%error, "those who wait are looked for again");
-                    Some(LONGEST_PAUSE)
+                    debug!(%error, "the waiters are looked for again");
+                    alive_at = clock.now() + pause;
+                    Some(pause)
                 }
             };
-            if touch {
-                alive_at = now + SIGN_OF_LIFE;
-            }
             let hears = self.hears.load(Ordering::Relaxed);
             let first = match first {
                 Some(first) if !hears => std::cmp::min(first, pause),

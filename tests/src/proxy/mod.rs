@@ -61,7 +61,7 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct Shared {
-    target: SocketAddr,
+    target: Mutex<SocketAddr>,
     /// All connections ever made, so that their numbers stay the same.
     connections: Mutex<Vec<Arc<Connection>>>,
     /// The initial state of later connections.
@@ -75,11 +75,10 @@ impl Proxy {
     /// # Panics
     /// If the URL has no host and port, or no port is free.
     pub async fn start(url: &str) -> Self {
-        let (_, target) = url.rsplit_once('/').expect("a URL with //");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared {
-            target: target.parse().expect("an address and a port"),
+            target: Mutex::new(target(url)),
             connections: Mutex::default(),
             new: Mutex::default(),
             traps: Arc::default(),
@@ -91,6 +90,15 @@ impl Proxy {
             shared,
             _tasks: tasks,
         }
+    }
+
+    /// From here on new connections go to this server, as behind a name after a failover. Those
+    /// that exist stay where they are until they are cut.
+    ///
+    /// # Panics
+    /// If the URL has no host and port.
+    pub fn point_to(&self, url: &str) {
+        *lock(&self.shared.target) = target(url);
     }
 
     /// The URL of the proxy, for schemes such as `redis`.
@@ -183,7 +191,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut tasks = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         // If the server refuses a client, the proxy does, too: the connection is dropped at once.
-        let Ok(server) = TcpStream::connect(shared.target).await else {
+        let target = *lock(&shared.target);
+        let Ok(server) = TcpStream::connect(target).await else {
             continue;
         };
         // What is late is late by a fault. A connection that has ended has no need of it.
@@ -199,4 +208,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         };
         tasks.spawn(async move { connection.carry(client, server).await });
     }
+}
+
+fn target(url: &str) -> SocketAddr {
+    let (_, target) = url.rsplit_once('/').expect("a URL with //");
+    target.parse().expect("an address and a port")
 }

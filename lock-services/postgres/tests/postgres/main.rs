@@ -23,4 +23,5 @@ mod promoted;
 mod repeatable;
 mod rights;
 mod snapshots;
+mod standby;
 mod world;

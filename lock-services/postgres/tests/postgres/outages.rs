@@ -18,7 +18,7 @@ use crate::world::{database, manager, migrate};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A proxy in front of a database, and the URL of that database through it.
-async fn proxied(url: &str) -> (Proxy, String) {
+pub(crate) async fn proxied(url: &str) -> (Proxy, String) {
     let address: PgConnectOptions = url.parse().unwrap();
     let (host, port) = (address.get_host(), address.get_port());
     let proxy = Proxy::start(&format!("postgres://{host}:{port}")).await;

@@ -1,0 +1,75 @@
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::{Error, support::lock};
+use sqlx::{
+    ConnectOptions, PgPool, Postgres,
+    pool::PoolConnection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use super::{PostgresOptions, error::not_connected};
+
+/// Connections of the lock service alone, made when they are needed: renewals and releases would
+/// otherwise queue behind the transactions of the application.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pool: PgPool,
+    like: Option<Like>,
+}
+
+/// The pool of the application, whose login may change, and the settings that were read last.
+#[derive(Clone)]
+struct Like {
+    pool: PgPool,
+    seen: Arc<Mutex<Arc<PgConnectOptions>>>,
+}
+
+impl Connections {
+    pub(super) fn to(address: PgConnectOptions, options: &PostgresOptions) -> Self {
+        let pool = PgPoolOptions::new()
+            .max_connections(options.connections)
+            .acquire_timeout(options.response_timeout)
+            .connect_lazy_with(address.disable_statement_logging());
+        Self { pool, like: None }
+    }
+
+    /// To the same database and with the same login as this pool has whenever one is made.
+    pub(super) fn like(pool: PgPool, options: &PostgresOptions) -> Self {
+        let settings = pool.connect_options();
+        let own = Self::to(settings.as_ref().clone(), options);
+        let seen = Arc::new(Mutex::new(settings));
+        let like = Some(Like { pool, seen });
+        Self { like, ..own }
+    }
+
+    pub(super) fn address(&self) -> Arc<PgConnectOptions> {
+        self.pool.connect_options()
+    }
+
+    /// A connection that is idle is taken as it is, whatever the pool's own test: if it was lost,
+    /// that shows when it is used, and then the request is sent again, as each one may be.
+    pub(super) async fn take(&self, timeout: Duration) -> Result<PoolConnection<Postgres>, Error> {
+        if let Some(idle) = self.pool.try_acquire() {
+            return Ok(idle);
+        }
+        self.follow();
+        let connecting = tokio::time::timeout(timeout, self.pool.acquire()).await;
+        let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        connected.map_err(not_connected)
+    }
+
+    fn follow(&self) {
+        let Some(Like { pool, seen }) = &self.like else {
+            return;
+        };
+        let (settings, mut seen) = (pool.connect_options(), lock(seen));
+        if !Arc::ptr_eq(&settings, &seen) {
+            let own = settings.as_ref().clone().disable_statement_logging();
+            self.pool.set_connect_options(own);
+            *seen = settings;
+        }
+    }
+}
