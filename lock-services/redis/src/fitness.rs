@@ -51,13 +51,13 @@ async fn check_role(link: &mut impl ConnectionLike, topology: Topology) -> Resul
 }
 
 fn is_replica(topology: Topology) -> Error {
-    match topology {
-        // Whoever named it will know better soon.
-        Topology::Sentinel | Topology::Cluster => Error::not_applied(ErrorKind::Unavailable)
-            .because("the server that should be the primary is a replica still"),
-        _ => Error::not_applied(ErrorKind::Refused)
-            .because("this server is a replica: connect to its primary"),
-    }
+    // It may be promoted, or its name may lead to another server soon.
+    Error::not_applied(ErrorKind::Unavailable).because(match topology {
+        Topology::Sentinel | Topology::Cluster => {
+            "the server that should be the primary is a replica still"
+        }
+        _ => "this server is a replica: connect to its primary, unless it is about to be that",
+    })
 }
 
 fn unfit(info: &str, topology: Topology) -> Option<String> {

@@ -1,7 +1,13 @@
 //! Servers that are not what the URL says, and services of which a part is down.
 
-use e2e::servers::{Redis, RedisCluster, RedisWithSentinels};
-use lock_core::{ErrorKind, Outcome};
+use std::time::Duration;
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::{Redis, RedisCluster, RedisWithSentinels, until},
+};
+use lock_core::{Error, ErrorKind, Outcome};
+use tokio::time::timeout;
 
 use crate::topologies::world::turn;
 
@@ -105,4 +111,35 @@ async fn any_node_that_answers_tells_of_the_whole_cluster() {
         let keys: u32 = node.command(&["DBSIZE"]).await;
         assert!(keys > 0, "{} has nothing", node.url());
     }
+}
+
+/// A name that leads to a replica for a while, as during a failover.
+/// Catches: a candidacy that ends for good because of what passes by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
+    let (primary, replica) = (Redis::start().await, Redis::start().await);
+    let () = replica
+        .command(&["REPLICAOF", "127.0.0.1", primary.port()])
+        .await;
+    let name = Proxy::start(primary.url()).await;
+    let locks = palisade::connect(&name.url("redis")).await.unwrap();
+    name.point_to(replica.url());
+    name.inflict(Fault::Cut);
+    locks.acquire("r").try_now().await.unwrap_err();
+    let error = locks.acquire("r").try_now().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("replica"), "{error}");
+
+    let lead = locks.lead("a").run(async |_| Ok::<_, Error>(()));
+    let over = async {
+        let before = name.connections();
+        until("it asks", async || name.connections() > before + 3).await;
+        name.point_to(primary.url());
+        name.inflict(Fault::Cut);
+    };
+    let both = async { tokio::join!(lead, over) };
+    let (led, ()) = timeout(Duration::from_secs(60), both)
+        .await
+        .expect("it goes on");
+    led.unwrap();
 }
