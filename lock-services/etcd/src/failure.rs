@@ -130,6 +130,14 @@ fn meaning(status: &Status) -> (ErrorKind, String) {
             (ErrorKind::Refused, "user or password is wrong".to_owned())
         }
         Code::DeadlineExceeded => (ErrorKind::Unavailable, "no answer in time".to_owned()),
+        // It passes when an operator has made room.
+        Code::ResourceExhausted => (
+            ErrorKind::Unavailable,
+            format!(
+                "{}: if it has no space, compact, defragment and disarm the alarm",
+                says()
+            ),
+        ),
         _ if refused(status) => (
             ErrorKind::Unavailable,
             "nobody listens there, or there is no leader".to_owned(),
