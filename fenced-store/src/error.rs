@@ -116,7 +116,7 @@ pub enum FenceError {
         source: sqlx::Error,
     },
     /// The database could not serialize this transaction with another one. Retryable.
-    #[error("the transaction clashed with a concurrent one, try again")]
+    #[error("the transaction clashed with a concurrent one, try again: {source}")]
     Serialization {
         /// What the database said.
         source: sqlx::Error,
@@ -124,14 +124,14 @@ pub enum FenceError {
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
     /// holder that did not wait for us. Nothing was committed. Check whether the lease is still
     /// held.
-    #[error("the database ended the transaction, see whether the lease is still held")]
+    #[error("the database ended the transaction, see whether the lease is still held: {source}")]
     Terminated {
         /// What the database said.
         source: sqlx::Error,
     },
     /// The commit was sent, but no answer came, or one that leaves it open (a cancel, a timeout):
     /// it may have happened.
-    #[error("it is not known whether the transaction was committed")]
+    #[error("it is not known whether the transaction was committed: {source}")]
     CommitUnknown {
         /// How the answer was lost.
         source: sqlx::Error,
@@ -185,19 +185,19 @@ pub enum FenceError {
         source: sqlx::migrate::MigrateError,
     },
     /// Any other error of the database.
-    #[error("the database failed")]
+    #[error("the database failed: {source}")]
     Db {
         /// What the database said.
         source: sqlx::Error,
     },
 }
 
-const fn why_busy(source: &sqlx::Error) -> &'static str {
+fn why_busy(source: &sqlx::Error) -> String {
     match source {
         sqlx::Error::PoolTimedOut => {
-            "no connection to the database in time: it is down, or the pool is used up"
+            "no connection to the database in time: it is down, or the pool is used up".to_owned()
         }
-        _ => "the store is busy, try again",
+        source => format!("the store is busy, try again: {source}"),
     }
 }
 
@@ -306,6 +306,48 @@ impl FenceError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Serialization { .. })
+    }
+
+    /// Whether the cause may pass by itself, whatever became of this call: the database is being
+    /// started, failed over or asked too much, or the grant is over and another one may be had.
+    /// What else there is, such as a missing table or a right, needs somebody to change something.
+    ///
+    /// Begin or acquire afresh. To repeat the same call, ask [`is_retryable`](Self::is_retryable).
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Busy { .. }
+            | Self::Serialization { .. }
+            | Self::Terminated { .. }
+            | Self::CommitUnknown { .. }
+            | Self::Stale { .. }
+            | Self::DuplicateToken { .. }
+            | Self::NotClaimed { .. }
+            | Self::MarkLost { .. }
+            | Self::LeaseLost(_)
+            | Self::NotReady(NotReady::ReadOnly { .. }) => true,
+            Self::Db { source } => may_return(source),
+            _ => false,
+        }
+    }
+}
+
+/// Whether the database may answer otherwise in a while: the connection was lost, or the server is
+/// starting or stopping (57), lacks room or connections (53), or takes no writes (25006, and 0A000
+/// of a standby).
+fn may_return(source: &sqlx::Error) -> bool {
+    match source {
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            let passing = ["08", "53", "57", "25006", "0A000"];
+            passing.iter().any(|prefix| code.starts_with(prefix))
+        }),
+        source => matches!(
+            source,
+            sqlx::Error::Io(_)
+                | sqlx::Error::Protocol(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::WorkerCrashed
+        ),
     }
 }
 

@@ -247,6 +247,25 @@ impl Error {
             )
     }
 
+    /// Whether the cause may pass by itself, whatever became of this call: the lock service is
+    /// being started, failed over or asked too much, or the grant is over and another one may be
+    /// had. What else there is, such as an invalid name or a missing right, needs somebody to
+    /// change something.
+    ///
+    /// Acquire afresh. To repeat the same call, ask [`is_retryable`](Self::is_retryable).
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self.0.kind,
+            ErrorKind::Unavailable
+                | ErrorKind::WaitTimeout
+                | ErrorKind::QueueFull
+                | ErrorKind::TooFewReplicas
+                | ErrorKind::Released
+                | ErrorKind::Lost
+        )
+    }
+
     /// The resource, if the operation was about one.
     #[must_use]
     pub const fn resource(&self) -> Option<&ResourceName> {
@@ -336,6 +355,13 @@ impl fmt::Display for Error {
         write!(f, ": {}", self.0.kind)?;
         if let Some(detail) = &self.0.detail {
             write!(f, ": {detail}")?;
+        }
+        // The cause decides what to do. A server may send several lines.
+        let cause = self.0.source.as_ref().map(ToString::to_string);
+        let cause = cause.as_ref().and_then(|cause| cause.lines().next());
+        let told = self.0.detail.as_deref().unwrap_or_default();
+        if let Some(cause) = cause.filter(|cause| !told.contains(cause)) {
+            write!(f, ": {cause}")?;
         }
         match self.outcome() {
             Outcome::NotApplied => Ok(()),

@@ -14,7 +14,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let lead = shop.lead("scheduler");
     let lead = lead.with(|lease| lease.with(|lease| lease.metadata(address.as_str())));
-    let leading = lead.run(async |term| {
+    // A connection that is cut costs a pause, and not the lead.
+    let leading = lead.run_through(ProtectedError::may_pass, async |term| {
         println!("leading, term {}", term.token());
         loop {
             let mut tx = term.begin().await?;

@@ -34,6 +34,16 @@ impl ProtectedError {
         }
     }
 
+    /// Whether the cause may pass by itself: see [`Error::may_pass`](lock_core::Error::may_pass) and
+    /// [`FenceError::may_pass`].
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Lock(error) => error.may_pass(),
+            Self::Store(error) => error.may_pass(),
+        }
+    }
+
     /// The resource that the error is about, if there is one.
     #[must_use]
     pub const fn resource(&self) -> Option<&ResourceName> {

@@ -13,7 +13,8 @@ impl<DB: Dialect> Protected<DB> {
     /// # use fenced_store::{PgProtected, ProtectedError};
     /// # async fn f(shop: PgProtected) -> Result<(), ProtectedError> {
     /// let lead = shop.lead("scheduler");
-    /// lead.run(async |term| {
+    /// // A connection that is cut costs a pause, and not the lead.
+    /// lead.run_through(ProtectedError::may_pass, async |term| {
     ///     loop {
     ///         let mut tx = term.begin().await?;
     ///         sqlx::query("UPDATE orders SET sent = now() WHERE sent IS NULL")
@@ -39,8 +40,8 @@ impl<DB: Dialect> Candidate for AcquireProtected<DB> {
         self.await
     }
 
-    fn is_retryable(error: &ProtectedError) -> bool {
-        error.is_retryable()
+    fn may_pass(error: &ProtectedError) -> bool {
+        error.may_pass()
     }
 }
 

@@ -79,8 +79,8 @@ pub trait Candidate: Clone + Send + Sync {
     /// Waits for its turn.
     fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
 
-    /// Whether another campaign may succeed a moment later.
-    fn is_retryable(error: &Self::Error) -> bool;
+    /// Whether another campaign may succeed.
+    fn may_pass(error: &Self::Error) -> bool;
 }
 
 /// The guard of a leader.
@@ -105,8 +105,8 @@ impl Candidate for Acquire {
         self.await
     }
 
-    fn is_retryable(error: &Error) -> bool {
-        error.is_retryable()
+    fn may_pass(error: &Error) -> bool {
+        error.may_pass()
     }
 }
 
@@ -169,8 +169,9 @@ impl<C: Candidate> Lead<C> {
     ///
     /// The section is dropped at its present await when its term is [about to end](Term::lost), and
     /// called again in the next one; also if it has ended with an error in a term that was over,
-    /// because a store has refused it, for example. While the lock service does not answer, it
-    /// campaigns again, after pauses of 0.2 to 10 s.
+    /// because a store has refused it, for example. While the lock service cannot be reached, is
+    /// failed over or asked too much ([`Error::may_pass`]), it campaigns again, after pauses of 0.2
+    /// to 10 s.
     ///
     /// To stop, drop the future: the lease is released, and the next in line leads.
     ///
@@ -205,7 +206,28 @@ impl<C: Candidate> Lead<C> {
     ///
     /// # Cancel safety
     /// The section is dropped and the lease released.
-    pub async fn run<T, E, F>(self, mut section: F) -> Result<T, E>
+    pub async fn run<T, E, F>(self, section: F) -> Result<T, E>
+    where
+        F: AsyncFnMut(&Term<C::Guard>) -> Result<T, E>,
+        E: From<C::Error>,
+    {
+        self.run_through(|_| false, section).await
+    }
+
+    /// As [`run`](Self::run), and goes on after those errors of the section that may pass, such as
+    /// a database that is being failed over: the section is called again in the same term, after
+    /// pauses of 0.2 to 10 s.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); the error of the section only if `passes` is false for it.
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn run_through<T, E, F>(
+        self,
+        passes: impl Fn(&E) -> bool,
+        mut section: F,
+    ) -> Result<T, E>
     where
         F: AsyncFnMut(&Term<C::Guard>) -> Result<T, E>,
         E: From<C::Error>,
@@ -214,7 +236,7 @@ impl<C: Candidate> Lead<C> {
         loop {
             let term = match self.campaign().await {
                 Ok(term) => term,
-                Err(error) if C::is_retryable(&error) => {
+                Err(error) if C::may_pass(&error) => {
                     // Endless, for the policy has no limit.
                     tokio::time::sleep(pauses.next().unwrap_or_default()).await;
                     continue;
@@ -229,7 +251,7 @@ impl<C: Candidate> Lead<C> {
                     info!(%lost, "not leading any more");
                     None
                 }
-                ended = section(&term) => Some(ended),
+                ended = in_term(&term, &passes, &mut section) => Some(ended),
             };
             // What fails because another candidate leads is no reason to stop.
             let ended = ended.filter(|ended| ended.is_ok() || !term.guard.is_over());
@@ -242,6 +264,29 @@ impl<C: Candidate> Lead<C> {
             if let Some(ended) = ended {
                 return ended;
             }
+        }
+    }
+}
+
+/// Calls the section again after errors that may pass.
+async fn in_term<G, T, E, F>(
+    term: &Term<G>,
+    passes: &impl Fn(&E) -> bool,
+    section: &mut F,
+) -> Result<T, E>
+where
+    G: TermGuard,
+    F: AsyncFnMut(&Term<G>) -> Result<T, E>,
+{
+    let mut pauses = AGAIN.pauses();
+    loop {
+        match section(term).await {
+            Err(error) if passes(&error) && !term.guard.is_over() => {
+                let resource = term.lease().resource();
+                info!(%resource, "the section of a leader has failed, and is called again");
+                tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+            }
+            ended => return ended,
         }
     }
 }
