@@ -1,12 +1,17 @@
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, resume_unwind},
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use lock_core::{Acquire, Attempt, InvalidName, RetryPolicy};
 use tracing::debug;
 
 use super::{
     Job, JobOutcome, Slot,
     name::JobName,
-    place::{BACK_OFF, Place, Worked},
+    place::{BACK_OFF, Place, Worked, text_of_panic},
 };
 use crate::{
     AcquireProtected, Dialect, FencedTx, NotCommitted, Protected, ProtectedError, ProtectedGuard,
@@ -200,7 +205,15 @@ impl<DB: Dialect> Once<DB> {
                 counted::job_taken_over();
             }
             let mut job = Job::new(&guard, &place, state);
-            let done = until_lost(&guard, work(&mut job)).await;
+            let done = AssertUnwindSafe(until_lost(&guard, work(&mut job)));
+            let done = match done.catch_unwind().await {
+                Ok(done) => done,
+                Err(panic) => {
+                    place.note_failure(&guard, text_of_panic(&*panic)).await;
+                    give_back(guard).await;
+                    resume_unwind(panic);
+                }
+            };
             let error = match (done, job.is_certain()) {
                 (Ok(value), Ok(())) => {
                     return finish(&place, guard, async |_| Ok(value)).await;
@@ -209,7 +222,7 @@ impl<DB: Dialect> Once<DB> {
                 // It may have worked, and can be run again at once to know.
                 (Err(error), Err(_)) => error,
                 (Err(error), Ok(())) => {
-                    place.note_failure(&guard, error.to_string()).await;
+                    place.note_failure(&guard, format!("{error:#}")).await;
                     error
                 }
             };

@@ -1,5 +1,11 @@
-use std::{fmt, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, resume_unwind},
+    time::Duration,
+};
 
+use futures_util::FutureExt;
 use lock_core::RetryPolicy;
 use tracing::debug;
 
@@ -71,15 +77,25 @@ impl Place<'_> {
             tx.rollback().await.map_err(ProtectedError::from)?;
             return Ok(Worked::Told(state));
         }
-        match until_lost(guard, work(&mut tx)).await {
-            Ok(value) => Ok(Worked::Uncommitted(value, Box::new(tx))),
-            Err(error) => {
-                if let Err(error) = tx.rollback().await {
-                    debug!(%error, "not rolled back here, so the database does it");
-                }
-                self.note_failure(guard, error.to_string()).await;
-                Err(error)
+        let worked = AssertUnwindSafe(until_lost(guard, work(&mut tx)));
+        let (failure, text) = match worked.catch_unwind().await {
+            Ok(Ok(value)) => return Ok(Worked::Uncommitted(value, Box::new(tx))),
+            Ok(Err(error)) => {
+                let text = format!("{error:#}");
+                (Ok(error), text)
             }
+            Err(panic) => {
+                let text = text_of_panic(&*panic);
+                (Err(panic), text)
+            }
+        };
+        if let Err(error) = tx.rollback().await {
+            debug!(%error, "not rolled back here, so the database does it");
+        }
+        self.note_failure(guard, text).await;
+        match failure {
+            Ok(error) => Err(error),
+            Err(panic) => resume_unwind(panic),
         }
     }
 
@@ -126,4 +142,11 @@ impl Place<'_> {
         DB::Jobs::fail(&mut tx, self.texts(), error, pause).await?;
         tx.commit().await.map(drop)
     }
+}
+
+/// What a job that has panicked has said.
+pub(super) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("the work panicked: {}", text.unwrap_or("without a text"))
 }

@@ -13,9 +13,11 @@ use super::Slot;
 ///
 /// Five fields, or six with seconds first, and names such as `@hourly`, as the crate `croner` reads
 /// them. Where daylight saving skips or repeats times:
-/// - A *fixed* time, one of a pattern whose seconds, minutes and hours are numbers or lists of them,
-///   is due once a day: when the gap ends if it is skipped, and the first time if it is repeated.
-/// - A pattern with intervals (`*`, `/` or `-` in one of these fields) follows the clock on the wall.
+/// - A *fixed* time, one of a pattern whose seconds, minutes and hours are numbers or lists of
+///   them, is due once a day: when the gap ends if it is skipped, and the first time if it is
+///   repeated.
+/// - A pattern with intervals (`*`, `/` or `-` in one of these fields) follows the clock on the
+///   wall.
 ///
 /// `docs/jobs-and-leaders.md` has examples.
 ///
@@ -232,8 +234,8 @@ mod tests {
         assert_eq!(hours, expected);
     }
 
-    /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, over a day that
-    /// is left out. Pattern, zone, between which moments, and what is due there.
+    /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, over a day
+    /// that is left out. Pattern, zone, between which moments, and what is due there.
     const CHANGES: &[(&str, &str, [&str; 2], &[&str])] = &[
         (
             "30 2,14 * * *",

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod dropped;
+mod failed_jobs;
 mod file;
 mod force;
 mod hostile;

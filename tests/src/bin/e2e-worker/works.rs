@@ -165,8 +165,8 @@ pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Er
     }
 }
 
-/// A leader that looks whether it leads, and then works in a task of its own: its section is dropped
-/// after a pause, and the task goes on.
+/// A leader that looks whether it leads, and then works in a task of its own: its section is
+/// dropped after a pause, and the task goes on.
 #[expect(
     clippy::disallowed_methods,
     reason = "a task without an owner is what goes wrong here"

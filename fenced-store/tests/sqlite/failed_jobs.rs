@@ -1,0 +1,68 @@
+//! What is noted of work that has failed, and when it is due again.
+
+use std::panic::AssertUnwindSafe;
+
+use fenced_store::{Protected, ProtectedError, SqliteFencedStore, jobs::Standing};
+use futures_util::FutureExt;
+use sqlx::Sqlite;
+
+use crate::{
+    file::SqliteFile,
+    rule::{Harness, fresh},
+};
+
+async fn jobs() -> (SqliteFile, Protected<Sqlite>) {
+    let world: SqliteFile = fresh().await;
+    let locks = palisade::connect("memory:").await.unwrap();
+    let jobs = Protected::new(locks, world.store().clone());
+    (world, jobs)
+}
+
+async fn noted(store: &SqliteFencedStore, slot: &str) -> String {
+    let state = store.job_slot("job", slot).await.unwrap();
+    assert!(
+        matches!(state.standing, Standing::BackingOff { .. }),
+        "{state:?}"
+    );
+    state.last_error.unwrap_or_default()
+}
+
+/// Catches: a note that says that the database failed, and not why.
+#[tokio::test]
+async fn the_cause_of_a_failure_is_noted() {
+    let (world, jobs) = jobs().await;
+    let failed = jobs.once("job", "a").run(async |tx| {
+        sqlx::query("SELECT no_such_column FROM accounts")
+            .execute(&mut **tx)
+            .await?;
+        Ok::<_, ProtectedError>(())
+    });
+    failed.await.map(drop).unwrap_err();
+    let noted = noted(world.store(), "a").await;
+    assert!(noted.contains("no_such_column"), "{noted}");
+}
+
+/// Catches: work that panics at once again, and again.
+#[tokio::test]
+async fn a_panic_is_noted_and_backed_off() {
+    let (world, jobs) = jobs().await;
+    let run = jobs.once("job", "a").run(async |_| {
+        panic!("boom {}", 1);
+        #[expect(unreachable_code, reason = "it names the types")]
+        Ok::<_, ProtectedError>(())
+    });
+    let panicked = AssertUnwindSafe(run).catch_unwind().await;
+    assert!(panicked.is_err());
+    let text = noted(world.store(), "a").await;
+    assert!(text.contains("panicked: boom 1"), "{text}");
+
+    let steps = jobs.once("job", "b").steps(async |_| {
+        panic!("bang");
+        #[expect(unreachable_code, reason = "it names the types")]
+        Ok::<_, ProtectedError>(())
+    });
+    let panicked = AssertUnwindSafe(steps).catch_unwind().await;
+    assert!(panicked.is_err());
+    let text = noted(world.store(), "b").await;
+    assert!(text.contains("panicked: bang"), "{text}");
+}
