@@ -223,12 +223,9 @@ impl<C: Candidate> Lead<C> {
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).
-    pub async fn run_through<T, E, F>(
-        self,
-        passes: impl Fn(&E) -> bool,
-        mut section: F,
-    ) -> Result<T, E>
+    pub async fn run_through<T, E, P, F>(self, passes: P, mut section: F) -> Result<T, E>
     where
+        P: Fn(&E) -> bool + Sync,
         F: AsyncFnMut(&Term<C::Guard>) -> Result<T, E>,
         E: From<C::Error>,
     {
@@ -269,12 +266,9 @@ impl<C: Candidate> Lead<C> {
 }
 
 /// Calls the section again after errors that may pass.
-async fn in_term<G, T, E, F>(
-    term: &Term<G>,
-    passes: &impl Fn(&E) -> bool,
-    section: &mut F,
-) -> Result<T, E>
+async fn in_term<G, T, E, P, F>(term: &Term<G>, passes: &P, section: &mut F) -> Result<T, E>
 where
+    P: Fn(&E) -> bool + Sync,
     G: TermGuard,
     F: AsyncFnMut(&Term<G>) -> Result<T, E>,
 {

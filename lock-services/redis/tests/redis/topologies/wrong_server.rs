@@ -122,7 +122,7 @@ async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
         .command(&["REPLICAOF", "127.0.0.1", primary.port()])
         .await;
     let name = Proxy::start(primary.url()).await;
-    let locks = palisade::connect(&name.url("redis")).await.unwrap();
+    let locks = palisade::connect(name.url("redis")).await.unwrap();
     name.point_to(replica.url());
     name.inflict(Fault::Cut);
     locks.acquire("r").try_now().await.unwrap_err();
