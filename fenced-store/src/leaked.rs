@@ -38,6 +38,19 @@ where
     call().await
 }
 
+/// After a server has said that it takes no writes its session is not used again: the name of the
+/// database may lead to another server by now, and a pool keeps sessions for as long as they live.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn unless_read_only<DB: Operations, T>(
+    connection: &mut PoolConnection<DB>,
+    result: Result<T, sqlx::Error>,
+) -> Result<T, sqlx::Error> {
+    if result.as_ref().is_err_and(DB::is_read_only) {
+        connection.close_on_drop();
+    }
+    result
+}
+
 /// A connection to read what is committed by now. In a leaked transaction, a query may see what was
 /// committed long ago, whatever has happened since.
 pub(crate) async fn to_read<DB: Operations>(
@@ -90,7 +103,9 @@ pub(crate) async fn begin_counted<DB: Operations>(
         let (begin, pool) = (begin.clone(), pool.clone());
         let mut connection = pool.acquire().await?;
         uninterrupted(async move {
-            unlogged(DB::TransactionManager::begin(&mut connection, Some(begin))).await?;
+            let begun = DB::TransactionManager::begin(&mut connection, Some(begin));
+            let begun = unlogged(begun).await;
+            unless_read_only(&mut connection, begun)?;
             Ok(OpenTx::new(&pool, connection, tx_name, patience))
         })
         .await

@@ -5,7 +5,11 @@ use sqlx::{PgPool, Postgres, Row, SqlStr};
 use tracing::warn;
 
 use super::calls;
-use crate::{FenceError, counted, dialect::sealed::Errors, leaked::past_leaked};
+use crate::{
+    FenceError, counted,
+    dialect::sealed::Errors,
+    leaked::{past_leaked, unless_read_only},
+};
 
 /// How often a claim gets in line, the first time included. After the first time, any holder that
 /// was paused in its way is gone. While the claim was not in line, more transactions of an older
@@ -13,7 +17,12 @@ use crate::{FenceError, counted, dialect::sealed::Errors, leaked::past_leaked};
 pub(super) const ATTEMPTS: u32 = 3;
 
 pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
-    let send = || unlogged(sqlx::raw_sql(statement.clone()).execute(pool));
+    let send = || async {
+        let mut connection = pool.acquire().await?;
+        let sent = sqlx::raw_sql(statement.clone()).execute(&mut *connection);
+        let sent = unlogged(sent).await;
+        unless_read_only(&mut connection, sent)
+    };
     past_leaked(pool, send).await.map(drop)
 }
 

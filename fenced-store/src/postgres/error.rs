@@ -34,6 +34,8 @@ impl Errors for Postgres {
         match database_error(&source).map(PgDatabaseError::code) {
             // No such schema, function or table.
             Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
+            // It takes no writes, or no connections, or lacks room: during a failover, for example.
+            Some(code) if is_of_an_outage(code) => FenceError::Busy { source },
             _ if Self::is_leaked(&source) => FenceError::Busy { source },
             _ => source.into(),
         }
@@ -62,10 +64,19 @@ impl Errors for Postgres {
             })
     }
 
+    /// A standby, or a session with `default_transaction_read_only`.
+    fn is_read_only(error: &sqlx::Error) -> bool {
+        database_error(error).is_some_and(|error| error.code() == "25006")
+    }
+
     /// Whether the role lacks a right.
     fn is_denied(error: &sqlx::Error) -> bool {
         database_error(error).is_some_and(|error| error.code() == "42501")
     }
+}
+
+fn is_of_an_outage(code: &str) -> bool {
+    matches!(code, "25006" | "57P03") || code.starts_with("53")
 }
 
 /// Whether a prepared statement did not exist any more: nothing was executed.

@@ -17,7 +17,10 @@ use super::{
     error::{is_statement_gone, nothing_is_stored, of_fused},
 };
 use crate::{
-    FenceError, begin_request::BeginRequest, dialect::sealed::Errors, leaked::past_leaked,
+    FenceError,
+    begin_request::BeginRequest,
+    dialect::sealed::Errors,
+    leaked::{past_leaked, unless_read_only},
     statement::Statement,
 };
 
@@ -56,12 +59,13 @@ async fn send(
         return Err(sqlx::Error::InvalidSavePointStatement);
     }
     let query = || sqlx::query_with(sql.clone(), arguments.clone()).persistent(persistent);
-    match write(&mut connection, query()).await {
+    let written = match write(&mut connection, query()).await {
         // A statement that is not persistent has no name, and a connection has only one such
         // statement. In sqlx 0.9.0 a look-up of a type in it replaces it, which happens only once.
         Err(error) if is_statement_gone(&error) => write(&mut connection, query()).await,
         result => result,
-    }
+    };
+    unless_read_only(&mut connection, written)
 }
 
 async fn write(

@@ -14,6 +14,7 @@ mod roles;
 mod search_path;
 pub(crate) mod server;
 mod single;
+mod standby;
 mod starvation;
 mod strays;
 mod surroundings;

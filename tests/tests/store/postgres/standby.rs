@@ -1,0 +1,56 @@
+//! A name that leads to a standby for a while, as during a failover.
+
+use e2e::{
+    proxy::{Fault, Proxy},
+    servers::DatabaseServer,
+};
+use fenced_store::{FenceError, FencedStore};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use crate::rule::{assert_kind, grant};
+
+fn target(server: &DatabaseServer) -> String {
+    let address: PgConnectOptions = server.url().parse().unwrap();
+    format!("tcp://{}:{}", address.get_host(), address.get_port())
+}
+
+/// Its sessions stay open: nothing but the refusal says that they lead to a standby.
+/// Catches: a pool that asks a standby for as long as its sessions live.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
+    let server = DatabaseServer::postgres(&[]).await;
+    FencedStore::new(PgPool::connect(server.url()).await.unwrap())
+        .migrate()
+        .await
+        .unwrap();
+    let standby = server.lagging_standby().await;
+    let name = Proxy::start(&target(&server)).await;
+    let address: PgConnectOptions = server.url().parse().unwrap();
+    let pool = PgPoolOptions::new().max_connections(4);
+    let pool = pool.connect_lazy_with(address.host("127.0.0.1").port(name.port()));
+    let store = FencedStore::new(pool);
+    let own = grant("account:42", 33);
+    store.claim(&own).await.unwrap();
+
+    name.point_to(&target(&standby));
+    name.inflict(Fault::Cut);
+    let refused = loop {
+        match store.claim(&own).await.unwrap_err() {
+            // The connections that were cut.
+            FenceError::Db { source } if source.as_database_error().is_none() => {}
+            refused => break refused,
+        }
+    };
+    assert_kind!(refused, Busy);
+    assert!(refused.to_string().contains("read-only"), "{refused}");
+    assert!(refused.is_retryable() && refused.may_pass());
+
+    name.point_to(&target(&server));
+    for _ in 0..8 {
+        store.claim(&own).await.unwrap();
+        store.begin(&own).await.unwrap().rollback().await.unwrap();
+    }
+}
