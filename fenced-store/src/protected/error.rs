@@ -34,8 +34,8 @@ impl ProtectedError {
         }
     }
 
-    /// Whether the cause may pass by itself: see [`Error::may_pass`](lock_core::Error::may_pass) and
-    /// [`FenceError::may_pass`].
+    /// Whether the cause may pass by itself: see
+    /// [`Error::may_pass`](lock_core::Error::may_pass) and [`FenceError::may_pass`].
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {

@@ -136,26 +136,32 @@ impl Depositor {
     /// Waits in line as long as it takes. Every other request is sent twice, as by a client that
     /// has lost the answer.
     async fn acquire(&self, ttl_ms: u64) -> Held {
-        let key = format!("{:032x}", rand::random::<u128>());
-        let asked = SystemClock.now();
-        let acquire = || {
+        let draw = || format!("{:032x}", rand::random::<u128>());
+        let acquire = |key: &str| {
             self.http
                 .post(format!("{}/v1/leases/account:{}", self.url, self.account))
-                .header("idempotency-key", &key)
+                .header("idempotency-key", key)
                 .json(&json!({ "ttl_ms": ttl_ms, "wait_ms": 10_000 }))
         };
+        let (mut key, mut asked) = (draw(), SystemClock.now());
         let granted = loop {
-            let answer = self.send(acquire()).await;
-            match answer.status.as_u16() {
-                201 => break answer,
+            let answer = self.send(acquire(&key)).await;
+            let problem = answer.body["type"].as_str().unwrap_or_default();
+            match (answer.status.as_u16(), problem) {
+                (201, _) => break answer,
                 // The wait is over, and others are before us still.
-                409 if answer.body["type"] == "urn:palisade:problem:lock-held" => {}
+                (409, "urn:palisade:problem:lock-held") => {}
+                // Its gateway died with the answer, and the short lease was over before the next
+                // one was asked.
+                (409, "urn:palisade:problem:idempotency-key-spent") if ttl_ms < 1000 => {
+                    (key, asked) = (draw(), SystemClock.now());
+                }
                 _ => panic!("{}: {}", answer.status, answer.body),
             }
         };
         let header = granted.body["fencing_token"].as_str().unwrap().to_owned();
         if ttl_ms > 10_000 && rand::random::<bool>() {
-            let again = self.send(acquire()).await;
+            let again = self.send(acquire(&key)).await;
             assert_eq!(
                 again.status, 201,
                 "its own lease is not found: {}",

@@ -1,12 +1,11 @@
 //! PgBouncer between the clients and the database.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
-use lock_core::{LockManager, SystemClock, Ttl};
-use palisade_postgres::{PostgresBackend, PostgresOptions};
-use sqlx::{AssertSqlSafe, PgPool, Row as _, postgres::PgPoolOptions};
+use lock_core::Ttl;
+use sqlx::{AssertSqlSafe, PgPool, Row as _};
 use tokio::time::timeout;
 
 use crate::world::{count, database, manager};
@@ -47,41 +46,59 @@ async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
 /// isolation level.
 #[tokio::test]
 async fn statements_are_prepared_only_in_sessions_of_ones_own() {
-    let database = database().await;
-    let pooler = PgBouncer::start(&database, PoolMode::Transaction).await;
-    let prepared = "select count(*) from pg_prepared_statements \
-                    where strpos(statement, concat('fenced.', 'acquire(')) > 0";
     let expected = [
-        (database.url(), "read committed", true),
-        (database.url(), "repeatable read", false),
-        (&pooler.url(&database), "read committed", false),
+        (false, "read committed", true),
+        (false, "repeatable read", false),
+        (true, "read committed", false),
     ];
-    for (url, level, is_prepared) in expected {
-        let pool = PgPoolOptions::new()
-            .max_connections(1)
-            .connect(url)
-            .await
-            .unwrap();
+    let pooled = database().await;
+    let pooler = PgBouncer::start(&pooled, PoolMode::Transaction).await;
+    for (is_pooled, level, is_prepared) in expected {
+        let database = if is_pooled {
+            &pooled
+        } else {
+            &database().await
+        };
+        let pool = PgPool::connect(database.url()).await.unwrap();
         set_default(&pool, level).await;
-        let clock = Arc::new(SystemClock);
-        let backend = PostgresBackend::on(pool.clone(), PostgresOptions::default(), clock).await;
-        let locks = LockManager::builder().build(backend.unwrap()).unwrap();
+        let url = if is_pooled {
+            pooler.url(database)
+        } else {
+            database.url().to_owned()
+        };
+        let locks = manager(&url).await;
         for level in [level, "serializable"] {
             let guard = locks.acquire(level.replace(' ', "_")).await.unwrap();
-            assert_eq!(
-                count(&pool, prepared).await > 0,
-                is_prepared,
-                "{url} {level}"
-            );
+            let what = format!("{is_pooled} {level}");
+            let now = is_prepared && level != "serializable";
+            assert_eq!(acquired_prepared(&pool).await, now, "{what}");
             guard.release().await.unwrap();
-            // Somebody does that to a session later on.
+            // An administrator does that later on, and sessions are made anew.
             set_default(&pool, "serializable").await;
         }
     }
 }
 
+/// Whether the last acquire had parameters, as the server shows it.
+async fn acquired_prepared(pool: &PgPool) -> bool {
+    let query = "select strpos(query, '($1,') > 0 from pg_stat_activity
+                 where datname = current_database()
+                   and strpos(query, concat('fenced.', 'acquire(')) > 0
+                 order by query_start desc limit 1";
+    sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
+}
+
+/// The isolation level of the sessions of all others from here on.
 async fn set_default(pool: &PgPool, level: &str) {
-    let set = format!("set default_transaction_isolation to '{level}'");
+    let name: String = sqlx::query_scalar("select current_database()::text")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    let set = format!(
+        "alter database {name} set default_transaction_isolation to '{level}';
+         select pg_terminate_backend(pid) from pg_stat_activity
+           where datname = current_database() and pid <> pg_backend_pid()"
+    );
     sqlx::raw_sql(AssertSqlSafe(set))
         .execute(pool)
         .await
