@@ -23,8 +23,9 @@ async fn a_read_only_server_accepts_nothing() {
         read_only.begin(&old).await.unwrap_err(),
         read_only.settle(&old).await.unwrap_err(),
     ] {
+        // Another server may stand behind the name of this one soon.
         match error {
-            FenceError::Db { source } => {
+            FenceError::Busy { source } => {
                 assert!(source.to_string().contains("read-only"), "{source}");
             }
             other => panic!("{other:?}"),
