@@ -176,8 +176,8 @@ pub(crate) mod sealed {
             pool: &Pool<Self>,
         ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-        /// Fails if the role must not migrate, because what another role has made would run with
-        /// its rights. Without schemas there is nothing to check.
+        /// Fails if the role must use nothing of ours, because what another role has made would run
+        /// with its rights. Without schemas there is nothing to check.
         fn check_owner(_: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send {
             future::ready(Ok(()))
         }

@@ -22,12 +22,13 @@ pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), Fen
     }
 }
 
-/// Whether all migrations were applied, and the role has these rights. If it may not read the
-/// former, the latter say why.
+/// Whether our schemas can be trusted, all migrations were applied, and the role has these rights.
+/// If it may not read whether they were applied, the rights say why.
 pub(crate) async fn check<DB: Installation>(
     pool: &Pool<DB>,
     rights: Rights,
 ) -> Result<(), FenceError> {
+    DB::check_owner(pool).await?;
     let checked = DB::check_migrations(pool).await;
     if checked.as_ref().err().is_none_or(is_denied::<DB>) {
         DB::check_rights(pool, rights).await?;

@@ -73,15 +73,15 @@ impl Installation for Postgres {
     }
 
     /// A role that may create schemas could have made ours before, and what it has put there would
-    /// run with the rights of a superuser. Any other role looks, and migrates nothing.
+    /// run with the rights of a superuser.
     async fn check_owner(pool: &PgPool) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
         let owner = Self::rows(&mut connection, include_str!("sql/owner.sql"), &[]).await?;
         match owner.first() {
             None => Ok(()),
             Some(row) => Err(NotReady::SchemaNotOurs {
-                schema: "fenced".to_owned(),
-                reason: Self::text(row, 0)?,
+                schema: Self::text(row, 0)?,
+                reason: Self::text(row, 1)?,
             }
             .into()),
         }

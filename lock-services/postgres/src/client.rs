@@ -60,11 +60,26 @@ impl Client {
             prepares: Arc::default(),
             learnt: Mutex::default(),
         };
+        client.check_owner().await?;
         let is_read_committed = client.learn().await?;
         let address = client.connections.address();
         let prepares = is_read_committed && client.is_at(&address).await?;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
+    }
+
+    /// Fails if the functions would run with the rights of a superuser, although another role has
+    /// made them.
+    async fn check_owner(&self) -> Result<(), Error> {
+        let row = self.plain(sql::OWNER.to_owned()).await?;
+        let owner: Option<String> = row.try_get("owner").map_err(translate)?;
+        owner.map_or(Ok(()), |owner| {
+            let why = format!(
+                "its schema `fenced` belongs to {owner:?}, whose code a superuser must not run: \
+                 log in as another role"
+            );
+            Err(Error::not_applied(ErrorKind::Refused).because(why))
+        })
     }
 
     /// Reads the database's clock, and what interface it has. Whether sessions are at READ

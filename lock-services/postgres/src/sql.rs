@@ -139,6 +139,12 @@ pub(super) const WHERE: &str = "SELECT pg_catalog.host(pg_catalog.inet_server_ad
     pg_catalog.inet_server_port() AS port, \
     CAST(pg_catalog.current_setting('port') AS integer) AS set_port";
 
+/// The role that owns the schema, if a superuser must not call its functions.
+pub(super) const OWNER: &str = "SELECT (SELECT o.rolname::pg_catalog.text \
+    FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles o, pg_catalog.pg_roles u \
+    WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced' AND o.oid OPERATOR(pg_catalog.=) n.nspowner \
+    AND u.rolname OPERATOR(pg_catalog.=) current_user AND u.rolsuper AND NOT o.rolsuper) AS owner";
+
 /// What a client has to know of the database: its clock, and the interface that it has.
 pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS version, \
     CAST(extract(epoch from pg_catalog.clock_timestamp()) \

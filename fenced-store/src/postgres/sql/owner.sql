@@ -1,5 +1,20 @@
--- The reason why a superuser must not migrate: the schema belongs to another role.
+-- The reason why this role must not use our schemas: what another role has made there would run
+-- with its rights.
 SET LOCAL search_path = pg_catalog, pg_temp;
-SELECT format('it belongs to %I: migrate as that role', pg_get_userbyid(n.nspowner))
-FROM pg_namespace n JOIN pg_roles u ON u.rolname = current_user
-WHERE n.nspname = 'fenced' AND u.rolsuper AND n.nspowner <> u.oid
+SELECT n.nspname, CASE
+    WHEN u.rolsuper AND NOT o.rolsuper THEN
+      format('it belongs to %I, whose code a superuser must not run: log in as that role',
+             o.rolname)
+    WHEN c.relkind <> 'r' OR c.relrowsecurity THEN
+      '_migrations is not the table that a migration makes: drop the schema, and migrate anew'
+    WHEN c.relowner <> o.oid THEN
+      format('_migrations belongs to %I: drop the schema, and migrate anew',
+             pg_get_userbyid(c.relowner))
+  END AS reason
+FROM pg_namespace n
+  JOIN pg_roles o ON o.oid = n.nspowner
+  JOIN pg_roles u ON u.rolname = current_user
+  LEFT JOIN pg_class c
+    ON c.relnamespace = n.oid AND n.nspname = 'fenced' AND c.relname = '_migrations'
+WHERE n.nspname IN ('fenced', 'fenced_guards')
+  AND (u.rolsuper AND NOT o.rolsuper OR c.relkind <> 'r' OR c.relrowsecurity OR c.relowner <> o.oid)

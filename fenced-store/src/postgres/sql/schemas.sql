@@ -1,5 +1,6 @@
--- Makes the schemas that are missing. Refuses (FN030) one that belongs to another role, or in which
--- another role may create: its function could be called in the place of ours, with our rights.
+-- Makes the schemas that are missing. Refuses (FN030) one that belongs to another role, in which
+-- another role may create or has created: its function could be called in the place of ours, with
+-- our rights.
 -- detail {"schema", "reason"}
 DO $do$
 DECLARE
@@ -17,6 +18,8 @@ BEGIN
                   format('%s may create there: REVOKE CREATE ON SCHEMA %I FROM %1$s',
                          CASE a.grantee WHEN 0 THEN 'PUBLIC'
                                         ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ours)
+                WHEN made.name IS NOT NULL THEN
+                  format('%s in it belongs to %I: drop it', made.name, pg_get_userbyid(made.owner))
            END
       INTO reason
       FROM pg_namespace n
@@ -24,6 +27,13 @@ BEGIN
         LEFT JOIN LATERAL (
           SELECT e.grantee FROM aclexplode(n.nspacl) e
             WHERE e.privilege_type = 'CREATE' AND e.grantee <> n.nspowner LIMIT 1) a ON true
+        LEFT JOIN LATERAL (
+          SELECT m.name, m.owner FROM (
+            SELECT c.relname, c.relowner FROM pg_class c WHERE c.relnamespace = n.oid UNION ALL
+            SELECT p.proname, p.proowner FROM pg_proc p WHERE p.pronamespace = n.oid UNION ALL
+            SELECT t.typname, t.typowner FROM pg_type t WHERE t.typnamespace = n.oid UNION ALL
+            SELECT o.oprname, o.oprowner FROM pg_operator o WHERE o.oprnamespace = n.oid
+          ) m (name, owner) WHERE m.owner <> n.nspowner LIMIT 1) made ON true
       WHERE n.nspname = ours;
     IF reason IS NOT NULL THEN
       RAISE EXCEPTION USING

@@ -19,6 +19,11 @@ SELECT format('the function %s belongs to another role than the schema', f.oid::
        format('DROP ROUTINE %s', f.oid::regprocedure)
 FROM routines f WHERE f.proowner <> f.nspowner
 UNION ALL
+SELECT format('%s belongs to another role than the schema', c.oid::regclass),
+       format('DROP TABLE %s', c.oid::regclass)
+FROM pg_class c JOIN ours o ON o.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND c.relowner <> o.nspowner
+UNION ALL
 SELECT format('%s may call %s, which is for operators', r.name, f.oid::regprocedure),
        format('REVOKE EXECUTE ON ROUTINE %s FROM %s', f.oid::regprocedure, r.name)
 FROM routines f, aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a

@@ -33,3 +33,17 @@ async fn a_role_that_may_only_use_the_schema_locks_and_ends_nobodys_lease() {
     let _guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     locks.force_release(&named("r")).await.unwrap();
 }
+
+/// The functions of another role would run with the rights of a superuser who locks.
+/// Catches: code that its owner has put in the place of ours.
+#[tokio::test]
+async fn a_superuser_calls_no_functions_of_another_role() {
+    let database = database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let role = format!("squatter_{:016x}", rand::random::<u64>());
+    let script = format!("create role {role}; alter schema fenced owner to {role}");
+    let script = sqlx::raw_sql(AssertSqlSafe(script));
+    script.execute(&pool).await.unwrap();
+    let error = palisade::connect(database.url()).await.unwrap_err();
+    assert!(format!("{error:?}").contains(&role), "{error:?}");
+}

@@ -1,6 +1,6 @@
 //! Attacks by a role that was in our schemas before us, or may create there.
 
-use fenced_store::{FenceError, FencedStore, NotReady};
+use fenced_store::{FenceError, FencedStore, NotReady, Rights};
 use sqlx::Executor;
 
 use crate::{
@@ -42,6 +42,8 @@ async fn a_schema_that_another_role_has_made_before_is_refused() {
         .await
         .unwrap();
     let refused = reason(world.store().migrate().await.unwrap_err());
+    assert!(refused.contains(&role), "{refused}");
+    let refused = reason(world.store().check(Rights::Write).await.unwrap_err());
     assert!(refused.contains(&role), "{refused}");
     let script = FencedStore::<sqlx::Postgres>::migration_script();
     let error = connection
@@ -89,6 +91,56 @@ async fn a_schema_in_which_another_role_may_create_is_refused() {
         admin.execute(sqlx::raw_sql(advice)).await.unwrap();
     }
     world.store().migrate().await.unwrap();
+}
+
+/// Catches: a table of another role, whose triggers run with the rights of those who write to it.
+#[tokio::test]
+async fn what_another_role_has_made_before_is_refused() {
+    let world = PostgresServer::unmigrated().await;
+    let admin = world.store().pool();
+    let role = format!("planter_{:016x}", rand::random::<u64>());
+    let plant = format!(
+        "CREATE ROLE {role}; CREATE SCHEMA fenced; GRANT ALL ON SCHEMA fenced TO {role};
+         SET ROLE {role}; CREATE TABLE fenced.high_water_mark (resource text); RESET ROLE;
+         REVOKE ALL ON SCHEMA fenced FROM {role}"
+    );
+    let mut connection = admin.acquire().await.unwrap();
+    connection
+        .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(plant)))
+        .await
+        .unwrap();
+    let refused = reason(world.store().migrate().await.unwrap_err());
+    let expected = format!("high_water_mark in it belongs to {role}: drop it");
+    assert_eq!(refused, expected);
+    let drop = format!("DROP OWNED BY {role}; DROP ROLE {role}");
+    connection
+        .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(drop)))
+        .await
+        .unwrap();
+    world.store().migrate().await.unwrap();
+}
+
+/// Catches: a role that asks whether all is migrated, and runs what stands in the table's place.
+#[tokio::test]
+async fn a_table_of_migrations_that_is_none_is_not_read() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    app.check(Rights::Write).await.unwrap();
+    for planted in [
+        "ALTER TABLE fenced._migrations RENAME TO old_migrations;
+         CREATE VIEW fenced._migrations AS SELECT * FROM fenced.old_migrations;
+         GRANT SELECT ON fenced._migrations TO PUBLIC",
+        "DROP VIEW fenced._migrations;
+         ALTER TABLE fenced.old_migrations RENAME TO _migrations;
+         ALTER TABLE fenced._migrations ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY p ON fenced._migrations USING (1 / 0 = 1)",
+    ] {
+        roles.as_admin(planted).await;
+        for refused in [app.check(Rights::Write).await, app.migrate().await] {
+            let reason = reason(refused.unwrap_err());
+            assert!(reason.starts_with("_migrations "), "{reason}");
+        }
+    }
 }
 
 /// The owner of a table protects it, and creates nothing of its own where our functions are.
