@@ -279,9 +279,11 @@ create function fenced.min_session_timeout(setting text, milliseconds integer) r
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   session_value text := current_setting(setting);
-  session_milliseconds numeric := extract(epoch from session_value::interval) * 1000;
+  -- Some are shown without a unit.
+  session_milliseconds numeric := case when session_value ~ '^[0-9]+$' then session_value::numeric
+    else extract(epoch from session_value::interval) * 1000 end;
 begin
-  if session_milliseconds between 1 and milliseconds then
+  if session_milliseconds > 0 and (milliseconds = 0 or session_milliseconds <= milliseconds) then
     return session_value;
   end if;
   return milliseconds::text;
@@ -705,7 +707,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   mark fenced.high_water_mark;
 begin
-  if new_mark = expected or (new_mark < expected) <> lowering then
+  if expected is null or new_mark is null or new_mark = expected
+     or (new_mark < expected) is distinct from lowering then
     raise exception using
       errcode = 'invalid_parameter_value',
       message = format('%s is not %s %s', new_mark,
@@ -892,7 +895,7 @@ end $$;
 -- assigns what it calls, which costs less than to perform it.
 --
 -- The text of an id must depend on no setting of a session: otherwise one row would be two
--- resources. Hence these types, and domains of them.
+-- resources. Hence these types, and domains of them. After a change of the type the guard refuses.
 create function fenced.make_guard(relation regclass, id_column name, prefix text) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -934,7 +937,16 @@ declare
 begin
   if tg_op = 'TRUNCATE' then
     done := fenced_guards.check_row_write(null::text, tg_relid::regclass);
-  elsif tg_op = 'INSERT' then
+    return null;
+  end if;
+  if pg_typeof(new.%1$I) <> %3$L::regtype or pg_typeof(old.%1$I) <> %3$L::regtype then
+    raise exception using
+      errcode = 'FN011',
+      message = format('the column %%I of %%s has another type than when it was protected: '
+                       'protect it anew', %1$L, tg_relid::regclass),
+      detail = json_build_object('table', tg_relid::regclass::text, 'required', null);
+  end if;
+  if tg_op = 'INSERT' then
     done := fenced_guards.check_row_write(%2$L || new.%1$I::text, tg_relid::regclass);
   else
     done := fenced_guards.check_row_write(%2$L || old.%1$I::text, tg_relid::regclass);
@@ -945,7 +957,7 @@ begin
     end if;
   end if;
   return null;
-end $body$ end, id_column, prefix);
+end $body$ end, id_column, prefix, format_type(id_type, null));
   guard := 'guard_' || md5(body);
   perform pg_advisory_xact_lock(fenced.resource_lock_key('the guards'::text));
   if to_regproc('fenced_guards.' || guard) is null then
@@ -1088,7 +1100,8 @@ comment on table fenced.forgotten_job is
 -- A slot of a schedule: UTC, in one form, so that the order of texts is that of times.
 create function fenced.is_time_slot(slot text) returns boolean
 language sql immutable parallel safe as $$
-  select slot operator(pg_catalog.~) '^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$'
+  select slot operator(pg_catalog.~)
+    '^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$'
 $$;
 
 create function fenced.unix_ms(moment timestamptz) returns bigint
@@ -1217,10 +1230,16 @@ create function fenced.forget_jobs_below(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
+  now constant text := to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"');
   below text;
 begin
+  if fenced.is_time_slot($2) is not true then
+    raise exception using
+      errcode = 'invalid_parameter_value',
+      message = 'slots are forgotten below a time, such as 2026-11-27T02:00:00Z';
+  end if;
   perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
-  select least($2 collate "C",
+  select least($2 collate "C", now collate "C",
                min(slot::text collate "C") filter (where done_token is null and not $3),
                case when not $3 then coalesce(
                  max(slot::text collate "C") filter (where done_token is not null), '') end)
@@ -1509,7 +1528,7 @@ as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 99999999999999
 --                your channel, when left_ms are over, and at least every second; who is silent for
 --                3 s, or does not take the lease for 3 s when it is its turn, is passed over
 --   released     this acquisition or attempt has ended, or its lease ran out: begin a new one
---   full         as many wait as max_waiters allows
+--   full         as many wait as max_waiters allows, or 1000 attempts share the lease
 --   late         not_after has passed: this is an old copy of the request, or your clock is wrong
 --   implausible  at_least is too high; token is the greatest that can be right
 --   exhausted    there are no tokens left
@@ -1586,6 +1605,10 @@ begin
   if lease.holder = digest then
     -- Sent again, or another attempt of the same acquisition.
     if $3 <> all (lease.attempts) then
+      if cardinality(lease.attempts) >= 1000 then
+        outcome := 'full';
+        return;
+      end if;
       update fenced.lease l set attempts = l.attempts || $3 where l.resource = $1;
     end if;
     token := lease.token;
@@ -1664,8 +1687,9 @@ declare
   lease fenced.lease;
   held_ms bigint;
 begin
-  perform fenced.check_lists(
-    64, array[cardinality($1), cardinality($4), cardinality($5), cardinality($6)]);
+  perform fenced.check_lists(64, array[
+    cardinality($1), cardinality($4), cardinality($5), cardinality($6),
+    array_upper($1, 1), array_upper($4, 1), array_upper($5, 1), array_upper($6, 1)]);
   perform fenced.flush_commit();
   for name in select r from unnest($1) r order by r collate "C" loop
     perform fenced.lock_lease(name);
@@ -1743,8 +1767,9 @@ declare
   digests text[];
   renewed bigint[];
 begin
-  perform fenced.check_lists(
-    1000, array[cardinality($1), cardinality($2), cardinality($3), cardinality($4)]);
+  perform fenced.check_lists(1000, array[
+    cardinality($1), cardinality($2), cardinality($3), cardinality($4),
+    array_upper($1, 1), array_upper($2, 1), array_upper($3, 1), array_upper($4, 1)]);
   digests := array(select fenced.kept_digest(h) from unnest($3) with ordinality as a (h, place)
                      order by place);
   -- Flushed, because its holder relies on it. But not on a standby: one that is gone would end all
@@ -1902,7 +1927,8 @@ begin
   perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
   insert into fenced.forced_release (resource, token, revocation, minute)
     values ($1, $2, revocation, fenced.this_minute());
-  perform fenced.wake($1);
+  -- No notice: this commit is flushed, and would hold the lock of NOTIFY for as long. The first in
+  -- the queue looks within a second.
   outcome := 'ended';
 end $$;
 

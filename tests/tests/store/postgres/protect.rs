@@ -367,6 +367,27 @@ async fn a_renamed_table_stays_protected() {
     tx.commit().await.unwrap();
 }
 
+/// Catches: a row that becomes another resource, because the text of its id is another.
+#[tokio::test]
+async fn a_table_whose_id_has_another_type_is_protected_anew() {
+    let (world, own) = protected_and_claimed::<PostgresServer>().await;
+    let pool = world.store().pool();
+    pool.execute("ALTER TABLE accounts ALTER id TYPE numeric(20, 2)")
+        .await
+        .unwrap();
+    let mut tx = world.store().begin(&own).await.unwrap();
+    let error = PostgresServer::add(&mut tx, 1).await.unwrap_err();
+    assert!(error.to_string().contains("protect it anew"), "{error}");
+    tx.rollback().await.unwrap();
+
+    world.store().protect(&by_row()).await.unwrap();
+    let renamed = grant("account:42.00", 33);
+    world.store().claim(&renamed).await.unwrap();
+    let mut tx = world.store().begin(&renamed).await.unwrap();
+    PostgresServer::add(&mut tx, 1).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
 /// Who writes needs no right in our schema, and is told what is wrong.
 #[tokio::test]
 async fn a_role_without_any_right_of_ours_is_refused_the_same() {

@@ -247,6 +247,31 @@ async fn a_job_keeps_what_is_in_bounds() {
     }
 }
 
+/// Catches: slots of the future that are forgotten, and never run.
+#[tokio::test]
+async fn slots_are_forgotten_below_a_time_that_is_past() {
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    let own = grant("job:j", 5);
+    app.claim(&own).await.unwrap();
+    for below in ["'z'", "'9999-99-99T99:99:99Z'", "''", "NULL"] {
+        let mut tx = app.begin(&own).await.unwrap();
+        let call = AssertSqlSafe(format!(
+            "SELECT fenced.forget_jobs_below('j', {below}, true)"
+        ));
+        let error = tx.execute(call).await.unwrap_err();
+        assert_eq!(refusal(&error).0, "22023", "{below}: {error}");
+        tx.rollback().await.unwrap();
+    }
+    let mut tx = app.begin(&own).await.unwrap();
+    let call = "SELECT fenced.forget_jobs_below('j', '9999-12-31T00:00:00Z', true)";
+    tx.execute(call).await.unwrap();
+    let run = "SELECT state FROM fenced.run_job('j', '2999-01-01T00:00:00Z')";
+    let state: String = sqlx::query_scalar(run).fetch_one(&mut *tx).await.unwrap();
+    assert_eq!(state, "due");
+    tx.commit().await.unwrap();
+}
+
 /// Catches: a release by force that an application has answered beforehand.
 #[tokio::test]
 async fn a_cancel_does_not_answer_a_release_by_force() {

@@ -6,10 +6,7 @@ use sqlx::{AssertSqlSafe, Executor};
 
 use super::refusal;
 use crate::{
-    postgres::{
-        roles::{Roles, renamed},
-        server::PostgresServer,
-    },
+    postgres::{roles::Roles, server::PostgresServer},
     rule::{Harness, assert_kind, by_row, fresh, grant, is_unfenced},
 };
 
@@ -18,7 +15,7 @@ use crate::{
 /// of a protected table.
 /// Catches: a function of a role without rights that runs with those of the one that protects.
 #[tokio::test]
-async fn a_cast_of_an_application_runs_with_no_rights_but_its_own() {
+async fn a_guard_calls_no_cast_of_an_application() {
     let roles = Roles::as_documented().await;
     roles.world.store().protect(&by_row()).await.unwrap();
     let app = roles.store_of("app").await;
@@ -35,8 +32,7 @@ async fn a_cast_of_an_application_runs_with_no_rights_but_its_own() {
         "CREATE TYPE pg_temp.evil AS (number integer);
          CREATE FUNCTION pg_temp.text_of(pg_temp.evil) RETURNS text LANGUAGE plpgsql AS $$
          BEGIN
-           PERFORM pg_catalog.set_config('trap.ran_as', current_user, false);
-           RETURN '42';
+           RAISE 'sprung';
          END $$;
          CREATE CAST (pg_temp.evil AS text) WITH FUNCTION pg_temp.text_of(pg_temp.evil);
          CREATE TEMPORARY TABLE trap (id pg_temp.evil);
@@ -46,14 +42,11 @@ async fn a_cast_of_an_application_runs_with_no_rights_but_its_own() {
     tx.execute(sqlx::raw_sql(AssertSqlSafe(attack)))
         .await
         .unwrap();
-    tx.execute("INSERT INTO trap VALUES (ROW(1))")
+    let error = tx
+        .execute("INSERT INTO trap VALUES (ROW(1))")
         .await
-        .unwrap();
-    let ran_as: String = sqlx::query_scalar("SELECT current_setting('trap.ran_as')")
-        .fetch_one(&mut *tx)
-        .await
-        .unwrap();
-    assert_eq!(ran_as, renamed("app", &roles.database));
+        .unwrap_err();
+    assert_eq!(refusal(&error).0, "FN011", "{error}");
 }
 
 /// A table that is one resource, and is written to by the name of another one: of which it is a
