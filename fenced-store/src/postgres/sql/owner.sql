@@ -6,10 +6,11 @@ SELECT n.nspname, CASE
       format('it belongs to %I, whose code a superuser must not run: log in as that role',
              o.rolname)
     WHEN c.relkind <> 'r' OR c.relrowsecurity THEN
-      '_migrations is not the table that a migration makes: drop the schema, and migrate anew'
+      format('_migrations is no table or has row security, which no migration makes: ask %I why',
+             o.rolname)
     WHEN c.relowner <> o.oid THEN
-      format('_migrations belongs to %I: drop the schema, and migrate anew',
-             pg_get_userbyid(c.relowner))
+      format('_migrations belongs to %I, and the schema to %I: ask both why',
+             pg_get_userbyid(c.relowner), o.rolname)
   END AS reason
 FROM pg_namespace n
   JOIN pg_roles o ON o.oid = n.nspowner

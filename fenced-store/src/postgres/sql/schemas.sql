@@ -19,7 +19,8 @@ BEGIN
                          CASE a.grantee WHEN 0 THEN 'PUBLIC'
                                         ELSE quote_ident(pg_get_userbyid(a.grantee)) END, ours)
                 WHEN made.name IS NOT NULL THEN
-                  format('%s in it belongs to %I: drop it', made.name, pg_get_userbyid(made.owner))
+                  format('%s in it belongs to %I: drop what is not ours, and give %I the rest',
+                         made.name, pg_get_userbyid(made.owner), u.rolname)
            END
       INTO reason
       FROM pg_namespace n

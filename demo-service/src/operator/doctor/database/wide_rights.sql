@@ -20,7 +20,8 @@ SELECT format('the function %s belongs to another role than the schema', f.oid::
 FROM routines f WHERE f.proowner <> f.nspowner
 UNION ALL
 SELECT format('%s belongs to another role than the schema', c.oid::regclass),
-       format('DROP TABLE %s', c.oid::regclass)
+       format('ALTER TABLE %s OWNER TO %I, if it is ours', c.oid::regclass,
+              pg_get_userbyid(o.nspowner))
 FROM pg_class c JOIN ours o ON o.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND c.relowner <> o.nspowner
 UNION ALL

@@ -110,8 +110,8 @@ async fn what_another_role_has_made_before_is_refused() {
         .await
         .unwrap();
     let refused = reason(world.store().migrate().await.unwrap_err());
-    let expected = format!("high_water_mark in it belongs to {role}: drop it");
-    assert_eq!(refused, expected);
+    let expected = format!("high_water_mark in it belongs to {role}: drop what is not ours");
+    assert!(refused.starts_with(&expected), "{refused}");
     let drop = format!("DROP OWNED BY {role}; DROP ROLE {role}");
     connection
         .execute(sqlx::raw_sql(sqlx::AssertSqlSafe(drop)))
