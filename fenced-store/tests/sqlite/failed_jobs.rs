@@ -18,8 +18,8 @@ async fn jobs() -> (SqliteFile, Protected<Sqlite>) {
     (world, jobs)
 }
 
-async fn noted(store: &SqliteFencedStore, slot: &str) -> String {
-    let state = store.job_slot("job", slot).await.unwrap();
+async fn noted(store: &SqliteFencedStore, job: &str) -> String {
+    let state = store.job_slot(job, "slot").await.unwrap();
     assert!(
         matches!(state.standing, Standing::BackingOff { .. }),
         "{state:?}"
@@ -31,7 +31,7 @@ async fn noted(store: &SqliteFencedStore, slot: &str) -> String {
 #[tokio::test]
 async fn the_cause_of_a_failure_is_noted() {
     let (world, jobs) = jobs().await;
-    let failed = jobs.once("job", "a").run(async |tx| {
+    let failed = jobs.once("a", "slot").run(async |tx| {
         sqlx::query("SELECT no_such_column FROM accounts")
             .execute(&mut **tx)
             .await?;
@@ -46,7 +46,7 @@ async fn the_cause_of_a_failure_is_noted() {
 #[tokio::test]
 async fn a_panic_is_noted_and_backed_off() {
     let (world, jobs) = jobs().await;
-    let run = jobs.once("job", "a").run(async |_| {
+    let run = jobs.once("a", "slot").run(async |_| {
         panic!("boom {}", 1);
         #[expect(unreachable_code, reason = "it names the types")]
         Ok::<_, ProtectedError>(())
@@ -56,7 +56,8 @@ async fn a_panic_is_noted_and_backed_off() {
     let text = noted(world.store(), "a").await;
     assert!(text.contains("panicked: boom 1"), "{text}");
 
-    let steps = jobs.once("job", "b").steps(async |_| {
+    // Another job, because the lease of the first is released in the background.
+    let steps = jobs.once("b", "slot").steps(async |_| {
         panic!("bang");
         #[expect(unreachable_code, reason = "it names the types")]
         Ok::<_, ProtectedError>(())
