@@ -151,11 +151,13 @@ impl Depositor {
                 (201, _) => break answer,
                 // The wait is over, and others are before us still.
                 (409, "urn:palisade:problem:lock-held") => {}
-                // Its gateway died with the answer, and the short lease was over before the next
-                // one was asked.
-                (409, "urn:palisade:problem:idempotency-key-spent") if ttl_ms < 1000 => {
-                    (key, asked) = (draw(), SystemClock.now());
-                }
+                // The short lease was over before its gateway had claimed it, or before the next
+                // gateway was asked, because the first one died with the answer.
+                (
+                    409 | 412,
+                    "urn:palisade:problem:idempotency-key-spent"
+                    | "urn:palisade:problem:fencing-token-stale",
+                ) if ttl_ms < 1000 => (key, asked) = (draw(), SystemClock.now()),
                 _ => panic!("{}: {}", answer.status, answer.body),
             }
         };
