@@ -896,6 +896,7 @@ end $$;
 --
 -- The text of an id must depend on no setting of a session: otherwise one row would be two
 -- resources. Hence these types, and domains of them. After a change of the type the guard refuses.
+-- It compares names of types, because reading a type by its name needs USAGE on its schema.
 create function fenced.make_guard(relation regclass, id_column name, prefix text) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -939,7 +940,7 @@ begin
     done := fenced_guards.check_row_write(null::text, tg_relid::regclass);
     return null;
   end if;
-  if pg_typeof(new.%1$I) <> %3$L::regtype or pg_typeof(old.%1$I) <> %3$L::regtype then
+  if pg_typeof(new.%1$I)::text <> %3$L::text or pg_typeof(old.%1$I)::text <> %3$L::text then
     raise exception using
       errcode = 'FN011',
       message = format('the column %%I of %%s has another type than when it was protected: '

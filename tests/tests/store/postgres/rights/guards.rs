@@ -147,6 +147,38 @@ async fn an_id_whose_text_depends_on_the_session_is_refused() {
     }
 }
 
+/// A writer needs no right on the schema of the type of an id, as without the guard.
+/// Catches: a guard that looks the type up by its name, with the rights of the writer.
+#[tokio::test]
+async fn a_writer_needs_no_right_on_the_schema_of_a_domain() {
+    let roles = Roles::as_documented().await;
+    roles
+        .as_admin(
+            "CREATE SCHEMA kinds; CREATE DOMAIN kinds.number AS bigint;
+             CREATE TABLE numbered (id kinds.number, balance int);
+             INSERT INTO numbered VALUES (42, 0);
+             GRANT SELECT, INSERT, UPDATE, DELETE ON numbered TO app",
+        )
+        .await;
+    let rows = Protection::rows("numbered", "id", "account:").unwrap();
+    roles.world.store().protect(&rows).await.unwrap();
+    let app = roles.store_of("app").await;
+    let write = "UPDATE numbered SET balance = balance + 1 WHERE id = 42";
+    let error: FenceError = app.pool().execute(write).await.unwrap_err().into();
+    assert!(is_unfenced(&error), "{error:?}");
+    let grant = grant("account:42", 33);
+    app.claim(&grant).await.unwrap();
+    let mut tx = app.begin(&grant).await.unwrap();
+    tx.execute(write).await.unwrap();
+    tx.execute("DELETE FROM numbered WHERE id = 42")
+        .await
+        .unwrap();
+    tx.execute("INSERT INTO numbered SELECT 42, 0")
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+}
+
 /// A role that may protect tables of its own gets no function with rights of ours by names of its
 /// choice, and leaves alone what others have protected.
 /// Catches: text of a caller that becomes code of the owner.
