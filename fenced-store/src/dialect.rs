@@ -196,6 +196,9 @@ pub(crate) mod sealed {
             future::ready(Ok(()))
         }
 
+        /// Has the server write something to its disk and leaves nothing behind.
+        fn try_to_write(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
+
         /// Begins a transaction of ours that is not fenced, and may write.
         fn begin_unfenced() -> SqlStr;
 

@@ -40,7 +40,6 @@ where
 
 /// After a server has said that it takes no writes its session is not used again: the name of the
 /// database may lead to another server by now, and a pool keeps sessions for as long as they live.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unless_read_only<DB: Operations, T>(
     connection: &mut PoolConnection<DB>,
     result: Result<T, sqlx::Error>,

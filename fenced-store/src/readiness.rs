@@ -1,8 +1,12 @@
 //! What a database has to have before it is used.
 
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+use sqlx::Connection;
 use sqlx::{Pool, migrate::MigrateError};
 
-use crate::{FenceError, NotReady, Rights, dialect::sealed::Installation, leaked::to_read};
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+use crate::leaked::{to_read, unless_read_only};
+use crate::{FenceError, NotReady, Rights, dialect::sealed::Installation};
 
 /// Applies the migrations that are missing; if none is, it needs no right but to read that. A role
 /// that may not apply them is told what is missing, unless somebody else has applied it meanwhile.
@@ -37,21 +41,9 @@ pub(crate) async fn check<DB: Installation>(
 }
 
 /// Fails if the database takes no writes: a standby, one that is switched to read only, a file that
-/// can only be read. Changes nothing.
+/// can only be read, a full disk. Leaves nothing behind.
 pub(crate) async fn check_writable<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
-    let mut connection = to_read(pool).await?;
-    if DB::NAME == "PostgreSQL" {
-        // A role need not have any right on the tables, so that it could not try.
-        let refusal = DB::look(&mut connection, POSTGRES_IS_READ_ONLY, &[]).await?;
-        return match refusal.first().map(|row| DB::text(row, 0)).transpose()? {
-            Some(reason) => Err(NotReady::ReadOnly { reason }.into()),
-            None => Ok(()),
-        };
-    }
-    let nothing = "DELETE FROM fenced_open_transaction WHERE 1 = 0";
-    match DB::look(&mut connection, nothing, &[]).await {
-        // Another one writes.
-        Err(FenceError::Busy { .. }) => Ok(()),
+    match DB::try_to_write(pool).await {
         Err(FenceError::Db { source }) if DB::is_read_only(&source) => {
             let reason = match source.as_database_error() {
                 Some(error) => error.message().to_owned(),
@@ -59,13 +51,27 @@ pub(crate) async fn check_writable<DB: Installation>(pool: &Pool<DB>) -> Result<
             };
             Err(NotReady::ReadOnly { reason }.into())
         }
-        done => done.map(drop),
+        done => done,
     }
 }
 
-const POSTGRES_IS_READ_ONLY: &str = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() \
-    THEN 'this server is a standby' ELSE 'default_transaction_read_only is on' END \
-    WHERE pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
+/// Commits a row that the same transaction has deleted.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) async fn commit_nothing<DB: Installation>(
+    pool: &Pool<DB>,
+    changes: [&str; 2],
+) -> Result<(), FenceError> {
+    let mut connection = to_read(pool).await?;
+    let committed = async {
+        let mut tx = connection.begin_with(DB::begin_unfenced()).await?;
+        for change in changes {
+            DB::rows(&mut tx, change, &[]).await?;
+        }
+        tx.commit().await
+    }
+    .await;
+    unless_read_only(&mut connection, committed).map_err(DB::of_our_call)
+}
 
 /// Whether the database said to one of these calls that the role lacks a right.
 fn is_denied<DB: Installation>(error: &FenceError) -> bool {

@@ -135,10 +135,14 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 
     /// Whether the database takes writes now: for probes. A standby does not, nor does a database
-    /// that was switched to read only, or a file that can only be read. It changes nothing, and
-    /// asks for no resource that a client could occupy.
+    /// that was switched to read only, a file that can only be read, or a full disk. It asks for no
+    /// resource that a client could occupy.
     ///
-    /// NOT a promise about the next write: a full disk shows when something is written.
+    /// SQLite and MariaDB commit a row that the same transaction has deleted. Postgres writes 70 kB
+    /// to a temporary file and deletes it, because a role need not have a right on any table.
+    ///
+    /// NOT a promise about the next write. A server may change rows for which it has room on a full
+    /// disk. `temp_tablespaces` may put the temporary file of Postgres on another disk.
     ///
     /// # Errors
     /// [`FenceError::NotReady`] with the reason, or errors of the database.

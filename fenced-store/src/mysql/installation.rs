@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
 
 use super::{
-    protect, rights,
+    LEAVE, protect, rights,
     schema_lock::{LOCK, locked},
 };
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     admin::by_statements::ByStatements,
     dialect::sealed::Installation,
     migrations::{self, wording::Migrations},
+    readiness,
 };
 
 static MIGRATIONS: LazyLock<Migrator> =
@@ -60,6 +61,12 @@ impl Installation for MySql {
 
     async fn check_rights(pool: &MySqlPool, rights: Rights) -> Result<(), FenceError> {
         rights::check(pool, rights).await
+    }
+
+    async fn try_to_write(pool: &MySqlPool) -> Result<(), FenceError> {
+        let note = "INSERT INTO fenced_open_transaction \
+            (connection_id, resource, token, tx_name) VALUES (CONNECTION_ID(), '', 0, '')";
+        readiness::commit_nothing(pool, [note, LEAVE]).await
     }
 
     fn begin_unfenced() -> SqlStr {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     FenceError, NotReady, Protection, Rights,
-    dialect::sealed::{Errors, Installation},
+    dialect::sealed::{Errors, Installation, Operations},
     leaked::{begin_unfenced, to_read},
     migrations::{self, wording::Migrations},
     protection::Resources,
@@ -29,6 +29,15 @@ const LOCK: i64 = 0x7061_6c69_7361_6465;
 
 /// Makes the schemas, and refuses those in which another role could create what ours would call.
 const SCHEMAS: &str = include_str!("sql/schemas.sql");
+
+const IS_READ_ONLY: &str = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() \
+    THEN 'this server is a standby' ELSE 'default_transaction_read_only is on' END \
+    WHERE pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
+
+/// Two statements in one message are one transaction, with which the setting ends. 5 000 rows take
+/// twice the memory that it allows, which is the least that it can.
+const WRITE_A_FILE: &str = "SELECT pg_catalog.set_config('work_mem', '64kB', true); \
+    SELECT pg_catalog.count(*) FROM pg_catalog.generate_series(1, 5000)";
 
 impl Installation for Postgres {
     type Admin = ByFunctions;
@@ -93,6 +102,22 @@ impl Installation for Postgres {
 
     async fn check_rights(pool: &PgPool, rights: Rights) -> Result<(), FenceError> {
         rights::check(pool, rights).await
+    }
+
+    /// A role need not have a right on any table, so it cannot try one. What it sorts or counts
+    /// beyond its memory goes to a temporary file, on the disk of the data unless
+    /// `temp_tablespaces` says otherwise. A server whose disk is full is still able to change small
+    /// rows for a while; it goes down when its log finds no room.
+    async fn try_to_write(pool: &PgPool) -> Result<(), FenceError> {
+        let mut connection = to_read(pool).await?;
+        let read_only = Self::look(&mut connection, IS_READ_ONLY, &[]).await?;
+        if let Some(row) = read_only.first() {
+            let reason = Self::text(row, 0)?;
+            return Err(NotReady::ReadOnly { reason }.into());
+        }
+        Self::look(&mut connection, WRITE_A_FILE, &[])
+            .await
+            .map(drop)
     }
 
     fn begin_unfenced() -> SqlStr {

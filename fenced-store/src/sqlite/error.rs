@@ -19,7 +19,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
         _ => {}
     }
     match primary_code(&source) {
-        Some(BUSY | LOCKED) => Ok(FenceError::Busy { source }),
+        _ if is_taken(&source) => Ok(FenceError::Busy { source }),
         Some(INTERRUPT) => Ok(FenceError::Terminated { source }),
         _ => Err(source),
     }
@@ -55,6 +55,11 @@ impl Errors for Sqlite {
         matches!(error, sqlx::Error::InvalidSavePointStatement)
             || sqlite_error(error).is_some_and(|error| error.message() == WITHIN)
     }
+}
+
+/// Whether another one writes the file, and did not end in time.
+pub(super) fn is_taken(source: &sqlx::Error) -> bool {
+    matches!(primary_code(source), Some(BUSY | LOCKED))
 }
 
 /// Whether a commit failed because a statement had ended the transaction, and with it the

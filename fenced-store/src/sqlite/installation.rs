@@ -2,13 +2,14 @@ use std::sync::LazyLock;
 
 use sqlx::{SqlSafeStr, SqlStr, Sqlite, SqlitePool, migrate::Migrator};
 
-use super::protect;
+use super::{error::is_taken, protect, tx::LEAVE};
 use crate::{
     FenceError, Protection,
     admin::by_statements::ByStatements,
     dialect::sealed::{Errors, Installation},
     leaked::begin_unfenced,
     migrations::{self, wording::Migrations},
+    readiness,
 };
 
 static MIGRATIONS: LazyLock<Migrator> =
@@ -43,6 +44,14 @@ impl Installation for Sqlite {
 
     async fn check_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
         migrations::check(pool).await
+    }
+
+    async fn try_to_write(pool: &SqlitePool) -> Result<(), FenceError> {
+        let note = "INSERT INTO main.fenced_open_transaction (resource, token) VALUES ('', 0)";
+        match readiness::commit_nothing(pool, [note, LEAVE]).await {
+            Err(FenceError::Busy { source }) if is_taken(&source) => Ok(()),
+            tried => tried,
+        }
     }
 
     fn begin_unfenced() -> SqlStr {

@@ -65,6 +65,21 @@ async fn a_file_that_can_only_be_read_is_not_writable() {
     }
 }
 
+/// A full disk shows only when something is written. Another connection sees that something was.
+#[tokio::test]
+async fn a_probe_writes_to_the_file_and_leaves_nothing() {
+    let (world, _) = claimed::<SqliteFile>().await;
+    let pool = world.pool_of_one().await;
+    let number = async |query: &'static str| -> i64 {
+        sqlx::query_scalar(query).fetch_one(&pool).await.unwrap()
+    };
+    let before = number("PRAGMA data_version").await;
+    world.store().check_writable().await.unwrap();
+    assert_ne!(number("PRAGMA data_version").await, before);
+    let notes = number("SELECT count(*) FROM fenced_open_transaction").await;
+    assert_eq!(notes, 0);
+}
+
 /// Catches: a probe that takes another writer for a file that takes no writes.
 #[tokio::test]
 async fn a_file_that_another_one_writes_is_writable() {

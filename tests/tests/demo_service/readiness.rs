@@ -95,6 +95,29 @@ async fn on_a_read_only_postgres_a_gateway_is_not_ready() {
     until_ready(&gateway).await;
 }
 
+/// The disk has no room for what it would write to a file: here because no file may be larger.
+/// Catches: a probe that only looks, which a server with a full disk answers.
+#[tokio::test]
+async fn on_a_postgres_that_can_write_no_file_a_gateway_is_not_ready() {
+    let server = DatabaseServer::postgres(&[]).await;
+    let lock = ["--lock", "memory:", "--store", server.url()];
+    let gateway = Gateway::start_with(&lock).await;
+    until_ready(&gateway).await;
+    in_postgres(
+        &server,
+        "ALTER SYSTEM SET temp_file_limit = '64kB'; SELECT pg_reload_conf()",
+    )
+    .await;
+    let why = until_not_ready(&gateway, "store").await;
+    assert!(why.contains("temp_file_limit"), "{why}");
+    in_postgres(
+        &server,
+        "ALTER SYSTEM RESET temp_file_limit; SELECT pg_reload_conf()",
+    )
+    .await;
+    until_ready(&gateway).await;
+}
+
 /// As lock service.
 #[tokio::test]
 async fn on_a_read_only_postgres_there_are_no_leases() {

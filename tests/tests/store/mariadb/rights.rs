@@ -250,6 +250,28 @@ async fn a_server_that_takes_no_writes_is_not_writable() {
     }
 }
 
+/// A full disk shows only when something is written.
+#[tokio::test]
+async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
+    let user = User::as_documented().await;
+    let deleted = async || -> (String, String) {
+        let rows = "SHOW GLOBAL STATUS LIKE 'Handler_delete'";
+        sqlx::query_as(rows)
+            .fetch_one(user.world.store().pool())
+            .await
+            .unwrap()
+    };
+    let before = deleted().await;
+    user.store.check_writable().await.unwrap();
+    assert_ne!(deleted().await, before);
+    let notes = "SELECT count(*) FROM fenced_open_transaction";
+    let notes: i64 = sqlx::query_scalar(notes)
+        .fetch_one(user.world.store().pool())
+        .await
+        .unwrap();
+    assert_eq!(notes, 0);
+}
+
 /// By a user of an application, who may write the tables of jobs, in a session that checks nothing.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
 #[tokio::test]
