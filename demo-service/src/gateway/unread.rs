@@ -1,6 +1,5 @@
-//! An answer that leaves a part of its request unread says `Connection: close`, because nothing can
-//! follow on that connection: hyper closes it, and a client that was not told sends its next
-//! request to nobody.
+//! An answer that leaves a part of its request unread says `Connection: close`, because hyper closes
+//! that connection. Without the header a client sends its next request into a closed connection.
 
 use std::{
     future::poll_fn,

@@ -78,7 +78,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether both were made of one secret, so that nobody who has one of them lacks the other.
+    /// Whether both were made of one secret. Then each of them can do what the other can.
     pub(super) fn shares_secret_of(&self, other: &Self) -> bool {
         self.secret.is_some() && self.secret == other.secret
     }

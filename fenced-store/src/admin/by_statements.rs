@@ -149,7 +149,7 @@ async fn seal_mark<DB: Wording>(
 ) -> Result<Option<Issuer>, AdminError> {
     let [from, to, reason] = seal.texts();
     let (above, resource) = (Number(i64::from(floor) - 1), Text(name.as_str()));
-    let nobody = Holder::random().kept_digest();
+    let unknown_holder = Holder::random().kept_digest();
     // Only for the service whose tokens the store accepts: another handover may have continued
     // from here.
     let shut_out = format!(
@@ -157,7 +157,7 @@ async fn seal_mark<DB: Wording>(
              AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
         DB::SHARED,
     );
-    let values = [Text(&nobody), resource, from, to];
+    let values = [Text(&unknown_holder), resource, from, to];
     if DB::change(connection, &shut_out, &values).await? == 0 {
         // It is sealed already, or another handover has continued from here.
         let current = marks::issuer::<DB>(connection).await?;
@@ -189,13 +189,20 @@ async fn reset<DB: Wording>(
 ) -> Result<Option<Issuer>, AdminError> {
     let resource = Text(reset.resource().as_str());
     let (expected, to) = (Number(reset.expected().into()), Number(reset.to().into()));
-    let nobody = Holder::random().kept_digest();
+    let unknown_holder = Holder::random().kept_digest();
     let set = format!(
         "{limit}UPDATE fenced_high_water_mark SET holder = ?, token = ?, claimed_at = {} \
              WHERE resource = ? AND token = ?",
         DB::NOW,
     );
-    if DB::change(connection, &set, &[Text(&nobody), to, resource, expected]).await? == 0 {
+    if DB::change(
+        connection,
+        &set,
+        &[Text(&unknown_holder), to, resource, expected],
+    )
+    .await?
+        == 0
+    {
         let mark = marks::high_water::<DB>(connection, reset.resource()).await?;
         return Err(AdminError::NotAsExpected {
             resource: reset.resource().clone(),

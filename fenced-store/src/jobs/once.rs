@@ -272,7 +272,15 @@ where
     F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
     E: From<ProtectedError> + fmt::Display,
 {
-    match place.work(&guard, work).await {
+    let worked = AssertUnwindSafe(place.work(&guard, work));
+    let worked = match worked.catch_unwind().await {
+        Ok(worked) => worked,
+        Err(panic) => {
+            give_back(guard).await;
+            resume_unwind(panic);
+        }
+    };
+    match worked {
         Ok(Worked::Uncommitted(value, tx)) => match tx.commit_and_release(guard).await {
             Ok(receipt) => Ok(JobOutcome::Ran(value, receipt)),
             Err(NotCommitted { error, guard }) => {

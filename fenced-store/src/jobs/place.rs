@@ -111,7 +111,7 @@ impl Place<'_> {
         error.into()
     }
 
-    /// Under the fence: the failure of somebody who was overtaken is nobody's business.
+    /// Under the fence: a runner that was overtaken notes nothing.
     pub(super) async fn note_failure<DB: Dialect>(
         &self,
         guard: &ProtectedGuard<DB>,

@@ -128,9 +128,9 @@ impl Schedule {
             })
     }
 
-    /// What croner is asked: the time in the zone, or, for fixed times, what a clock on the wall
-    /// shows, as a time in a zone that changes nothing. That clock may have been changed just now,
-    /// so the question begins that much earlier or later.
+    /// The time at which croner begins to search: a time in the zone or, for fixed times, the time
+    /// that a wall clock shows, in a zone without changes. That clock may have been changed just
+    /// now, so the search begins that much earlier or later.
     fn on_the_wall(&self, moment: Timestamp, change: SignedDuration) -> Zoned {
         let zoned = moment.to_zoned(self.zone.clone());
         if !self.is_fixed {

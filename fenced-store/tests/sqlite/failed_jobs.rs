@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use fenced_store::{Protected, ProtectedError, SqliteFencedStore, jobs::Standing};
 use futures_util::FutureExt;
+use lock_core::Attempt;
 use sqlx::Sqlite;
 
 use crate::{
@@ -46,17 +47,20 @@ async fn the_cause_of_a_failure_is_noted() {
 #[tokio::test]
 async fn a_panic_is_noted_and_backed_off() {
     let (world, jobs) = jobs().await;
-    let run = jobs.once("a", "slot").run(async |_| {
+    let name = "a";
+    let run = jobs.once(name, "slot").run(async |_| {
         panic!("boom {}", 1);
         #[expect(unreachable_code, reason = "it names the types")]
         Ok::<_, ProtectedError>(())
     });
     let panicked = AssertUnwindSafe(run).catch_unwind().await;
     assert!(panicked.is_err());
-    let text = noted(world.store(), "a").await;
+    // The lease was released before the panic went on.
+    let lease = jobs.locks().acquire("job:a").try_now().await.unwrap();
+    assert!(matches!(lease, Attempt::Granted(_)), "{lease:?}");
+    let text = noted(world.store(), name).await;
     assert!(text.contains("panicked: boom 1"), "{text}");
 
-    // Another job, because the lease of the first is released in the background.
     let steps = jobs.once("b", "slot").steps(async |_| {
         panic!("bang");
         #[expect(unreachable_code, reason = "it names the types")]

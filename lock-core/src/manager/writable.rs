@@ -3,7 +3,7 @@ use crate::{AttemptRef, Error, Holder, ResourceName};
 
 impl LockManager {
     /// Whether the lock service can change anything now: for probes. Asks it to cancel an attempt
-    /// that nobody makes, under a random name.
+    /// that does not exist, under a random name.
     ///
     /// No client can be in the way, because none knows the name. Where a lock service remembers
     /// cancelled attempts, this is a write, which it forgets as soon as those, within minutes.

@@ -48,7 +48,7 @@ fn no_key_gets_into_the_repository_or_the_image() {
     }
 }
 
-/// A tag can be moved by whoever owns the action, a commit cannot.
+/// The owner of an action can move a tag, and cannot move a commit.
 /// Catches: an action that is somebody else's next week.
 #[test]
 fn actions_are_named_by_commit() {

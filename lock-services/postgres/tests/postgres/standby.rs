@@ -50,7 +50,7 @@ impl World {
         self.name.inflict(Fault::Cut);
     }
 
-    /// Waits until that many more connections were made: whoever asks has asked there.
+    /// Waits until that many more connections were made: one for each question.
     async fn until_asked(&self, times: usize) {
         let before = self.name.connections();
         until("it asks", async || {

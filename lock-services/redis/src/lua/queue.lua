@@ -107,8 +107,8 @@ local function reaches(entry, holder, token, kept)
   return type(receivers) == "number" and receivers > 0
 end
 
--- Whether it is one waiter's floor that is in the way. It is told when it asks, and may
--- never ask again: others must not wait for that.
+-- Whether one waiter's floor is in the way. Its next question gets that as the answer. The others
+-- do not wait for that question, because it may never come.
 local function asks_too_much(wrong)
   return wrong[1] == "implausible" or wrong[1] == "exhausted"
 end

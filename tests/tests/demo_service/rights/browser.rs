@@ -1,5 +1,5 @@
-//! A page in a browser, whose name somebody has made point here, and a client that was given no
-//! lease: neither gets a lease or a write that nobody has asked for.
+//! A page of another site, whose name leads to the gateway, and a client without a lease. Neither
+//! gets a lease, nor changes anything.
 
 use std::{
     fs,

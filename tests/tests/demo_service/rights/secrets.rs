@@ -24,7 +24,7 @@ const NO_STORE: &str = "sqlite:/nonexistent/accounts.db";
 fn in_file(folder: &Path, name: &str, text: &str) -> String {
     let file = folder.join(name);
     fs::write(&file, text).unwrap();
-    // Otherwise it is told that others can read it.
+    // The program refuses a file that others can read.
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     file.to_str().unwrap().to_owned()
 }
@@ -53,7 +53,7 @@ fn a_signing_key_that_can_be_guessed_is_refused_and_not_shown() {
     }
 }
 
-/// A new key would be the old one, which may have leaked; or whoever checks could sign.
+/// A new key would be the old one, which may have leaked. A service that verifies could sign.
 #[tokio::test]
 async fn one_secret_under_two_ids_or_for_two_algorithms_is_refused_and_not_shown() {
     let good = new_key("k1");

@@ -85,7 +85,7 @@ fn url_among_traps(world: &PostgresServer) -> String {
 
 /// Everything that a client asks, a role does with its own rights: but what the database's clock
 /// says decides whether an old copy of a request is good, and a schema in front could say anything.
-/// Catches: a statement of ours that asks whoever is first in the search path.
+/// Catches: a statement of ours that calls what is first in the search path.
 #[tokio::test]
 async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
     let world: PostgresServer = fresh().await;

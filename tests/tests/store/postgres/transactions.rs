@@ -132,7 +132,7 @@ async fn timeouts_are_no_longer_than_the_lease() {
     }
 }
 
-/// Whoever set them had their reasons.
+/// An operator has set them for a reason.
 /// Catches: a limit of the operator that is loosened.
 #[tokio::test]
 async fn tighter_timeouts_of_the_session_stay() {

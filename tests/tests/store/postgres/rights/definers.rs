@@ -107,7 +107,7 @@ async fn functions(world: &PostgresServer) -> Vec<Function> {
     rows.await.unwrap().iter().map(function).collect()
 }
 
-/// Catches: a new function with the rights of its owner whose caller nobody has thought of.
+/// Catches: a new function with the rights of its owner, and no decision about who may call it.
 #[tokio::test]
 async fn every_function_with_the_rights_of_its_owner_is_listed() {
     let world: PostgresServer = fresh().await;
@@ -124,8 +124,8 @@ async fn every_function_with_the_rights_of_its_owner_is_listed() {
     assert_eq!(found, listed);
 }
 
-/// A type, or an operator of one, may be the caller's. Functions of triggers are called by whoever
-/// writes, with its rights.
+/// A type, or an operator of one, may be the caller's. A writer calls the functions of triggers,
+/// with its own rights.
 /// Catches: code of a caller in a function with other rights.
 #[tokio::test]
 async fn a_function_with_the_rights_of_its_owner_takes_no_type_of_its_caller() {

@@ -81,7 +81,7 @@ async fn what_is_shown_of_a_lease_lets_no_reader_in() {
             .unwrap();
         assert_eq!(released, "not_holder");
     }
-    // A waiter without a channel is on nobody's.
+    // A waiter without a channel is on no channel.
     let nobodys = app.pool().execute("SELECT fenced.look('')").await;
     assert_eq!(refusal(&nobodys.unwrap_err()).0, "23514");
 
