@@ -124,7 +124,7 @@ pub enum FenceError {
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
     /// holder that did not wait for us. Nothing was committed. Check whether the lease is still
     /// held.
-    #[error("the database ended the transaction, see whether the lease is still held: {source}")]
+    #[error("{}", why_terminated(source))]
     Terminated {
         /// What the database said.
         source: sqlx::Error,
@@ -190,6 +190,19 @@ pub enum FenceError {
         /// What the database said.
         source: sqlx::Error,
     },
+}
+
+/// Names the setting that was too short, where it is ours.
+fn why_terminated(source: &sqlx::Error) -> String {
+    let error = source.as_database_error();
+    let code = error.and_then(|error| error.code());
+    let says = |text| error.is_some_and(|error| error.message().contains(text));
+    let setting = match code.as_deref() {
+        Some("25P03") => ": see `PgTxOptions::idle_timeout`",
+        Some("57014") if says("statement timeout") => ": see `PgTxOptions::statement_timeout`",
+        _ => ", see whether the lease is still held",
+    };
+    format!("the database ended the transaction{setting}: {source}")
 }
 
 fn why_busy(source: &sqlx::Error) -> String {

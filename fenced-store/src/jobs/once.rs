@@ -122,6 +122,18 @@ impl<DB: Dialect> Once<DB> {
         self
     }
 
+    /// Settings of the claims and transactions of this job, instead of those of the store: a
+    /// `PgTxOptions` or a `MySqlTxOptions`.
+    ///
+    /// Postgres ends a transaction that is idle for 10 s between two statements, or whose statement
+    /// takes 30 s: work that awaits something else for longer needs a longer `idle_timeout`. A
+    /// paused runner holds up the next one for as long.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
+        self.acquire = self.acquire.tx_options(options);
+        self
+    }
+
     /// The same text for each attempt to run this slot, and for no other slot: for effects outside
     /// of the database. [`Job::idempotency_key`] is that of a step.
     ///

@@ -133,6 +133,13 @@ impl<DB: Dialect> Scheduled<DB> {
         self
     }
 
+    /// See [`Once::tx_options`](super::Once::tx_options).
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
+        self.acquire = self.acquire.tx_options(options);
+        self
+    }
+
     /// Does the work for each time that is due, each in a fenced transaction of its own that also
     /// marks the time as done. If none is due, it costs one read.
     ///

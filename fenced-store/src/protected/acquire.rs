@@ -75,6 +75,13 @@ impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
         self
     }
 
+    /// Settings of its claims and transactions, instead of those of the store.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn tx_options(mut self, options: DB::TxOptions) -> Self {
+        self.protected.store = self.protected.store.with_tx_options(options);
+        self
+    }
+
     /// How long to wait for the leases while others hold some of them. Defaults to no bound, for
     /// one.
     ///

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, PgIsolation, PgTxOptions, Protected};
+use e2e::observer::until;
+use fenced_store::{FenceError, PgIsolation, PgTxOptions, Protected, ProtectedError};
 use lock_core::Ttl;
 use sqlx::Executor;
 
@@ -200,6 +201,30 @@ async fn an_idle_holder_is_ended_and_told_so() {
     assert!(!error.is_fenced() && !error.is_retryable());
     assert!(tx.commit().await.is_err());
     assert_eq!(balance(&world).await, 100);
+}
+
+#[tokio::test]
+async fn work_that_waits_for_longer_than_its_database_lets_it_names_the_setting() {
+    let world: PostgresServer = fresh().await;
+    let locks = palisade::connect("memory:").await.unwrap();
+    let shop = Protected::new(locks, world.store().clone());
+    let short = PgTxOptions::default().idle_timeout(Some(Duration::from_millis(100)));
+    let once = shop.once("report", "slot").tx_options(short);
+    let ran = once.run(async |tx| {
+        let session: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+            .fetch_one(&mut **tx)
+            .await?;
+        until("the database has ended the session", async || {
+            let there = "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $1";
+            let there = sqlx::query_scalar(there).bind(session);
+            there.fetch_one(world.store().pool()).await.unwrap()
+        })
+        .await;
+        PostgresServer::add(tx, 1).await?;
+        Ok::<_, ProtectedError>(())
+    });
+    let error = ran.await.unwrap_err().to_string();
+    assert!(error.contains("PgTxOptions::idle_timeout"), "{error}");
 }
 
 /// The application may be content to lose its last writes in a power cut. A mark must not be lost.
