@@ -10,9 +10,11 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{FutureExt, StreamExt};
-use lock_core::{Error, InitialToken, LostReason, Ttl, memory::MemoryBackend};
-use lock_testing::{ManualClock, Process};
+use futures_util::{FutureExt, StreamExt, future::join_all};
+use lock_core::{
+    Clock, Error, InitialToken, LockManager, LostReason, Operation, Ttl, memory::MemoryBackend,
+};
+use lock_testing::{Chaos, ManualClock, Process};
 use tokio::sync::Notify;
 
 const TTL: Ttl = Ttl::secs(6);
@@ -163,4 +165,39 @@ async fn a_name_that_is_none_is_told_of_at_once() {
         run.await.unwrap_err().kind(),
         lock_core::ErrorKind::InvalidInput
     );
+}
+
+/// Of all observers of a name in a process, clones of its manager included.
+#[tokio::test]
+async fn observers_ask_once_per_interval_and_end_with_the_manager() {
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let service = Chaos::new(memory, Arc::clone(&timer));
+    let builder = LockManager::builder().clock(timer);
+    let locks = builder.build(service.clone()).unwrap();
+    let every = Duration::from_secs(1);
+    let observe = || Box::pin(locks.clone().observe("scheduler", every));
+    let mut observers: Vec<_> = (0..8).map(|_| observe()).collect();
+    for observer in &mut observers {
+        assert_eq!(observer.next().await.unwrap().unwrap(), None);
+    }
+    let lead = locks.lead("scheduler").with(|lease| lease.ttl(TTL));
+    let term = lead.campaign().await.unwrap();
+    let mut changes: Vec<_> = observers
+        .iter_mut()
+        .map(|observer| observer.next())
+        .collect();
+    for change in &mut changes {
+        assert!(change.now_or_never().is_none());
+    }
+    clock.advance(every);
+    for change in join_all(changes).await {
+        assert_eq!(change.unwrap().unwrap().unwrap().token, term.token());
+    }
+    assert_eq!(service.counts(Operation::Inspect).requests, 2);
+
+    let ends = join_all(observers.iter_mut().map(|observer| observer.next()));
+    let (ends, ()) = tokio::join!(ends, locks.shutdown());
+    assert!(ends.iter().all(Option::is_none));
 }

@@ -1,10 +1,9 @@
 use std::{fmt, ops::Deref, time::Duration};
 
-use futures_util::{Stream, stream};
 use tracing::{debug, info};
 
 use super::{Acquire, LeaseGuard, LockManager, Lost, LostReason};
-use crate::{Error, HolderView, Released, RetryPolicy};
+use crate::{Error, Released, RetryPolicy};
 
 /// A leader steps down when less than this part of its ttl is left. Renewals are due when two
 /// thirds are left, so none has succeeded for half a ttl by then.
@@ -40,32 +39,6 @@ impl LockManager {
     /// ```
     pub fn lead(&self, name: &str) -> Lead<Acquire> {
         Lead::new(self.acquire(Lead::<()>::resource(name)))
-    }
-
-    /// Who leads under a name: a stream that begins with what is now and goes on with each change,
-    /// `None` while nobody leads. It looks this often.
-    ///
-    /// The address of a leader is in its [metadata](HolderView::metadata), if it has put it there.
-    /// What is seen may be over when it arrives; decide nothing by it. After an error the stream
-    /// goes on.
-    ///
-    /// # Cancel safety
-    /// Dropping the stream leaves nothing behind.
-    pub fn observe(
-        &self,
-        name: &str,
-        every: Duration,
-    ) -> impl Stream<Item = Result<Option<HolderView>, Error>> + Send + use<> {
-        let observer = Observer {
-            locks: self.clone(),
-            resource: Lead::<()>::resource(name),
-            every,
-            seen: Seen::Nothing,
-        };
-        stream::unfold(observer, async |mut observer| {
-            let change = observer.change().await;
-            Some((change, observer))
-        })
     }
 }
 
@@ -351,42 +324,5 @@ impl<G: TermGuard> Deref for Term<G> {
 impl<G: TermGuard> fmt::Debug for Term<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Term").field(self.lease()).finish()
-    }
-}
-
-/// Looks who leads.
-struct Observer {
-    locks: LockManager,
-    resource: String,
-    every: Duration,
-    seen: Seen,
-}
-
-/// What was told last.
-#[derive(PartialEq)]
-enum Seen {
-    Nothing,
-    Error,
-    Leader(Option<crate::FencingToken>),
-}
-
-impl Observer {
-    async fn change(&mut self) -> Result<Option<HolderView>, Error> {
-        loop {
-            if self.seen != Seen::Nothing {
-                let clock = self.locks.clock();
-                clock.sleep_until(clock.now() + self.every).await;
-            }
-            let looked = self.locks.inspect(&self.resource).await;
-            let looked = looked.map(|looked| looked.holder);
-            let now = match &looked {
-                Ok(leader) => Seen::Leader(leader.as_ref().map(|leader| leader.token)),
-                Err(_) => Seen::Error,
-            };
-            if now != self.seen {
-                self.seen = now;
-                return looked;
-            }
-        }
     }
 }

@@ -13,6 +13,7 @@ mod guard;
 mod guarded;
 mod guards;
 mod lead;
+mod leaders;
 mod lost;
 mod meter;
 mod observed;
@@ -43,7 +44,9 @@ pub use self::{
     stats::{Losses, Stats},
     together::{AcquireTogether, Together},
 };
-use self::{guarded::Guarded, meter::Meter, settings::Settings, watchdog::Handle};
+use self::{
+    guarded::Guarded, leaders::Leaders, meter::Meter, settings::Settings, watchdog::Handle,
+};
 use crate::{
     Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
     ResourceName, error::OURSELVES,
@@ -90,6 +93,7 @@ pub(crate) struct Inner {
     meter: Arc<Meter>,
     watchdog: Handle,
     guarded: Arc<Guarded>,
+    leaders: Leaders,
 }
 
 impl LockManager {
@@ -115,6 +119,7 @@ impl LockManager {
                 meter,
                 watchdog,
                 guarded: Arc::default(),
+                leaders: Leaders::default(),
             }),
         }
     }

@@ -1,0 +1,121 @@
+//! Who leads under a name: one request per interval for all observers of a manager.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use futures_util::{Stream, stream};
+
+use super::{Lead, LockManager};
+use crate::{Error, FencingToken, HolderView, Moment, support::lock};
+
+impl LockManager {
+    /// Who leads under a name: a stream that begins with what is now and goes on with each change,
+    /// `None` while there is no leader. It looks this often, once for all observers of that name in
+    /// this manager and its clones.
+    ///
+    /// The address of a leader is in its [metadata](HolderView::metadata), if it has put it there.
+    /// What is seen may be over when it arrives; decide nothing by it. After an error the stream
+    /// goes on. It ends when the manager is [shut down](Self::shutdown).
+    ///
+    /// # Cancel safety
+    /// Dropping the stream leaves nothing behind.
+    pub fn observe(
+        &self,
+        name: &str,
+        every: Duration,
+    ) -> impl Stream<Item = Result<Option<HolderView>, Error>> + Send + use<> {
+        let resource = Lead::<()>::resource(name);
+        let observer = Observer {
+            last: self.inner.leaders.of(&resource),
+            locks: self.clone(),
+            resource,
+            every,
+            seen: None,
+        };
+        stream::unfold(observer, async |mut observer| {
+            let locks = observer.locks.clone();
+            tokio::select! {
+                () = locks.inner.watchdog.closed() => None,
+                change = observer.change() => Some((change, observer)),
+            }
+        })
+    }
+}
+
+/// The last looks of the observers of this manager, by resource.
+#[derive(Default)]
+pub(super) struct Leaders(Mutex<HashMap<String, Weak<LastLook>>>);
+
+/// Observers that come while one of them looks wait for what it finds.
+type LastLook = tokio::sync::Mutex<Option<Look>>;
+
+#[derive(Clone)]
+struct Look {
+    answered: Moment,
+    found: Result<Option<HolderView>, Error>,
+}
+
+impl Leaders {
+    fn of(&self, resource: &str) -> Arc<LastLook> {
+        let mut looks = lock(&self.0);
+        looks.retain(|_, last| last.strong_count() > 0);
+        if let Some(last) = looks.get(resource).and_then(Weak::upgrade) {
+            return last;
+        }
+        let last = Arc::default();
+        looks.insert(resource.to_owned(), Arc::downgrade(&last));
+        last
+    }
+}
+
+struct Observer {
+    locks: LockManager,
+    resource: String,
+    every: Duration,
+    last: Arc<LastLook>,
+    seen: Option<Seen>,
+}
+
+/// What the observer has seen last, and when the answer came.
+struct Seen {
+    answered: Moment,
+    leader: Result<Option<FencingToken>, ()>,
+}
+
+impl Observer {
+    async fn change(&mut self) -> Result<Option<HolderView>, Error> {
+        loop {
+            if let Some(seen) = &self.seen {
+                let next = seen.answered + self.every;
+                self.locks.clock().sleep_until(next).await;
+            }
+            let Look { answered, found } = self.look().await;
+            let leader = found.as_ref().map_err(drop);
+            let leader = leader.map(|found| found.as_ref().map(|leader| leader.token));
+            let seen = self.seen.replace(Seen { answered, leader });
+            if seen.is_none_or(|seen| seen.leader != leader) {
+                return found;
+            }
+        }
+    }
+
+    /// The last look, unless it is too old for this observer.
+    async fn look(&self) -> Look {
+        let mut last = self.last.lock().await;
+        let clock = self.locks.clock();
+        if let Some(look) = &*last
+            && clock.now().since(look.answered) < self.every
+        {
+            return look.clone();
+        }
+        let found = self.locks.inspect(&self.resource).await;
+        let look = Look {
+            answered: clock.now(),
+            found: found.map(|looked| looked.holder),
+        };
+        last.insert(look).clone()
+    }
+}
