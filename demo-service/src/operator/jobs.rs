@@ -90,15 +90,16 @@ async fn forget(args: ForgetArgs) -> Result<(), Failure> {
                 let told = format!("{job} {slot} can run again");
                 (json!({ "job": job, "slot": slot.as_str() }), told)
             }
-            (None, below) => {
-                let below = below.as_ref().map_or("", |below| below.as_str());
-                let below = jobs.forget_jobs_below(job, below, WAIT).await;
+            (None, asked) => {
+                let asked = asked.as_ref().map_or("", |asked| asked.as_str());
+                let below = jobs.forget_jobs_below(job, asked, WAIT).await;
                 let below = below.map_err(|error| failed(&error))?;
                 if below.is_empty() {
                     return Err(Failure::NotAsTold(format!("no time of {job} is done")));
                 }
-                let told = format!("the times of {job} before {below} are forgotten");
-                (json!({ "job": job, "below": below }), told)
+                let state = jobs.store().job_slot(job, below.as_str()).await;
+                let state = state.map_err(|error| failed(&error))?;
+                forgotten(job, asked, &below, &state)
             }
         }
     });
@@ -107,6 +108,24 @@ async fn forget(args: ForgetArgs) -> Result<(), Failure> {
         false => said.1,
     });
     Ok(())
+}
+
+/// Says which times are forgotten and, if these are fewer than were asked for, which time is in the
+/// way.
+fn forgotten(job: &str, asked: &str, below: &str, state: &SlotState) -> (Value, String) {
+    let stopped_by = match state.standing {
+        _ if below >= asked => None,
+        Standing::Done { .. } => Some(("newest_done", "is the newest that is done")),
+        _ => Some(("not_done", "is not done")),
+    };
+    let told =
+        json!({ "job": job, "below": below, "stopped_by": stopped_by.map(|(code, _)| code) });
+    let stopped = stopped_by.map(|(_, why)| format!(", and no later ones: {below} {why}"));
+    let stopped = stopped.unwrap_or_default();
+    (
+        told,
+        format!("the times of {job} before {below} are forgotten{stopped}"),
+    )
 }
 
 async fn lock_service(of: &JobsOf) -> Result<LockManager, Failure> {

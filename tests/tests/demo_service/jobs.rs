@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use e2e::servers::postgres_database;
 use fenced_store::{
-    FenceError, PgFencedStore, PgProtected, ProtectedError, SqliteFencedStore, jobs::JobOutcome,
+    FenceError, FencedTx, PgFencedStore, PgProtected, ProtectedError, SqliteFencedStore,
+    jobs::JobOutcome,
 };
 use lock_core::RetryPolicy;
-use sqlx::{Executor, PgPool, SqlitePool};
+use sqlx::{Executor, PgPool, Postgres, SqlitePool};
 
 use crate::operator_commands::{object, run};
 
@@ -19,6 +20,10 @@ async fn works(jobs: &PgProtected, slot: &str) -> JobOutcome<()> {
     once.run(async |_| Ok::<_, ProtectedError>(()))
         .await
         .unwrap()
+}
+
+async fn fails(_: &mut FencedTx<Postgres>) -> Result<(), ProtectedError> {
+    Err(FenceError::Aborted.into())
 }
 
 #[tokio::test]
@@ -37,8 +42,7 @@ async fn slots_are_listed_tried_again_and_forgotten() {
     assert!(works(&jobs, MONDAY).await.is_done());
     let later = RetryPolicy::fixed(Duration::from_secs(600));
     let once = jobs.once("night", TUESDAY).back_off(later);
-    let failed = once.run(async |_| Err::<(), ProtectedError>(FenceError::Aborted.into()));
-    failed.await.unwrap_err();
+    once.run(fails).await.unwrap_err();
 
     let listed = object(&[&["jobs", "list"][..], &of, &["night"]].concat()).await;
     let states = listed["slots"].as_array().unwrap();
@@ -64,7 +68,10 @@ async fn slots_are_listed_tried_again_and_forgotten() {
     let unsure = run(&[&forget[..], &[MONDAY]].concat()).await;
     assert_eq!(unsure.status.code(), Some(2), "{unsure:?}");
     let below = object(&[&forget[..], &["--below", TUESDAY, "--yes"]].concat()).await;
-    assert_eq!(below["below"], TUESDAY);
+    assert_eq!(
+        (&below["below"], &below["stopped_by"]),
+        (&TUESDAY.into(), &().into())
+    );
     assert!(matches!(works(&jobs, MONDAY).await, JobOutcome::Forgotten));
     object(&[&forget[..], &[TUESDAY, "--yes"]].concat()).await;
     assert!(matches!(works(&jobs, TUESDAY).await, JobOutcome::Ran(..)));
@@ -76,6 +83,46 @@ async fn slots_are_listed_tried_again_and_forgotten() {
         let told = run(&[&forget[..], wrong].concat()).await;
         assert!(matches!(told.status.code(), Some(1 | 2)), "{told:?}");
     }
+}
+
+/// Catches: an operator who believes that all was forgotten up to the time that was asked for.
+#[tokio::test]
+async fn forgetting_names_the_slot_that_is_in_its_way() {
+    let database = postgres_database().await;
+    let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
+    store.migrate().await.unwrap();
+    let jobs = palisade::one_database(store).await.unwrap();
+    for slot in ["2026-11-22T02:00:00Z", TUESDAY] {
+        assert!(works(&jobs, slot).await.is_done());
+    }
+    let failed = jobs.once("night", MONDAY).run(fails);
+    failed.await.unwrap_err();
+    let forget = [
+        "jobs",
+        "forget",
+        "--store",
+        database.url(),
+        "--yes",
+        "night",
+    ];
+    let forget = [&forget[..], &["--below", "2026-12-01T00:00:00Z"]].concat();
+    let told = object(&forget).await;
+    assert_eq!(
+        (&told["below"], &told["stopped_by"]),
+        (&MONDAY.into(), &"not_done".into())
+    );
+    let words = run(&forget).await;
+    let words = String::from_utf8(words.stdout).unwrap();
+    assert!(words.contains(&format!("{MONDAY} is not done")), "{words}");
+
+    let retry = ["jobs", "retry", "--store", database.url(), "night", MONDAY];
+    object(&retry).await;
+    assert!(works(&jobs, MONDAY).await.is_done());
+    let told = object(&forget).await;
+    assert_eq!(
+        (&told["below"], &told["stopped_by"]),
+        (&TUESDAY.into(), &"newest_done".into())
+    );
 }
 
 /// By somebody who writes the tables directly: into errors, into names, and as bytes.
