@@ -75,8 +75,8 @@ impl PostgresBackend {
         connect(KIND, async {
             options.check()?;
             let ear = match &options.listen {
-                Some(url) => given(url)?,
-                None => presumed(pool.connect_options().as_ref().clone()),
+                Some(url) => Ear::given(parse(url)?),
+                None => Ear::presumed(pool.connect_options().as_ref().clone()),
             };
             let connections = Connections::like(pool, &options);
             Self::start(connections, ear, &options, clock).await
@@ -180,25 +180,10 @@ fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear),
     }
     let address = parse(url.as_str())?;
     let ear = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
-        Some(url) => given(url)?,
-        None => presumed(address.clone()),
+        Some(url) => Ear::given(parse(url)?),
+        None => Ear::presumed(address.clone()),
     };
     Ok((address, ear))
-}
-
-fn given(url: &str) -> Result<Ear, Error> {
-    let address = parse(url)?;
-    Ok(Ear {
-        address,
-        given: true,
-    })
-}
-
-const fn presumed(address: PgConnectOptions) -> Ear {
-    Ear {
-        address,
-        given: false,
-    }
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions, Error> {

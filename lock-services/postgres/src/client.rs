@@ -17,6 +17,7 @@ use super::{
     call::{Call, Value},
     connections::Connections,
     error::{is_not_for_prepared, is_session_over, translate},
+    own_session::is_own_session,
     sql,
 };
 
@@ -63,7 +64,7 @@ impl Client {
         client.check_owner().await?;
         let is_read_committed = client.learn().await?;
         let address = client.connections.address();
-        let prepares = is_read_committed && client.is_at(&address).await?;
+        let prepares = is_read_committed && is_own_session(&address, response_timeout).await;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
     }

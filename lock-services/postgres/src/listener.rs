@@ -7,7 +7,12 @@ use sqlx::{
 };
 use tracing::{debug, warn};
 
-use super::{client::Client, error::translate, sql};
+use super::{
+    client::Client,
+    error::translate,
+    own_session::{SessionName, is_refused},
+    sql,
+};
 
 /// After a connection was lost or could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -18,9 +23,29 @@ const DEAF_PAUSE: Duration = Duration::from_secs(60);
 /// Where to listen.
 #[derive(Clone)]
 pub(super) struct Ear {
-    pub(super) address: PgConnectOptions,
-    /// Somebody says that this is the database itself.
-    pub(super) given: bool,
+    address: PgConnectOptions,
+    /// Unless the user says that this is the database itself.
+    name: Option<SessionName>,
+}
+
+impl Ear {
+    /// The user says that this is the database itself.
+    pub(super) const fn given(address: PgConnectOptions) -> Self {
+        Self {
+            address,
+            name: None,
+        }
+    }
+
+    /// There may be a pooler between, which would give the session away with the `LISTEN`. Its
+    /// other clients would get notices that they cannot read.
+    pub(super) fn presumed(address: PgConnectOptions) -> Self {
+        let name = SessionName::random();
+        Self {
+            address: name.at(address),
+            name: Some(name),
+        }
+    }
 }
 
 /// What comes of listening.
@@ -84,14 +109,18 @@ async fn hear(
     channel: &str,
     tell: &(impl Fn(Heard<'_>) + Sync),
 ) -> Result<(), End> {
-    // A pooler that gives connections away between transactions would give them away with the
-    // LISTEN: its other clients would get notices that they cannot read.
-    if !ear.given && !client.is_at(&ear.address).await.map_err(End::Lost)? {
+    let lost = |error| End::Lost(translate(error));
+    let listener = PgListener::connect_with(pool).await;
+    let mut listener = listener.map_err(|error| match is_refused(&error) {
+        true => End::Deaf,
+        false => lost(error),
+    })?;
+    listener.ignore_pool_close_event(true);
+    if let Some(name) = &ear.name
+        && !name.is_here(&mut listener).await.map_err(lost)?
+    {
         return Err(End::Deaf);
     }
-    let lost = |error| End::Lost(translate(error));
-    let mut listener = PgListener::connect_with(pool).await.map_err(lost)?;
-    listener.ignore_pool_close_event(true);
     listener.listen(channel).await.map_err(lost)?;
     let sent = client.plain(sql::notify(channel)).await;
     let heard = tokio::time::timeout(client.response_timeout, listener.recv()).await;

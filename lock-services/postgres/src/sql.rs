@@ -133,12 +133,6 @@ pub(super) fn notify(channel: &str) -> String {
     format!("SELECT pg_catalog.pg_notify('{channel}', '')")
 }
 
-/// Where the server is, as it sees itself: the address of a connection that came over the network,
-/// and the port that it is set to.
-pub(super) const WHERE: &str = "SELECT pg_catalog.host(pg_catalog.inet_server_addr()) AS address, \
-    pg_catalog.inet_server_port() AS port, \
-    CAST(pg_catalog.current_setting('port') AS integer) AS set_port";
-
 /// The role that owns the schema, if a superuser must not call its functions.
 pub(super) const OWNER: &str = "SELECT (SELECT o.rolname::pg_catalog.text \
     FROM pg_catalog.pg_namespace n, pg_catalog.pg_roles o, pg_catalog.pg_roles u \

@@ -8,18 +8,31 @@ use lock_core::Ttl;
 use sqlx::{AssertSqlSafe, PgPool, Row as _};
 use tokio::time::timeout;
 
-use crate::world::{count, database, manager};
+use crate::{
+    outages::proxied,
+    world::{count, database, manager},
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `LISTEN` in a session that others get, too: their driver reads a notice where it expects an
-/// answer. So nobody listens through a pooler.
+/// answer. So nobody listens through a pooler, whether it refuses settings of connections or leaves
+/// them out.
 #[tokio::test]
 async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
+    for settings in [
+        &[][..],
+        &["ignore_startup_parameters = extra_float_digits, options"],
+    ] {
+        waits_through_a_pooler(settings).await;
+    }
+}
+
+async fn waits_through_a_pooler(settings: &[&str]) {
     const HANDOVERS: usize = 20;
     const SESSIONS: usize = 10;
     let database = database().await;
-    let pooler = PgBouncer::start(&database, PoolMode::Transaction).await;
+    let pooler = PgBouncer::start_with(&database, PoolMode::Transaction, settings).await;
     let locks = manager(&pooler.url(&database)).await;
     let pool = PgPool::connect(database.url()).await.unwrap();
     let waiting = "select count(*) from fenced.waiter";
@@ -77,6 +90,31 @@ async fn statements_are_prepared_only_in_sessions_of_ones_own() {
             set_default(&pool, "serializable").await;
         }
     }
+}
+
+/// A proxy of bytes has an address of its own, as a mapped port has.
+/// Catches: a proxy that counts as a pooler, so that waiters poll and no statement is prepared.
+#[tokio::test]
+async fn behind_a_proxy_of_bytes_everything_is_as_without_it() {
+    let database = database().await;
+    let (_proxy, url) = proxied(database.url()).await;
+    let locks = manager(&url).await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    assert!(acquired_prepared(&pool).await);
+    let waiter = locks.clone();
+    let next = tokio::spawn(timeout(PATIENCE, async move { waiter.acquire("r").await }));
+    let listens = "select count(*) from pg_stat_activity
+                   where datname = current_database() and query ~* '^listen '";
+    until("it listens", async || count(&pool, listens).await == 1).await;
+    guard.release().await.unwrap();
+    next.await
+        .unwrap()
+        .unwrap()
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
 }
 
 /// Whether the last acquire had parameters, as the server shows it.
