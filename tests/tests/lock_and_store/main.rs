@@ -5,6 +5,7 @@
 mod every_service;
 mod fenced_work;
 mod handover;
+mod killed_waiter;
 mod protected_resource;
 mod spawned;
 mod stale_holder;
