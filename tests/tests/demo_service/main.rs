@@ -16,6 +16,7 @@ mod contract;
 mod depositor;
 mod doctor;
 mod exit_codes;
+mod failover;
 mod fuzzed;
 mod gateway;
 mod gateway_jobs;
