@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
 use super::{
     call::{Call, Value},
     connections::Connections,
-    error::{is_not_for_prepared, is_session_over, translate},
+    error::{TAKES_NO_WRITES, is_not_for_prepared, is_session_over, translate},
     own_session::is_own_session,
     sql,
 };
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Reads the database's clock, and what interface it has. Whether sessions are at READ
-    /// COMMITTED.
+    /// COMMITTED. Fails if the server takes no writes.
     pub(super) async fn learn(&self) -> Result<bool, Error> {
         let at = self.clock.now();
         let row = self.plain(sql::WELCOME.to_owned()).await?;
@@ -95,6 +95,10 @@ impl Client {
                  needs {VERSION}: use programs and migrations of one release"
             );
             return Err(Error::not_applied(ErrorKind::Refused).because(why));
+        }
+        if row.try_get::<&str, _>("read_only").map_err(translate)? == "on" {
+            let error = Error::not_applied(ErrorKind::Unavailable);
+            return Err(error.because(TAKES_NO_WRITES));
         }
         let micros: i64 = row.try_get("unix_micros").map_err(translate)?;
         let unix = Duration::from_micros(micros.unsigned_abs());

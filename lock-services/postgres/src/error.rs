@@ -107,6 +107,10 @@ const fn may_have_happened(refusal: Refusal) -> Refusal {
     }
 }
 
+/// Of a session, whatever it is asked.
+pub(super) const TAKES_NO_WRITES: &str =
+    "the server takes no writes: it is a standby, or default_transaction_read_only is on";
+
 /// The refusals of a server, the more exact codes first. Each is met by a test in `tests/postgres`:
 /// `refusals`, `standby`, `rights`, `outages` or `pooled`.
 const REFUSALS: [Refusal; 17] = [
@@ -138,11 +142,7 @@ const REFUSALS: [Refusal; 17] = [
         Session::Over,
         "the server takes no connection now: it starts, stops or recovers",
     ),
-    passes(
-        "25006",
-        Session::Over,
-        "the server takes no writes: it is a standby, or default_transaction_read_only is on",
-    ),
+    passes("25006", Session::Over, TAKES_NO_WRITES),
     // The queue is an unlogged table, which a standby does not have.
     passes(
         "0A000",

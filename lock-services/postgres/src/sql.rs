@@ -139,11 +139,12 @@ pub(super) const OWNER: &str = "SELECT (SELECT o.rolname::pg_catalog.text \
     WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced' AND o.oid OPERATOR(pg_catalog.=) n.nspowner \
     AND u.rolname OPERATOR(pg_catalog.=) current_user AND u.rolsuper AND NOT o.rolsuper) AS owner";
 
-/// What a client has to know of the database: its clock, and the interface that it has.
+/// What a client has to know of the database: its clock, its interface, whether it takes writes.
 pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS version, \
     CAST(extract(epoch from pg_catalog.clock_timestamp()) \
     OPERATOR(pg_catalog.*) 1000000 AS bigint) AS unix_micros, \
-    pg_catalog.current_setting('transaction_isolation') AS isolation";
+    pg_catalog.current_setting('transaction_isolation') AS isolation, \
+    pg_catalog.current_setting('transaction_read_only') AS read_only";
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{DatabaseServer, until},
 };
+use fenced_store::PgFencedStore;
 use lock_core::{Error, ErrorKind, LockManager, Outcome, Ttl};
 use palisade_postgres::PostgresOptions;
 use sqlx::{AssertSqlSafe, Executor, PgPool, postgres::PgConnectOptions};
@@ -110,6 +111,19 @@ async fn a_session_to_a_standby_is_not_used_again() {
 
 /// Catches: a manager that is made on a standby, and learns of it later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connecting_to_a_standby_says_that_it_is_one() {
+    let world = World::new().await;
+    world.leads_to(&world.standby);
+    let error = palisade::connect(&world.url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.to_string().contains("standby"), "{error}");
+    let pool = PgPool::connect(&world.url).await.unwrap();
+    let store = PgFencedStore::new(pool);
+    let error = palisade::one_database(store).await.unwrap_err();
+    assert!(error.to_string().contains("standby"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_only_database_is_named_and_passes() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
@@ -119,14 +133,24 @@ async fn a_read_only_database_is_named_and_passes() {
     pool.execute(set("default_transaction_read_only = on"))
         .await
         .unwrap();
-    let fresh = manager(database.url()).await;
-    let error = fresh.acquire("r").try_now().await.unwrap_err();
+    let error = palisade::connect(database.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(
         error.to_string().contains("default_transaction_read_only"),
         "{error}"
     );
-    drop(locks);
+    // Sessions that are made from now on are read-only.
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    pool.execute(end).await.unwrap();
+    until("it is refused", async || {
+        let refused = locks.acquire("r").try_now().await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+        refused
+            .to_string()
+            .contains("default_transaction_read_only")
+    })
+    .await;
     let mut connection = pool.acquire().await.unwrap();
     connection
         .execute("SET default_transaction_read_only = off")
@@ -136,7 +160,7 @@ async fn a_read_only_database_is_named_and_passes() {
         .execute(set("default_transaction_read_only = off"))
         .await
         .unwrap();
-    let now = fresh.acquire("r").try_now().await.unwrap();
+    let now = locks.acquire("r").try_now().await.unwrap();
     now.granted().unwrap().release().await.unwrap();
 }
 
