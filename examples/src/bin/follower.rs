@@ -14,11 +14,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut leaders = std::pin::pin!(shop.locks().observe("scheduler", every));
     while let Some(seen) = leaders.next().await {
         // A leader puts its address there. What was seen may be over when it is printed.
-        let address = seen?.and_then(|leader| leader.metadata);
-        println!(
-            "{}",
-            address.map_or("nobody leads".to_owned(), |it| format!("{it} leads"))
-        );
+        match seen.map(|leader| leader.and_then(|leader| leader.metadata)) {
+            Ok(Some(address)) => println!("{address} leads"),
+            Ok(None) => println!("nobody leads"),
+            Err(error) => println!("unknown, and asked again: {error}"),
+        }
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! A job that runs every night, once, in whichever of its processes is first:
 //! `nightly postgres://localhost/shop`
+use std::time::Duration;
+
 use palisade::store::{
     PgFencedStore, ProtectedError,
     jobs::{Missed, Schedule},
@@ -25,8 +27,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     .await?;
                 Ok::<_, ProtectedError>(())
             })
-            .await?;
-        println!("done: {:?}; next in {:?}", runs.done, runs.next_in);
-        tokio::time::sleep(runs.next_in).await;
+            .await;
+        // A night that failed is noted, and due again after a pause that grows.
+        let pause = match runs {
+            Ok(runs) => {
+                println!("done: {:?}; next in {:?}", runs.done, runs.next_in);
+                runs.next_in
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                Duration::from_secs(1)
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }

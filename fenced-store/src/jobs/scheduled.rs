@@ -42,6 +42,7 @@ impl<DB: Dialect> Protected<DB> {
 /// # Examples
 /// ```no_run
 /// # use fenced_store::{PgProtected, ProtectedError, jobs::{Missed, Schedule}};
+/// # use std::time::Duration;
 /// # async fn f(shop: PgProtected) -> Result<(), Box<dyn std::error::Error>> {
 /// let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
 /// loop {
@@ -55,9 +56,13 @@ impl<DB: Dialect> Protected<DB> {
 ///                 .await?;
 ///             Ok::<_, ProtectedError>(())
 ///         })
-///         .await?;
-///     println!("done for {:?}", runs.done);
-///     tokio::time::sleep(runs.next_in).await;
+///         .await;
+///     // A time that failed is noted, and due again after a pause that grows.
+///     let pause = runs.map(|runs| runs.next_in).unwrap_or_else(|error| {
+///         eprintln!("{error}");
+///         Duration::from_secs(1)
+///     });
+///     tokio::time::sleep(pause).await;
 /// }
 /// # }
 /// ```
