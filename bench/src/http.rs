@@ -47,9 +47,9 @@ const ROUTE: &str = "/accounts/{id}";
 async fn layer_plain(rounds: u32) -> Result<Measured, BoxError> {
     let sequencer = sequencer()?;
     let value = FencingHeader::new(&sequencer).try_into()?;
-    let layer = FencingLayer::required(Unsigned::new(sequencer.issuer().clone()));
-    let handler =
-        put(async || "written").route_layer(layer.resource(Scope::path("/accounts/", "account:")));
+    let verifier = Unsigned::new(sequencer.issuer().clone());
+    let layer = FencingLayer::required(verifier, Scope::path("/accounts/", "account:"));
+    let handler = put(async || "written").route_layer(layer);
     added(Router::new().route(ROUTE, handler), &value, rounds).await
 }
 
@@ -60,7 +60,7 @@ async fn layer_extractor_signed(rounds: u32) -> Result<Measured, BoxError> {
     let sequencer = sequencer()?;
     let header = FencingHeader::new(&sequencer).expires_at(4_102_444_800)?;
     let value = ring.signing_key().sign(header).try_into()?;
-    let layer = FencingLayer::required(ring).resource(Scope::path("/accounts/", "account:"));
+    let layer = FencingLayer::required(ring, Scope::path("/accounts/", "account:"));
     let handler = async |fenced: Fenced| {
         black_box(fenced.token());
         "written"

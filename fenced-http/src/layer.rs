@@ -16,9 +16,9 @@ use crate::{Fencing, Scope, counted, methods::Methods, policy::Policy};
 /// use lock_core::Issuer;
 ///
 /// // For `PUT /accounts/42` with a token for the resource `account:42`.
-/// let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis")?))
-///     .resource(Scope::path("/accounts/", "account:"))
-///     .methods([Method::PUT]);
+/// let verifier = Unsigned::new(Issuer::new("redis")?);
+/// let accounts = Scope::path("/accounts/", "account:");
+/// let fencing = FencingLayer::required(verifier, accounts).methods([Method::PUT]);
 /// # drop(fencing);
 /// # Ok::<(), lock_core::InvalidName>(())
 /// ```
@@ -28,27 +28,28 @@ pub struct FencingLayer<V> {
 }
 
 impl<V> FencingLayer<V> {
-    /// A request without a token is refused with 428.
+    /// A request without a token is refused with 428. A token for another resource than the request
+    /// is about is refused with 403.
     #[must_use]
-    pub fn required(verifier: V) -> Self {
-        Self::new(verifier, true)
+    pub fn required(verifier: V, scope: Scope) -> Self {
+        Self::new(verifier, scope, true)
     }
 
     /// A request without a token passes, and [`Fenced`](crate::Fenced) is not there.
     ///
     /// A token that *is* there must be right all the same.
     #[must_use]
-    pub fn optional(verifier: V) -> Self {
-        Self::new(verifier, false)
+    pub fn optional(verifier: V, scope: Scope) -> Self {
+        Self::new(verifier, scope, false)
     }
 
-    fn new(verifier: V, required: bool) -> Self {
+    fn new(verifier: V, scope: Scope, required: bool) -> Self {
         counted::begin();
         let policy = Policy {
             verifier: Arc::new(verifier),
             required,
             methods: Methods::default(),
-            scope: Scope::anything(),
+            scope,
         };
         let policy = Arc::new(policy);
         Self { policy }
@@ -57,16 +58,6 @@ impl<V> FencingLayer<V> {
     /// Shared with the services that have been made already, which keep what they have.
     fn policy(&mut self) -> &mut Policy<V> {
         Arc::make_mut(&mut self.policy)
-    }
-
-    /// Refuses a token for another resource than the request is about, with 403.
-    ///
-    /// Defaults to [`Scope::anything`]. Then the handler must take the resource that it writes to
-    /// from the token, or compare the two itself.
-    #[must_use]
-    pub fn resource(mut self, scope: Scope) -> Self {
-        self.policy().scope = scope;
-        self
     }
 
     /// The methods that the layer looks at. With others, request and response pass as if it was

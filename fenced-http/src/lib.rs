@@ -30,7 +30,7 @@
 //!
 //! fn router(store: SqliteFencedStore) -> Result<Router, InvalidName> {
 //!     let verifier = Unsigned::new(Issuer::new("redis")?);
-//!     let fencing = FencingLayer::required(verifier).resource(Scope::path("/accounts/", ""));
+//!     let fencing = FencingLayer::required(verifier, Scope::path("/accounts/", ""));
 //!     let accounts = put(deposit).route_layer(fencing);
 //!     Ok(Router::new().route("/accounts/{name}", accounts).with_state(store))
 //! }

@@ -14,7 +14,7 @@ pub struct Scope(Source);
 
 #[derive(Clone)]
 enum Source {
-    Anything,
+    Handler,
     Path {
         before: Arc<str>,
         name: Arc<str>,
@@ -34,10 +34,11 @@ type Rewrite = fn(&str) -> Option<String>;
 type Resolve = dyn Fn(&Parts) -> Option<ResourceName> + Send + Sync;
 
 impl Scope {
-    /// Any resource is admitted: the handler takes what it writes to from the token.
+    /// A token for any resource passes: the handler has to compare the resource of the token with
+    /// what it writes to, or take what it writes to from the token.
     #[must_use]
-    pub const fn anything() -> Self {
-        Self(Source::Anything)
+    pub const fn compared_by_handler() -> Self {
+        Self(Source::Handler)
     }
 
     /// The path segment after `before`, with `name` in front of it.
@@ -98,7 +99,7 @@ impl Scope {
 
     pub(crate) fn admits(&self, request: &Parts, resource: &ResourceName) -> bool {
         match &self.0 {
-            Source::Anything => true,
+            Source::Handler => true,
             Source::Path { before, name } => segment_after(request.uri.path(), before)
                 .zip(resource.as_str().strip_prefix(&**name))
                 .is_some_and(|(segment, id)| is_decoded(segment, id)),
@@ -123,7 +124,7 @@ impl Scope {
     /// The resource that the request itself names, to tell a client whose token was not admitted.
     pub(crate) fn named_in(&self, request: &Parts) -> Option<ResourceName> {
         match &self.0 {
-            Source::Anything | Source::Function(_) => None,
+            Source::Handler | Source::Function(_) => None,
             Source::Path { before, name } => {
                 let segment = segment_after(request.uri.path(), before)?;
                 let id = percent_decode_str(segment).decode_utf8().ok()?;
@@ -148,17 +149,10 @@ impl Scope {
     }
 }
 
-/// [`Scope::anything`].
-impl Default for Scope {
-    fn default() -> Self {
-        Self::anything()
-    }
-}
-
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Source::Anything => f.write_str("Scope::anything()"),
+            Source::Handler => f.write_str("Scope::compared_by_handler()"),
             Source::Path { before, name } => write!(f, "Scope::path({before:?}, {name:?})"),
             Source::Value { before, name, .. } => {
                 write!(f, "Scope::path_of({before:?}, {name:?})")

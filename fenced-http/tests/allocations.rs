@@ -91,7 +91,7 @@ fn the_layer_allocates_for_the_names_and_the_extension_only() {
     let ring = ring();
     let value = signed(&ring);
     let scope = Scope::path("/accounts/", "account:");
-    let mut service = FencingLayer::required(ring).resource(scope).layer(Leaf);
+    let mut service = FencingLayer::required(ring, scope).layer(Leaf);
     let mut send = || {
         let request = Request::put("/accounts/42").header(&FENCING_TOKEN, value.clone());
         let request = request.body(()).unwrap();

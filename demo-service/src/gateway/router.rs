@@ -36,8 +36,7 @@ pub(super) fn router<DB: Ledger>(app: App<DB>) -> Router {
 }
 
 fn lease_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
-    let fence = FencingLayer::required(app.tokens.clone())
-        .resource(Scope::path("/v1/leases/", ""))
+    let fence = FencingLayer::required(app.tokens.clone(), Scope::path("/v1/leases/", ""))
         .methods([Method::PUT, Method::DELETE]);
     let in_time = lock_limit(app, Duration::ZERO);
     let waiting = lock_limit(app, leases::WAIT_MAX);
@@ -70,12 +69,9 @@ fn operator_routes<DB: Ledger>(app: &App<DB>) -> Router<App<DB>> {
 
 fn account_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
     let scope = Scope::path("/v1/accounts/", ACCOUNT);
-    let fenced_write = FencingLayer::required(app.tokens.clone())
-        .resource(scope.clone())
-        .methods([Method::PUT]);
-    let fenced_read = FencingLayer::optional(app.tokens.clone())
-        .resource(scope)
-        .methods([Method::GET]);
+    let fenced_write =
+        FencingLayer::required(app.tokens.clone(), scope.clone()).methods([Method::PUT]);
+    let fenced_read = FencingLayer::optional(app.tokens.clone(), scope).methods([Method::GET]);
     let in_time = GiveUp(app.time_limit, ProblemType::STORE_UNAVAILABLE);
     get(accounts::read)
         .route_layer((in_time, fenced_read))
@@ -95,8 +91,7 @@ fn unfenced_job_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
 }
 
 fn job_routes<DB: Ledger>(app: &App<DB>) -> MethodRouter<App<DB>> {
-    let fence = FencingLayer::required(app.tokens.clone())
-        .resource(Scope::path("/v1/jobs/", JOB))
+    let fence = FencingLayer::required(app.tokens.clone(), Scope::path("/v1/jobs/", JOB))
         .methods([Method::PUT]);
     put(jobs::run).route_layer(fence)
 }

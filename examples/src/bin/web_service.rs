@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // `LockManager::issuer()` of the clients.
     let tokens = Unsigned::new(Issuer::new("postgres")?);
     let accounts = Scope::path_of::<i64>("/accounts/", "account:");
-    let fencing = FencingLayer::required(tokens).resource(accounts);
+    let fencing = FencingLayer::required(tokens, accounts);
     let routes = put(update).route_layer(fencing);
     let router = Router::new()
         .route("/accounts/{id}", routes)

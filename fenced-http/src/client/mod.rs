@@ -9,7 +9,7 @@
 //! use fenced_http::client::{Advice, Credential, Sender, WriteError};
 //! # use axum::{Router, routing::put};
 //! use http::Method;
-//! # use fenced_http::{Fenced, FencingLayer, Problem, ProblemType, Unsigned};
+//! # use fenced_http::{Fenced, FencingLayer, Scope, Problem, ProblemType, Unsigned};
 //! # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 //!
 //! /// Writes as long as the lease was not somebody else's in the meantime.
@@ -28,7 +28,8 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (issuer, resource) = (Issuer::new("redis")?, ResourceName::new("account:42")?);
-//! # let layer = || FencingLayer::required(Unsigned::new(issuer.clone()));
+//! # let (verifier, any) = (Unsigned::new(issuer.clone()), Scope::compared_by_handler());
+//! # let layer = || FencingLayer::required(verifier.clone(), any.clone());
 //! # let stale = async |_: Fenced| Problem::new(ProblemType::TOKEN_STALE);
 //! # let router = Router::new()
 //! #     .route("/accounts/42", put(stale).route_layer(layer()))

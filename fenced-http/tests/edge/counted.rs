@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, convert::Infallible, future::ready};
 
 use bytes::Bytes;
-use fenced_http::{FENCING_TOKEN, FencingHeader, FencingLayer, Unsigned};
+use fenced_http::{FENCING_TOKEN, FencingHeader, FencingLayer, Scope, Unsigned};
 use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
 use lock_core::{Issuer, metric};
@@ -35,7 +35,8 @@ async fn refusals_of_the_layer_begin_at_nothing_and_are_counted() {
     let recorder = DebuggingRecorder::new();
     let exported = recorder.snapshotter();
     let _local = metrics::set_default_local_recorder(&recorder);
-    let layer = FencingLayer::required(Unsigned::new(Issuer::new("redis").unwrap()));
+    let verifier = Unsigned::new(Issuer::new("redis").unwrap());
+    let layer = FencingLayer::required(verifier, Scope::compared_by_handler());
     assert!(refusals(&exported).into_values().all(|count| count == 0));
 
     let answer =

@@ -18,7 +18,7 @@ fn unsigned() -> Unsigned {
 }
 
 fn required() -> FencingLayer<Unsigned> {
-    FencingLayer::required(unsigned()).resource(Scope::path("/accounts/", "account:"))
+    FencingLayer::required(unsigned(), Scope::path("/accounts/", "account:"))
 }
 
 async fn show(fenced: Fenced) -> String {
@@ -69,7 +69,8 @@ async fn what_is_not_there_stays_404_and_405() {
 /// Catches: a HEAD that the layer has not looked at.
 #[tokio::test]
 async fn head_of_a_fenced_read_is_answered_as_its_get() {
-    let layer = FencingLayer::optional(unsigned()).methods([Method::GET]);
+    let layer =
+        FencingLayer::optional(unsigned(), Scope::compared_by_handler()).methods([Method::GET]);
     let router = Router::new().route("/accounts/{id}", get(show_if_any).route_layer(layer));
     for token in [None, Some(&sequencer(34))] {
         let response = send(&router, Method::HEAD, "/accounts/42", token).await;
@@ -81,7 +82,7 @@ async fn head_of_a_fenced_read_is_answered_as_its_get() {
 /// Catches: a missing token that the handler never hears of.
 #[tokio::test]
 async fn a_handler_that_needs_a_token_gets_one_behind_an_optional_layer_too() {
-    let layer = FencingLayer::optional(unsigned());
+    let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler());
     let router = Router::new().route("/accounts/{id}", put(show).route_layer(layer));
     let response = send(&router, Method::PUT, "/accounts/42", None).await;
     assert_eq!(response.status(), StatusCode::PRECONDITION_REQUIRED);

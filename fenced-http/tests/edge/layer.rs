@@ -87,7 +87,7 @@ fn unsigned() -> Unsigned {
 }
 
 fn layer() -> FencingLayer<Unsigned> {
-    FencingLayer::required(unsigned()).resource(Scope::path("/accounts/", "account:"))
+    FencingLayer::required(unsigned(), Scope::path("/accounts/", "account:"))
 }
 
 fn put(path: &str, values: &[HeaderValue]) -> Request<()> {
@@ -178,7 +178,7 @@ async fn what_is_no_right_token_is_refused() {
 
 /// What a request with a token of account:42 is told, by a layer with this scope.
 async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value {
-    let layer = FencingLayer::required(unsigned()).resource(scope);
+    let layer = FencingLayer::required(unsigned(), scope);
     let mut request = request;
     let token = value(FencingHeader::new(&sequencer(34)));
     request.headers_mut().insert(&FENCING_TOKEN, token);
@@ -262,7 +262,7 @@ async fn a_strict_service_is_always_polled_ready_before_its_call() {
 #[tokio::test]
 async fn error_and_future_are_those_of_the_inner_service() {
     let mut service: Fencing<Leaf, Unsigned> =
-        FencingLayer::required(unsigned()).layer(Leaf::default());
+        FencingLayer::required(unsigned(), Scope::compared_by_handler()).layer(Leaf::default());
     let request = put("/broken", &[value(FencingHeader::new(&sequencer(34)))]);
     let future: ResponseFuture<Ready<Result<Response<Body>, LeafError>>> =
         service.ready().await.unwrap().call(request);
@@ -306,7 +306,8 @@ async fn methods_that_change_nothing_pass_unless_they_are_asked_for() {
 /// Otherwise a cache answers one holder with what another one was told.
 #[tokio::test]
 async fn an_answer_varies_by_token_if_the_layer_has_looked() {
-    let layer = FencingLayer::optional(unsigned()).methods([Method::GET, Method::PUT]);
+    let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler())
+        .methods([Method::GET, Method::PUT]);
     let varies = async |method: &str, path: &str, values: &[HeaderValue]| {
         let mut request = put(path, values);
         *request.method_mut() = method.parse().unwrap();
@@ -331,7 +332,7 @@ async fn an_answer_varies_by_token_if_the_layer_has_looked() {
 /// Catches: a wrong token that is taken for none.
 #[tokio::test]
 async fn an_optional_token_may_be_missing_but_not_wrong() {
-    let layer = FencingLayer::optional(unsigned());
+    let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler());
     let send = async |values: &[HeaderValue]| {
         let request = put("/accounts/42", values);
         layer

@@ -31,8 +31,8 @@ impl Service {
     async fn start() -> Self {
         let (store, dir) = accounts::store().await;
 
-        let fencing = FencingLayer::required(Unsigned::new(Issuer::new("redis").unwrap()))
-            .resource(Scope::path("/accounts/", "account:"));
+        let verifier = Unsigned::new(Issuer::new("redis").unwrap());
+        let fencing = FencingLayer::required(verifier, Scope::path("/accounts/", "account:"));
         let account = put(deposit)
             .post(touch)
             .patch(ignore_the_token)
