@@ -1,7 +1,10 @@
+//! What implementors of a lock service and of a store need, and users do not.
+
 mod answer;
 mod attempt_id;
 mod request;
 mod service;
+pub(crate) mod store_side;
 
 use std::{
     fmt,
@@ -13,7 +16,9 @@ pub use self::{
     attempt_id::{AttemptId, InvalidAttemptId},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
+    store_side::StoreSide,
 };
+pub use crate::manager::lead_resource;
 use crate::{Capabilities, Error, ErrorKind, FencingToken, Grant, ResourceName, Sequencer};
 
 /// A lock service: grants leases with fencing tokens.

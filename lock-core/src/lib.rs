@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod backend;
+pub mod backend;
 mod boxed;
 mod capabilities;
 mod clock;
@@ -39,8 +39,8 @@ pub use self::{
     lease::{Grant, Lease},
     manager::{
         Acquire, AcquireAll, AcquireTogether, Candidate, DetachedLease, ForceReleased, InTurn,
-        Lead, LeaseGuard, LeaseGuards, LockManager, LockManagerBuilder, Losses, Lost, LostReason,
-        Owner, Single, Stats, Term, TermGuard, Together,
+        Lead, LeaseGuard, LeaseGuards, LockManager, LockManagerBuilder, Lost, LostReason, Owner,
+        Single, Stats, Term, TermGuard, Together,
     },
     metadata::{InvalidMetadata, Metadata},
     plausibility::Plausibility,

@@ -11,7 +11,8 @@ use std::{
 
 use lock_core::{
     Attempt, Clock, Error, ErrorKind, FencingToken, Holder, InitialToken, LeaseGuard, LockManager,
-    LostReason, Outcome, Released, Renewed, ResourceName, Ttl, memory::MemoryBackend,
+    LostReason, Outcome, Released, Renewed, ResourceName, Ttl, backend::StoreSide,
+    memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
 
@@ -237,7 +238,8 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     let world = world();
     let result: Result<(), Error> = world
         .locks
-        .run("r", async |guard| {
+        .acquire("r")
+        .run(async |guard| {
             world.locks.freeze_watchdog(true);
             world.clock.advance(Ttl::default().get());
             assert!(guard.remaining().is_err());
@@ -297,9 +299,8 @@ fn guards_and_futures_may_move_between_threads() {
         let locks = world.locks.clone();
         let section = async move {
             locks
-                .run("s", async |guard: &LeaseGuard| {
-                    Ok::<_, Error>(guard.token())
-                })
+                .acquire("s")
+                .run(async |guard: &LeaseGuard| Ok::<_, Error>(guard.token()))
                 .await
         };
         is_send(&section);
@@ -339,7 +340,9 @@ async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
 
     let looked = locks.try_acquire("a").await.unwrap().granted().unwrap();
     assert_eq!(looked.remaining().unwrap(), TTL.get());
-    let left = locks.run("b", async |guard| Ok::<_, Error>(guard.remaining()?));
+    let left = locks
+        .acquire("b")
+        .run(async |guard| Ok::<_, Error>(guard.remaining()?));
     assert_eq!(left.await.unwrap(), TTL.get());
     let together = locks.acquire_together(["c", "d"]).await.unwrap();
     assert_eq!(together.remaining().unwrap(), TTL.get());

@@ -142,14 +142,13 @@ async fn what_is_counted_is_what_happened_and_what_the_stats_say() {
     let world = world();
     world.live().await;
     let (exported, stats) = (world.exported(), world.locks.stats());
-    let losses = stats.losses;
     for (name, labels, here, times) in [
         ("palisade_grants_total", "", stats.grants, 2),
         ("palisade_handoffs_total", "", stats.handoffs, 1),
         ("palisade_acquire_timeouts_total", "", stats.timeouts, 1),
         ("palisade_acquire_failures_total", "", stats.failures, 1),
         ("palisade_renewals_total", "", stats.renewals, 1),
-        ("palisade_losses_total", "reason=expired", losses.expired, 1),
+        ("palisade_losses_total", "reason=expired", stats.losses, 1),
         ("palisade_abandoned_total", "", stats.abandoned, 1),
     ] {
         let there = counter(&exported, name, labels);

@@ -1,5 +1,5 @@
-//! An answer that leaves a part of its request unread says `Connection: close`, because hyper closes
-//! that connection. Without the header a client sends its next request into a closed connection.
+//! An answer that leaves a part of its request unread says `Connection: close`, because hyper
+//! closes that connection. Without the header a client sends its next request into a closed one.
 
 use std::{
     future::poll_fn,

@@ -3,7 +3,7 @@ use std::{future::IntoFuture, time::Duration};
 use futures_util::future::join_all;
 use lock_core::{
     Acquire, AcquireAll, Attempt, BoxFuture, ErrorKind, FencingToken, LeaseGuard, Moment,
-    ResourceName,
+    ResourceName, backend::StoreSide,
 };
 use tracing::debug;
 

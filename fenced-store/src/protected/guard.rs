@@ -1,6 +1,6 @@
 use std::ops::Deref;
 
-use lock_core::{DetachedLease, LeaseGuard, Released};
+use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 
 use super::{Held, Protected};
 use crate::{Begin, Dialect, FencedStore, Presented};
@@ -97,7 +97,7 @@ impl<DB: Dialect> ProtectedGuard<DB> {
 
     /// The store has released the lease.
     pub(super) fn released_by_store(self) {
-        self.held.lease.released_elsewhere();
+        self.held.lease.released_by_store();
     }
 
     /// Releases the lease. The mark in the store stays.

@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 #[cfg(feature = "postgres")]
 use std::time::Duration;
 
-use lock_core::LeaseGuard;
+use lock_core::{LeaseGuard, backend::StoreSide};
 
 use crate::FenceError;
 
@@ -32,7 +32,7 @@ impl Held {
     /// How long the lease may last at most; `None` if unknown.
     #[cfg(feature = "postgres")]
     pub(crate) fn bound(&self) -> Option<Duration> {
-        self.lease.remaining_at_most().ok().flatten()
+        self.lease.ends_within().ok().flatten()
     }
 
     /// Remembers a fenced refusal. This grant was claimed, so a store that does not know it has

@@ -1,4 +1,4 @@
-use lock_core::{Candidate, Error, Lead, LeaseGuard, Released, TermGuard};
+use lock_core::{Candidate, Error, Lead, LeaseGuard, Released, TermGuard, backend::lead_resource};
 
 use super::{AcquireProtected, Protected, ProtectedError, ProtectedGuard};
 use crate::Dialect;
@@ -28,7 +28,7 @@ impl<DB: Dialect> Protected<DB> {
     /// # }
     /// ```
     pub fn lead(&self, name: &str) -> Lead<AcquireProtected<DB>> {
-        Lead::new(self.acquire(Lead::<()>::resource(name)))
+        Lead::new(self.acquire(lead_resource(name)))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lock_core::{Acquire, AcquireAll, Error, FencingToken, LeaseGuard};
+use lock_core::{Acquire, AcquireAll, Error, FencingToken, LeaseGuard, backend::StoreSide};
 
 use super::{Protected, ProtectedGuard, ProtectedGuards};
 use crate::Dialect;
@@ -39,7 +39,7 @@ impl Leases for Acquire {
     }
 
     fn claiming(self) -> Self {
-        self.claiming()
+        LeaseGuard::claiming(self)
     }
 
     async fn acquired(self) -> Result<[LeaseGuard; 1], Error> {

@@ -183,16 +183,6 @@ impl Acquire {
         self
     }
 
-    /// Asks a lock service that is a database with marks to claim the token in the step that grants
-    /// it. [`LeaseGuard::is_claimed`] says whether it did: it does not wait for transactions of
-    /// older holders, and the others cannot.
-    ///
-    /// For stores. A store that is this database saves a round trip.
-    pub const fn claiming(mut self) -> Self {
-        self.what.claiming = true;
-        self
-    }
-
     /// The identity of the acquisition, drawn earlier. Without it a fresh one is drawn.
     ///
     /// An acquisition that is repeated with the same holder gets the same grant, and

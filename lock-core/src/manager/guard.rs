@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tracing::debug;
 
 use super::{
-    Inner,
+    Acquire, Inner,
     cleanup::{HeldLease, OnDrop, Sharing},
     guarded::Guarding,
     lost::{Lost, LostReason},
@@ -14,6 +14,7 @@ use super::{
 use crate::{
     AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
     Sequencer, Ttl,
+    backend::{StoreSide, store_side::sealed::Sealed},
 };
 
 /// A held lease, which the watchdog renews while this guard lives.
@@ -25,9 +26,9 @@ use crate::{
 /// # Dropping
 /// Dropping the guard begins the release, ahead of anything that this task sends next, and does not
 /// wait for the answer. If it cannot be sent at once, or takes more than one request, the rest is
-/// left to the watchdog. Call [`release`](LeaseGuard::release) or [`give_up`](LeaseGuard::give_up)
-/// to know when, and whether, it happened. The lease of a leaked guard is renewed for ever, or for
-/// its [`max_hold`](crate::Acquire::max_hold).
+/// left to the watchdog. Call [`release`](LeaseGuard::release) to know when, and whether, it
+/// happened. The lease of a leaked guard is renewed for ever, or for its
+/// [`max_hold`](crate::Acquire::max_hold).
 ///
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
 /// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
@@ -129,13 +130,6 @@ impl LeaseGuard {
         Ok(deadline.since(self.on_drop.locks.clock.now()))
     }
 
-    /// Whether the token was claimed when it was granted, because
-    /// [`claiming`](crate::Acquire::claiming) asked for that.
-    #[must_use]
-    pub const fn is_claimed(&self) -> bool {
-        self.is_claimed
-    }
-
     /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
     /// this is false for good.
     ///
@@ -166,21 +160,6 @@ impl LeaseGuard {
         }
         self.status.deadline()?;
         Ok(())
-    }
-
-    /// The time after which the lease will have ended, however often it is renewed; `None` if it
-    /// has no bound.
-    ///
-    /// Leases have a bound if they are not [renewed](crate::Acquire::renew) or have a
-    /// [`max_hold`](crate::Acquire::max_hold). It is a good timeout for the work that is done under
-    /// the lease.
-    ///
-    /// # Errors
-    /// [`Lost`] from the deadline of the present lease on, for good, without asking any server.
-    pub fn remaining_at_most(&self) -> Result<Option<Duration>, Lost> {
-        let end = self.status.ends_by()?;
-        let now = self.on_drop.locks.clock.now();
-        Ok((end != Moment::NEVER).then(|| end.since(now)))
     }
 
     /// Completes when the lease is lost, at the latest at its deadline.
@@ -226,36 +205,36 @@ impl LeaseGuard {
         }
         Ok(released)
     }
+}
 
-    /// Whether nobody else has this lease and every request of it was answered: whoever releases it
-    /// need not leave a tombstone.
-    #[must_use]
-    pub fn needs_no_tombstone(&self) -> bool {
+impl Sealed for LeaseGuard {}
+
+impl StoreSide for LeaseGuard {
+    fn claiming(mut acquire: Acquire) -> Acquire {
+        acquire.what.claiming = true;
+        acquire
+    }
+
+    fn is_claimed(&self) -> bool {
+        self.is_claimed
+    }
+
+    fn ends_within(&self) -> Result<Option<Duration>, Lost> {
+        let end = self.status.ends_by()?;
+        let now = self.on_drop.locks.clock.now();
+        Ok((end != Moment::NEVER).then(|| end.since(now)))
+    }
+
+    fn needs_no_tombstone(&self) -> bool {
         self.held.sharing == Sharing::Alone && self.held.all_answered
     }
 
-    /// Ends the guard of a lease that was released by a request which its manager did not send: a
-    /// store that is its lock service, too, releases in the message of a commit. Nothing is sent.
-    pub fn released_elsewhere(mut self) {
+    fn released_by_store(mut self) {
         self.status.release();
         self.on_drop.disarm();
     }
 
-    /// Gives the lease up as dropping the guard does, and waits until that has happened: whoever
-    /// acquires afterwards does not find it any more.
-    ///
-    /// It differs from a [`release`](LeaseGuard::release) if the
-    /// [`holder`](crate::Acquire::holder) was given: the lease goes on for other attempts that were
-    /// told of it, and the holder may acquire again.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on
-    /// trying, as after a [`release`](LeaseGuard::release).
-    ///
-    /// # Cancel safety
-    /// The guard is gone and the watchdog finishes what has begun.
-    pub async fn give_up(mut self) -> Result<(), Error> {
+    async fn give_up(mut self) -> Result<(), Error> {
         self.status.release();
         self.on_drop.carry_out().await
     }

@@ -38,8 +38,14 @@ impl LockManager {
     /// # Ok(()) }
     /// ```
     pub fn lead(&self, name: &str) -> Lead<Acquire> {
-        Lead::new(self.acquire(Lead::<()>::resource(name)))
+        Lead::new(self.acquire(lead_resource(name)))
     }
+}
+
+/// The resource whose holder leads under a name.
+#[must_use]
+pub fn lead_resource(name: &str) -> String {
+    format!("lead:{name}")
 }
 
 /// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
@@ -108,12 +114,6 @@ impl<C> Lead<C> {
     /// The candidate has asked for the [resource](Self::resource) of a name.
     pub const fn new(candidate: C) -> Self {
         Self { candidate }
-    }
-
-    /// The resource whose holder leads under a name.
-    #[must_use]
-    pub fn resource(name: &str) -> String {
-        format!("lead:{}", name)
     }
 
     /// Sets anything that the acquisition offers, such as the ttl, or an address as metadata.

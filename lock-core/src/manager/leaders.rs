@@ -8,7 +8,7 @@ use std::{
 
 use futures_util::{Stream, stream};
 
-use super::{Lead, LockManager};
+use super::{LockManager, lead_resource};
 use crate::{Error, FencingToken, HolderView, Moment, support::lock};
 
 impl LockManager {
@@ -27,7 +27,7 @@ impl LockManager {
         name: &str,
         every: Duration,
     ) -> impl Stream<Item = Result<Option<HolderView>, Error>> + Send + use<> {
-        let resource = Lead::<()>::resource(name);
+        let resource = lead_resource(name);
         let observer = Observer {
             last: self.inner.leaders.of(&resource),
             locks: self.clone(),

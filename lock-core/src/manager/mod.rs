@@ -38,10 +38,10 @@ pub use self::{
     force::ForceReleased,
     guard::LeaseGuard,
     guards::LeaseGuards,
-    lead::{Candidate, Lead, Term, TermGuard},
+    lead::{Candidate, Lead, Term, TermGuard, lead_resource},
     lost::{Lost, LostReason},
     owner::Owner,
-    stats::{Losses, Stats},
+    stats::Stats,
     together::{AcquireTogether, Together},
 };
 use self::{

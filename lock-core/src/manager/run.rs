@@ -1,5 +1,5 @@
-use super::{Acquire, LeaseGuard, LockManager};
-use crate::{Error, InvalidName, ResourceName};
+use super::{Acquire, LeaseGuard};
+use crate::Error;
 
 impl Acquire {
     /// Acquires as configured, runs a section under the lease, and releases it.
@@ -50,28 +50,5 @@ impl Acquire {
             tracing::debug!(%error, "release failed, the watchdog goes on with it");
         }
         result
-    }
-}
-
-impl LockManager {
-    /// Acquires a lease with the manager's [ttl](super::LockManagerBuilder::ttl), however long that
-    /// takes, runs a section under it, and releases it: short for
-    /// [`acquire(resource)`](Self::acquire)[`.run(section)`].
-    ///
-    /// # Errors
-    /// As [`Acquire::run`].
-    ///
-    /// # Cancel safety
-    /// As [`Acquire::run`].
-    ///
-    /// [`.run(section)`]: Acquire::run
-    pub async fn run<N, T, E, F>(&self, resource: N, section: F) -> Result<T, E>
-    where
-        N: TryInto<ResourceName>,
-        N::Error: Into<InvalidName>,
-        F: AsyncFnOnce(&LeaseGuard) -> Result<T, E>,
-        E: From<Error>,
-    {
-        self.acquire(resource).run(section).await
     }
 }

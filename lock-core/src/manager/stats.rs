@@ -22,30 +22,9 @@ pub struct Stats {
     pub renewals: u64,
     /// Renewals by the watchdog that failed. Each is repeated while its lease lives.
     pub renewal_failures: u64,
-    /// Guards whose lease was lost, each counted once.
-    pub losses: Losses,
+    /// Guards whose lease was lost, each counted once. The metric has them by
+    /// [reason](crate::LostReason).
+    pub losses: u64,
     /// Releases and cancellations that were given up: the lease ran out by itself.
     pub abandoned: u64,
-}
-
-/// Losses by reason, see [`LostReason`](crate::LostReason).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Losses {
-    /// A pause, or an unreachable lock service.
-    pub expired: u64,
-    /// Held by another holder, or by nobody.
-    pub not_holder: u64,
-    /// Reached its `max_hold`.
-    pub max_hold: u64,
-    /// The manager was shut down, or its watchdog has ended without that.
-    pub shut_down: u64,
-}
-
-impl Losses {
-    /// All of them.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.expired + self.not_holder + self.max_hold + self.shut_down
-    }
 }

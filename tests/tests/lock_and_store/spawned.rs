@@ -103,7 +103,8 @@ async fn sections_are_spawned() {
     let section = tokio::spawn(async move {
         let name = String::from("borrowed");
         let first = locks
-            .run("r", async |guard| {
+            .acquire("r")
+            .run(async |guard| {
                 yield_now().await;
                 Ok::<_, Error>(guard.token())
             })

@@ -1,10 +1,7 @@
 mod instrument;
 
 use self::instrument::{Count, Level, Times};
-use super::{
-    lost::LostReason,
-    stats::{Losses, Stats},
-};
+use super::{lost::LostReason, stats::Stats};
 use crate::metric;
 
 /// Everything that a manager counts. Counting takes no lock and never fails.
@@ -77,12 +74,10 @@ impl Meter {
             held: self.held.now(),
             renewals: self.renewals.total(),
             renewal_failures: self.renewal_failures.total(),
-            losses: Losses {
-                expired: self.expired.total(),
-                not_holder: self.not_holder.total(),
-                max_hold: self.max_hold.total(),
-                shut_down: self.shut_down.total(),
-            },
+            losses: self.expired.total()
+                + self.not_holder.total()
+                + self.max_hold.total()
+                + self.shut_down.total(),
             abandoned: self.abandoned.total(),
         }
     }

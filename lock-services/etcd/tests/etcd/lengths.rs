@@ -5,6 +5,7 @@ use std::time::Duration;
 use e2e::servers::etcd;
 use lock_core::{
     AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, Sequencer, SystemClock, Ttl,
+    backend::StoreSide,
 };
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
     let asked = SystemClock.now();
     let acquire = locks.acquire("r").ttl(Ttl::millis(100)).max_hold(max_hold);
     let guard = acquire.await.unwrap();
-    let most = guard.remaining_at_most().unwrap().expect("it has a bound");
+    let most = guard.ends_within().unwrap().expect("it has a bound");
     assert!(
         SystemClock.now() + most >= asked + max_hold + granted,
         "{most:?}"

@@ -8,7 +8,7 @@ use fenced_store::{
     FenceError, FencedTx, NotCommitted, PgFencedStore, PgProtected, PgTxOptions, ProtectedGuard,
 };
 use futures_util::poll;
-use lock_core::{Inspection, ResourceName};
+use lock_core::{Inspection, ResourceName, backend::StoreSide};
 use sqlx::{Executor, PgPool, Postgres};
 
 use crate::world::{count, database, manager, named};
