@@ -2,6 +2,7 @@
 
 mod answer;
 mod attempt_id;
+mod lease_settings;
 mod request;
 mod service;
 pub(crate) mod store_side;
@@ -14,6 +15,7 @@ use std::{
 pub use self::{
     answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
+    lease_settings::{AcquiresLeases, LeaseSettings},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
     store_side::StoreSide,

@@ -1,6 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+#[expect(
+    unused_extern_crates,
+    reason = "for links in the documentation of `lease_settings!`"
+)]
+extern crate self as lock_core;
+
 pub mod backend;
 mod boxed;
 mod capabilities;

@@ -43,10 +43,7 @@ impl World {
 #[tokio::test]
 async fn a_leader_steps_down_before_its_term_ends() {
     let World { clock, one, two } = World::new();
-    let lead = one
-        .locks()
-        .lead("scheduler")
-        .with(|lease| lease.ttl(TTL).renew(false));
+    let lead = one.locks().lead("scheduler").ttl(TTL).renew(false);
     let term = lead.campaign().await.unwrap();
     let lost = term.lost();
     let mut lost = pin!(lost);
@@ -68,7 +65,7 @@ async fn a_leader_steps_down_before_its_term_ends() {
 async fn a_section_is_dropped_with_its_term_and_called_in_the_next() {
     let World { clock, one, .. } = World::new();
     let mut tokens = Vec::new();
-    let lead = one.locks().lead("scheduler").with(|lease| lease.ttl(TTL));
+    let lead = one.locks().lead("scheduler").ttl(TTL);
     let run = lead.run(async |term| {
         tokens.push(term.token());
         if tokens.len() == 1 {
@@ -94,7 +91,7 @@ async fn steps_of_sections(paused: bool) -> u32 {
         std::future::pending::<()>().await;
         Ok::<_, Error>(())
     };
-    let lead = one.locks().lead("scheduler").with(|lease| lease.ttl(TTL));
+    let lead = one.locks().lead("scheduler").ttl(TTL);
     let lead = lead.run(async |_| section().await);
     let run = one.locks().acquire("r").ttl(TTL);
     let run = run.run(async |_| section().await);
@@ -140,7 +137,7 @@ async fn who_leads_is_seen_with_its_address() {
     assert_eq!(seen.next().await.unwrap().unwrap(), None);
 
     let lead = one.locks().lead("scheduler");
-    let lead = lead.with(|lease| lease.ttl(TTL).metadata("10.0.0.7:8080"));
+    let lead = lead.ttl(TTL).metadata("10.0.0.7:8080");
     let term = lead.campaign().await.unwrap();
     for leads in [true, false] {
         let mut change = pin!(seen.next());
@@ -182,7 +179,7 @@ async fn observers_ask_once_per_interval_and_end_with_the_manager() {
     for observer in &mut observers {
         assert_eq!(observer.next().await.unwrap().unwrap(), None);
     }
-    let lead = locks.lead("scheduler").with(|lease| lease.ttl(TTL));
+    let lead = locks.lead("scheduler").ttl(TTL);
     let term = lead.campaign().await.unwrap();
     let mut changes: Vec<_> = observers
         .iter_mut()

@@ -228,7 +228,7 @@ async fn write_after_pause(
         store.migrate().await?;
         let accounts = Protected::new(locks.clone(), store);
         let ttl = Ttl::new(ttl)?;
-        let guard = accounts.acquire(resource).with(|lease| lease.ttl(ttl));
+        let guard = accounts.acquire(resource).ttl(ttl);
         let guard = guard.wait(Duration::from_secs(30)).await?;
         let table = "CREATE TABLE IF NOT EXISTS account AS SELECT 0 AS balance";
         sqlx::query(table).execute(accounts.store().pool()).await?;

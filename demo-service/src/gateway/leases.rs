@@ -65,8 +65,7 @@ pub(super) async fn acquire<DB: Ledger>(
         keyed.check(&app.idempotency, &app.protected).await?;
     }
     witness.note(&resource, What::AcquireRequested { wait_ms });
-    let acquire =
-        prepared(&app, keyed.as_ref(), &resource, &terms).with(|lease| lease.renew(false));
+    let acquire = prepared(&app, keyed.as_ref(), &resource, &terms).renew(false);
     // Locks, and claims before it answers: older holders are shut out before the client hears of
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
@@ -131,22 +130,20 @@ fn prepared<DB: Ledger>(
     resource: &ResourceName,
     terms: &Terms,
 ) -> AcquireProtected<DB> {
-    let acquire = app.protected.acquire(resource).wait(terms.wait);
-    acquire.with(|lease| {
-        let mut lease = lease.ttl(terms.ttl);
-        if let Some(metadata) = &terms.metadata {
-            lease = lease.metadata(metadata.as_str());
-        }
-        let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
-            return lease;
-        };
-        // Either way, a client that goes away does not end the lease of its repeated request.
-        if app.locks().capabilities().has(Ability::Holds) {
-            lease.owner(&Owner::from_id(holder))
-        } else {
-            lease.holder(holder)
-        }
-    })
+    let acquire = app.protected.acquire(resource);
+    let mut acquire = acquire.wait(terms.wait).ttl(terms.ttl);
+    if let Some(metadata) = &terms.metadata {
+        acquire = acquire.metadata(metadata.as_str());
+    }
+    let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
+        return acquire;
+    };
+    // Either way, a client that goes away does not end the lease of its repeated request.
+    if app.locks().capabilities().has(Ability::Holds) {
+        acquire.owner(&Owner::from_id(holder))
+    } else {
+        acquire.holder(holder)
+    }
 }
 
 /// What a client is told that gets no lease.

@@ -13,7 +13,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let short = accounts
         .acquire("account:42")
-        .with(|lease| lease.ttl(Ttl::secs(1)).renew(false));
+        .ttl(Ttl::secs(1))
+        .renew(false);
     let slow = short.await?;
     tokio::time::sleep(Duration::from_secs(2)).await; // GC, SIGSTOP, a slow disk: the lease ends
 

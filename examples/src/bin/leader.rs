@@ -13,7 +13,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shop = palisade::one_database(store).await?;
 
     let lead = shop.lead("scheduler");
-    let lead = lead.with(|lease| lease.with(|lease| lease.metadata(address.as_str())));
+    let lead = lead.metadata(address.as_str());
     // A connection that is cut costs a pause, and not the lead.
     let leading = lead.run_through(ProtectedError::may_pass, async |term| {
         println!("leading, term {}", term.token());

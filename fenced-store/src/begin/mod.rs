@@ -2,13 +2,13 @@
 
 mod execute;
 mod presented;
-mod with;
+mod transact;
 
 use std::{fmt, future::IntoFuture, iter};
 
 use lock_core::BoxFuture;
 
-pub(crate) use self::with::RETRIES;
+pub(crate) use self::transact::RETRIES;
 pub use self::{execute::Executed, presented::Presented};
 use crate::{
     Dialect, FenceError, FencedStore, FencedTx, Receipt, begin_request::BeginRequest, counted,

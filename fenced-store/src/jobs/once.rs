@@ -5,7 +5,10 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use lock_core::{Acquire, Attempt, InvalidName, RetryPolicy};
+use lock_core::{
+    Attempt, InvalidName, RetryPolicy,
+    backend::{AcquiresLeases, LeaseSettings},
+};
 use tracing::debug;
 
 use super::{
@@ -100,12 +103,14 @@ pub struct Once<DB: Dialect> {
     back_off: RetryPolicy,
 }
 
-impl<DB: Dialect> Once<DB> {
-    /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
-    pub fn with(mut self, settings: impl FnOnce(Acquire) -> Acquire) -> Self {
-        self.acquire = self.acquire.with(settings);
-        self
+impl<DB: Dialect> AcquiresLeases for Once<DB> {
+    fn lease_settings(&mut self) -> &mut LeaseSettings {
+        self.acquire.lease_settings()
     }
+}
+
+impl<DB: Dialect> Once<DB> {
+    lock_core::lease_settings!();
 
     /// How long to wait while somebody else holds the lease of the job. Defaults to not at all:
     /// [`JobOutcome::Held`].

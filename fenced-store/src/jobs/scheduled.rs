@@ -1,7 +1,10 @@
 use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
-use lock_core::{Acquire, Attempt, InvalidName, RetryPolicy};
+use lock_core::{
+    Attempt, InvalidName, RetryPolicy,
+    backend::{AcquiresLeases, LeaseSettings},
+};
 
 use super::{
     JobOutcome, Schedule, Slot,
@@ -112,6 +115,12 @@ pub struct ScheduledRuns {
     pub next_in: Duration,
 }
 
+impl<DB: Dialect> AcquiresLeases for Scheduled<DB> {
+    fn lease_settings(&mut self) -> &mut LeaseSettings {
+        self.acquire.lease_settings()
+    }
+}
+
 impl<DB: Dialect> Scheduled<DB> {
     /// What to do about times that nobody has run. Defaults to all of them, at most 100 per call.
     pub const fn missed(mut self, missed: Missed) -> Self {
@@ -126,11 +135,7 @@ impl<DB: Dialect> Scheduled<DB> {
         self
     }
 
-    /// Sets anything that the lock manager's [`Acquire`] offers, such as the ttl or the metadata.
-    pub fn with(mut self, settings: impl FnOnce(Acquire) -> Acquire) -> Self {
-        self.acquire = self.acquire.with(settings);
-        self
-    }
+    lock_core::lease_settings!();
 
     /// See [`Once::back_off`](super::Once::back_off). Later times wait for one that has failed.
     pub const fn back_off(mut self, policy: RetryPolicy) -> Self {

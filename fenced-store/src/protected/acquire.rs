@@ -2,8 +2,9 @@ use std::{future::IntoFuture, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
-    Acquire, AcquireAll, Attempt, BoxFuture, ErrorKind, FencingToken, LeaseGuard, Moment,
-    ResourceName, backend::StoreSide,
+    Acquire, AcquireAll, Attempt, BoxFuture, ErrorKind, FencingToken, Holder, LeaseGuard, Moment,
+    Owner, ResourceName,
+    backend::{AcquiresLeases, LeaseSettings, StoreSide},
 };
 use tracing::debug;
 
@@ -45,6 +46,26 @@ struct Refused {
     above: Option<FencingToken>,
 }
 
+impl<DB: Dialect, L: Leases> AcquiresLeases for AcquireProtected<DB, L> {
+    fn lease_settings(&mut self) -> &mut LeaseSettings {
+        self.leases.lease_settings()
+    }
+}
+
+impl<DB: Dialect> AcquireProtected<DB> {
+    /// See [`Acquire::holder`].
+    pub fn holder(mut self, holder: Holder) -> Self {
+        self.leases = self.leases.holder(holder);
+        self
+    }
+
+    /// See [`Acquire::owner`].
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.leases = self.leases.owner(owner);
+        self
+    }
+}
+
 impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
     pub(super) fn new(protected: &Protected<DB>, leases: L, wait: Option<Duration>) -> Self {
         Self {
@@ -54,26 +75,7 @@ impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
         }
     }
 
-    /// Sets anything else that the lock manager's [`Acquire`] or [`AcquireAll`] offers, such as the
-    /// ttl.
-    ///
-    /// Leave out its `wait`, which is [`wait`](Self::wait) here, and its `at_least`, which is found
-    /// out.
-    ///
-    /// # Examples
-    /// ```
-    /// # use fenced_store::{AcquireProtected, Dialect, Protected};
-    /// # use lock_core::Ttl;
-    /// # fn f<DB: Dialect>(accounts: &Protected<DB>) -> AcquireProtected<DB> {
-    /// accounts
-    ///     .acquire("account:42")
-    ///     .with(|lease| lease.ttl(Ttl::secs(10)).renew(false))
-    /// # }
-    /// ```
-    pub fn with(mut self, settings: impl FnOnce(L) -> L) -> Self {
-        self.leases = settings(self.leases);
-        self
-    }
+    lock_core::lease_settings!();
 
     /// Settings of its claims and transactions, instead of those of the store.
     #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -1,13 +1,16 @@
 use std::time::Duration;
 
-use lock_core::{Acquire, AcquireAll, Error, FencingToken, LeaseGuard, backend::StoreSide};
+use lock_core::{
+    Acquire, AcquireAll, Error, FencingToken, LeaseGuard,
+    backend::{AcquiresLeases, StoreSide},
+};
 
 use super::{Protected, ProtectedGuard, ProtectedGuards};
 use crate::Dialect;
 
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
 #[expect(unnameable_types, reason = "what seals `AcquireProtected`")]
-pub trait Leases: Clone + Send + Sync {
+pub trait Leases: AcquiresLeases + Clone + Send + Sync {
     /// What is acquired.
     type Held: AsRef<[LeaseGuard]> + IntoIterator<Item = LeaseGuard, IntoIter: Send> + Send;
 

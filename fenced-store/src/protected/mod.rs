@@ -61,7 +61,7 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// store.migrate().await?;
 /// let accounts = Protected::new(locks, store);
 ///
-/// let guard = accounts.acquire("account:42").with(|lease| lease.ttl(Ttl::secs(10))).await?;
+/// let guard = accounts.acquire("account:42").ttl(Ttl::secs(10)).await?;
 /// let mut tx = guard.begin().await?;
 /// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
 ///     .execute(&mut *tx)

@@ -39,7 +39,7 @@ impl<DB: Dialect> AcquireProtected<DB> {
     /// # store.migrate().await?;
     /// # let locks = palisade::connect("memory:").await?;
     /// let accounts = Protected::new(locks, store);
-    /// let nightly = accounts.acquire("account:42").with(|lease| lease.ttl(Ttl::secs(30)));
+    /// let nightly = accounts.acquire("account:42").ttl(Ttl::secs(30));
     /// let receipt = nightly
     ///     .run(async |guard| {
     ///         let tx = guard.begin().await?; // write through it

@@ -146,9 +146,7 @@ pub(crate) async fn an_acquisition_of_several_that_is_dropped_at_any_await_leave
 >() {
     let (_world, accounts) = protected_by::<H>(forgetful().await).await;
     at_every_await(async |at| {
-        let acquire = accounts
-            .acquire_all(BOTH, WAIT)
-            .with(|leases| leases.ttl(LONG));
+        let acquire = accounts.acquire_all(BOTH, WAIT).ttl(LONG);
         let completed = at.poll(acquire).await.is_some();
         // Leases that were left would be waited for in vain: they are longer than that.
         let next = accounts.acquire_all(BOTH, WAIT).await.unwrap();

@@ -22,7 +22,7 @@ mod schedule;
 mod settle;
 mod several;
 mod single;
-mod with;
+mod transact;
 
 use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
@@ -30,7 +30,7 @@ use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequen
 pub(crate) use self::{
     acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, jobs::*,
     lead::*, migrate::*, model::*, observe::*, protect::*, schedule::*, settle::*, several::*,
-    single::*, with::*,
+    single::*, transact::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.

@@ -40,9 +40,7 @@ async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end(
     let gate = Gate::closed();
     let late = Fault::DelayRequest(Until::Opened(gate.clone()));
     chaos.next(Operation::Cancel, late);
-    let acquire = accounts
-        .acquire("account:42")
-        .with(|lease| lease.holder(Holder::random()));
+    let acquire = accounts.acquire("account:42").holder(Holder::random());
     let open = async {
         gate.arrival().await;
         gate.open();
@@ -129,7 +127,7 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     )
     .await;
     let acquire = accounts.acquire("account:42");
-    let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(10)).renew(false));
+    let acquire = acquire.ttl(Ttl::secs(10)).renew(false);
     let never = acquire.run(async |_| {
         clock.advance(Duration::from_secs(11));
         std::future::pending::<Result<(), ProtectedError>>().await
@@ -190,7 +188,7 @@ async fn a_lost_lease_among_several_begins_nothing() {
     .await;
     let held = accounts.acquire("account:42").await.unwrap();
     let acquire = accounts.acquire("account:43");
-    let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(5)).renew(false));
+    let acquire = acquire.ttl(Ttl::secs(5)).renew(false);
     let lost = acquire.await.unwrap();
     clock.advance(Duration::from_secs(6));
     for begin in [lost.begin(), held.begin().and(&lost)] {
@@ -208,9 +206,9 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
     let owner = Owner::new();
     let acquire = || {
         let acquire = accounts.acquire("account:42");
-        acquire.with(|lease| lease.owner(&owner))
+        acquire.owner(&owner)
     };
-    let outer = acquire().with(|lease| lease.metadata("node 7"));
+    let outer = acquire().metadata("node 7");
     let outer = outer.await.unwrap();
     let inner = acquire().await.unwrap();
     assert_eq!(inner.sequencer(), outer.sequencer());
@@ -223,9 +221,7 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
     outer.release().await.unwrap();
     assert!(is_free(accounts.locks(), "account:42").await);
 
-    let full = accounts
-        .acquire("account:42")
-        .with(|lease| lease.max_waiters(0));
+    let full = accounts.acquire("account:42").max_waiters(0);
     match full.await.unwrap_err() {
         ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
         other => panic!("{other:?}"),
@@ -244,7 +240,7 @@ async fn what_stays_busy_is_given_up() {
         let source = sqlx::Error::PoolTimedOut;
         Err(FenceError::Busy { source })
     };
-    let error = world.store().with(&ours, work).await.unwrap_err();
+    let error = world.store().transact(&ours, work).await.unwrap_err();
     assert_kind!(error, Busy);
     assert_eq!(attempts.load(Ordering::SeqCst), 11);
 }

@@ -57,7 +57,7 @@ impl World {
         jobs.scheduled("job", &self.schedule)
             .since(self.now() - MINUTE)
             .missed(missed)
-            .with(|lease| lease.ttl(long))
+            .ttl(long)
     }
 }
 

@@ -9,11 +9,12 @@ use super::{
     guard::LeaseGuard,
     observed::{self, Observed},
     owner::Owner,
-    settings::{Identity, Settings},
+    settings::Identity,
 };
 use crate::{
-    Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidMetadata,
-    InvalidName, Metadata, Operation, ResourceName, RetryPolicy, Ttl, Wait,
+    Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidName, Operation,
+    ResourceName, Wait,
+    backend::{AcquiresLeases, LeaseSettings},
 };
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
@@ -65,7 +66,7 @@ use crate::{
 pub struct Acquire<W = Single> {
     pub(super) locks: LockManager,
     pub(super) what: W,
-    pub(super) settings: Settings,
+    pub(super) settings: LeaseSettings,
 }
 
 /// One resource, as [`LockManager::acquire`] acquires it.
@@ -87,13 +88,7 @@ impl<W> Acquire<W> {
         }
     }
 
-    /// The ttl of each lease. Defaults to the setting of the manager's
-    /// [builder](super::LockManagerBuilder::ttl), or to 10 s if that is not set. Setting it does
-    /// not switch off renewal.
-    pub const fn ttl(mut self, ttl: Ttl) -> Self {
-        self.settings.ttl = ttl;
-        self
-    }
+    crate::lease_settings!();
 
     /// How long to wait for resources that are held, for all of them together, or for a lock
     /// service that does not answer. Defaults to no bound.
@@ -105,62 +100,11 @@ impl<W> Acquire<W> {
         self.settings.wait = Some(wait);
         self
     }
+}
 
-    /// Looks again and again, with pauses by this policy, instead of queueing.
-    ///
-    /// For callers that do not want to queue. Queued waiters go first, so under contention it may
-    /// starve. It ends like any wait, with
-    /// [`ErrorKind::WaitTimeout`], when the policy's limit is reached or the
-    /// [`wait`](Acquire::wait) is over, whichever is sooner. A pause that would end later is cut
-    /// short for a last look. Pauses follow the policy only, not the expiry of the present lease:
-    /// most leases are renewed before they expire, and all callers that went by it would come back
-    /// at the same time. A lock service that does not answer is looked for again, for up to 10 s;
-    /// other errors are not retried.
-    pub const fn retry(mut self, policy: RetryPolicy) -> Self {
-        self.settings.retry = Some(policy);
-        self
-    }
-
-    /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
-    pub const fn renew(mut self, renew: bool) -> Self {
-        self.settings.renew = renew;
-        self
-    }
-
-    /// How long the watchdog keeps the lease up. Defaults to the setting of the manager's
-    /// [builder](super::LockManagerBuilder::max_hold), or to no bound if that is not set.
-    ///
-    /// Protects against a section that hangs while its process lives, whose lease would otherwise
-    /// be renewed for ever. Once the lease has been held for this long, no more renewals are sent.
-    /// The lease then runs out by itself, at the latest one ttl later, and is lost with
-    /// [`LostReason::MaxHold`](crate::LostReason); until then it is held as usual. It always lasts
-    /// for at least its ttl, however short this setting is; but a handle that joins the lease of
-    /// its [`Owner`] gets what is left of it.
-    pub const fn max_hold(mut self, max_hold: Duration) -> Self {
-        self.settings.max_hold = Some(max_hold);
-        self
-    }
-
-    /// A note for anybody who [inspects](LockManager::inspect) or [lists](LockManager::list), such
-    /// as a host name. It is not a secret, and programs must not decide by it.
-    ///
-    /// A note that is not [valid](Metadata) is an error before anything is sent.
-    pub fn metadata<M>(mut self, metadata: M) -> Self
-    where
-        M: TryInto<Metadata>,
-        M::Error: Into<InvalidMetadata>,
-    {
-        self.settings.metadata = Some(metadata.try_into().map_err(Into::into));
-        self
-    }
-
-    /// The greatest number of waiters, at least 1: one more fails at once with
-    /// [`ErrorKind::QueueFull`]. Defaults to the setting of the manager's
-    /// [builder](super::LockManagerBuilder::max_waiters), or to no bound if that is not set.
-    /// `acquire_together` does not queue, and so has no use for it.
-    pub const fn max_waiters(mut self, max_waiters: u32) -> Self {
-        self.settings.max_waiters = Some(max_waiters);
-        self
+impl<W> AcquiresLeases for Acquire<W> {
+    fn lease_settings(&mut self) -> &mut LeaseSettings {
+        &mut self.settings
     }
 }
 

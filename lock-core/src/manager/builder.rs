@@ -1,7 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{LockManager, settings::Settings};
-use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, error::OURSELVES};
+use super::LockManager;
+use crate::{
+    Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, backend::LeaseSettings,
+    error::OURSELVES,
+};
 
 /// Settings of a [`LockManager`].
 #[derive(Clone, Debug)]
@@ -9,7 +12,7 @@ use crate::{Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, erro
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
     clock: Arc<dyn Clock>,
-    defaults: Settings,
+    defaults: LeaseSettings,
 }
 
 impl LockManagerBuilder {
@@ -31,7 +34,7 @@ impl LockManagerBuilder {
     /// [`Acquire::ttl`](crate::Acquire::ttl). Defaults to 10 s.
     ///
     /// It is also that of acquisitions that cannot say so, such as
-    /// [`try_acquire`](LockManager::try_acquire) and [`run`](LockManager::run).
+    /// [`try_acquire`](LockManager::try_acquire).
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
         self.defaults.ttl = ttl;
         self
@@ -94,7 +97,7 @@ impl Default for LockManagerBuilder {
         Self {
             issuer: None,
             clock: Arc::new(SystemClock),
-            defaults: Settings::default(),
+            defaults: LeaseSettings::default(),
         }
     }
 }

@@ -7,14 +7,13 @@ use super::{
     cleanup::{HeldLease, OnDrop, Sharing},
     guarded::Guarding,
     lost::{Lost, LostReason},
-    settings::Settings,
     status::LeaseStatus,
     watchdog::Watched,
 };
 use crate::{
     AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
     Sequencer, Ttl,
-    backend::{StoreSide, store_side::sealed::Sealed},
+    backend::{LeaseSettings, StoreSide, store_side::sealed::Sealed},
 };
 
 /// A held lease, which the watchdog renews while this guard lives.
@@ -68,7 +67,7 @@ impl LeaseGuard {
         attempt: &AttemptRef,
         grant: Grant,
         sharing: Sharing,
-        settings: &Settings,
+        settings: &LeaseSettings,
     ) -> Self {
         let sequencer = Sequencer::new(
             locks.issuer.clone(),

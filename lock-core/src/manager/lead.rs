@@ -3,7 +3,10 @@ use std::{fmt, ops::Deref, time::Duration};
 use tracing::{debug, info};
 
 use super::{Acquire, LeaseGuard, LockManager, Lost, LostReason};
-use crate::{Error, Released, RetryPolicy};
+use crate::{
+    Error, Released, RetryPolicy,
+    backend::{AcquiresLeases, LeaseSettings},
+};
 
 /// A leader steps down when less than this part of its ttl is left. Renewals are due when two
 /// thirds are left, so none has succeeded for half a ttl by then.
@@ -29,7 +32,7 @@ impl LockManager {
     ///
     /// # let memory = lock_core::memory::MemoryBackend::default();
     /// # let locks = lock_core::LockManager::builder().build(memory)?;
-    /// let lead = locks.lead("scheduler").with(|lease| lease.metadata("10.0.0.7:8080"));
+    /// let lead = locks.lead("scheduler").metadata("10.0.0.7:8080");
     /// let done = lead.run(async |term| {
     ///     println!("leading under token {}", term.token());
     ///     Ok::<_, Error>("all done")
@@ -49,7 +52,7 @@ pub fn lead_resource(name: &str) -> String {
 }
 
 /// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
-pub trait Candidate: Clone + Send + Sync {
+pub trait Candidate: AcquiresLeases + Clone + Send + Sync {
     /// What a leader holds.
     type Guard: TermGuard;
     /// Why it does not.
@@ -111,18 +114,21 @@ pub struct Lead<C> {
 }
 
 impl<C> Lead<C> {
-    /// The candidate has asked for the [resource](Self::resource) of a name.
+    /// The candidate has asked for the [resource](crate::backend::lead_resource) of a name.
     pub const fn new(candidate: C) -> Self {
         Self { candidate }
     }
+}
 
-    /// Sets anything that the acquisition offers, such as the ttl, or an address as metadata.
-    pub fn with(self, settings: impl FnOnce(C) -> C) -> Self {
-        Self::new(settings(self.candidate))
+impl<C: Candidate> AcquiresLeases for Lead<C> {
+    fn lease_settings(&mut self) -> &mut LeaseSettings {
+        self.candidate.lease_settings()
     }
 }
 
 impl<C: Candidate> Lead<C> {
+    crate::lease_settings!();
+
     /// Waits until this candidate leads, in the queue if there is one.
     ///
     /// # Errors

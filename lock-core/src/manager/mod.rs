@@ -44,12 +44,10 @@ pub use self::{
     stats::Stats,
     together::{AcquireTogether, Together},
 };
-use self::{
-    guarded::Guarded, leaders::Leaders, meter::Meter, settings::Settings, watchdog::Handle,
-};
+use self::{guarded::Guarded, leaders::Leaders, meter::Meter, watchdog::Handle};
 use crate::{
     Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
-    ResourceName, error::OURSELVES,
+    ResourceName, backend::LeaseSettings, error::OURSELVES,
 };
 
 /// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
@@ -89,7 +87,7 @@ pub(crate) struct Inner {
     backend: LockService,
     clock: Arc<dyn Clock>,
     issuer: Issuer,
-    defaults: Settings,
+    defaults: LeaseSettings,
     meter: Arc<Meter>,
     watchdog: Handle,
     guarded: Arc<Guarded>,
@@ -106,7 +104,7 @@ impl LockManager {
         backend: LockService,
         clock: Arc<dyn Clock>,
         issuer: Issuer,
-        defaults: Settings,
+        defaults: LeaseSettings,
     ) -> Self {
         let meter = Arc::new(Meter::new(backend.kind()));
         let watchdog = watchdog::start(backend.clone(), Arc::clone(&clock), Arc::clone(&meter));

@@ -2,21 +2,9 @@ use std::time::Duration;
 
 use super::LockManager;
 use crate::{
-    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, InvalidMetadata,
-    Metadata, RetryPolicy, Ttl, Wait,
+    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, Wait,
+    backend::LeaseSettings,
 };
-
-/// Settings that single and multiple acquisitions share.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub(super) ttl: Ttl,
-    pub(super) wait: Option<Duration>,
-    pub(super) retry: Option<RetryPolicy>,
-    pub(super) renew: bool,
-    pub(super) max_hold: Option<Duration>,
-    pub(super) metadata: Option<Result<Metadata, InvalidMetadata>>,
-    pub(super) max_waiters: Option<u32>,
-}
 
 /// Who acquires.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +17,7 @@ pub(super) enum Identity {
     Owner(Holder),
 }
 
-impl Settings {
+impl LeaseSettings {
     /// Refuses invalid settings, and settings that the lock service does not support, before it is
     /// asked.
     pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
@@ -69,20 +57,6 @@ impl Settings {
     pub(super) fn is_kept_up(&self) -> bool {
         let at_least_once = |max_hold| max_hold >= self.ttl.get();
         self.renew && self.max_hold.is_none_or(at_least_once)
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            ttl: Ttl::default(),
-            wait: None,
-            retry: None,
-            renew: true,
-            max_hold: None,
-            metadata: None,
-            max_waiters: None,
-        }
     }
 }
 

@@ -11,9 +11,8 @@ use super::{
     Inner,
     lost::{Lost, LostReason},
     meter::Meter,
-    settings::Settings,
 };
-use crate::{Clock, Lease, Moment, Sequencer, Ttl, support::lock};
+use crate::{Clock, Lease, Moment, Sequencer, Ttl, backend::LeaseSettings, support::lock};
 
 /// The state of one lease, shared by guard and watchdog.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ impl LeaseStatus {
     pub(super) fn new(
         sequencer: Sequencer,
         lease: Lease,
-        settings: &Settings,
+        settings: &LeaseSettings,
         locks: &Inner,
     ) -> Self {
         let since = locks.clock.now();

@@ -48,7 +48,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     assert_eq!(nobody, (Some(0), format!("{resource}: nobody holds it\n")));
     let guard = accounts
         .acquire(resource.as_str())
-        .with(|lease| lease.metadata("node 7"))
+        .metadata("node 7")
         .await
         .unwrap();
     let secret = guard.sequencer().holder().expose();

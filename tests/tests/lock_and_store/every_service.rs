@@ -41,7 +41,7 @@ async fn works(shop: PgProtected) {
     assert_eq!(seen.next().await.unwrap().unwrap(), None);
     let lead = || {
         let lead = shop.lead("scheduler");
-        lead.with(|lease| lease.with(|lease| lease.ttl(Ttl::secs(20)).metadata("here")))
+        lead.ttl(Ttl::secs(20)).metadata("here")
     };
     let first = lead().campaign().await.unwrap();
     let leader = timeout(PATIENCE, seen.next()).await.expect("it is seen");

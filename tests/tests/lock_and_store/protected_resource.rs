@@ -165,7 +165,8 @@ async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
     let acquire = world
         .accounts
         .acquire("account:1")
-        .with(|lease| lease.ttl(ttl).renew(false))
+        .ttl(ttl)
+        .renew(false)
         .into_future();
     let commit = async {
         // Longer than the lease, shorter than the claim's patience.

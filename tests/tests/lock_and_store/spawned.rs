@@ -126,7 +126,7 @@ async fn sections_are_spawned() {
         shop.acquire("account:42")
             .run(async |guard| {
                 let (balance, _receipt) = guard
-                    .with(async |tx| {
+                    .transact(async |tx| {
                         let add = "UPDATE accounts SET balance = balance + $1 RETURNING balance";
                         let add = sqlx::query_scalar(add).bind(amount);
                         let balance: i64 = add.fetch_one(&mut **tx).await?;

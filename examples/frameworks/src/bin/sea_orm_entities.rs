@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let slow = accounts.acquire("account:42");
     let slow = slow
-        .with(|lease| lease.ttl(Ttl::secs(1)).renew(false))
+        .ttl(Ttl::secs(1)).renew(false)
         .await?;
     tokio::time::sleep(Duration::from_secs(2)).await; // paused past its lease
     let next = accounts

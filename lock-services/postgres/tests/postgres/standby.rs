@@ -78,7 +78,7 @@ async fn what_meets_a_standby_goes_on_when_it_is_over() {
     let lead = {
         let locks = locks.clone();
         async move {
-            let lead = locks.lead("a").with(|lease| lease.ttl(Ttl::secs(3)));
+            let lead = locks.lead("a").ttl(Ttl::secs(3));
             lead.run(async |_| Ok::<_, Error>(())).await
         }
     };
@@ -207,7 +207,7 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
         .unwrap();
     let store = fenced_store::PgFencedStore::new(pool);
     let shop = palisade::one_database(store).await.unwrap();
-    let short = shop.acquire("r").with(|lease| lease.ttl(Ttl::secs(1)));
+    let short = shop.acquire("r").ttl(Ttl::secs(1));
     let guard = short.await.unwrap();
     let mut tx = guard.begin().await.unwrap();
     sqlx::raw_sql("SELECT pg_sleep(3)")

@@ -98,7 +98,7 @@ async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgProtected) -> bool 
         .missed(Missed::RunAll { at_most: AT_ONCE })
         .since(works.since)
         .back_off(RetryPolicy::fixed(SOON))
-        .with(|lease| lease.ttl(works.ttl()));
+        .ttl(works.ttl());
     match scheduled.run(effect).await {
         Ok(runs) => runs.done.is_empty() && !runs.is_held && runs.next_in > SOON,
         Err(error) => {
@@ -146,9 +146,7 @@ async fn lease_table(
 pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let shop = works.connect().await?;
     say(&json!({ "ready": true }))?;
-    let lead = shop
-        .lead("scheduler")
-        .with(|lease| lease.with(|lease| lease.ttl(works.ttl())));
+    let lead = shop.lead("scheduler").ttl(works.ttl());
     let leading = lead.run(async |term| {
         loop {
             control(term, shop.store().pool()).await?;

@@ -17,10 +17,7 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     let world = World::start().await;
     let holder = world.protected(&world.old).await;
     let acquire = holder.acquire("account:7");
-    let guard = acquire
-        .with(|lease| lease.ttl(Ttl::millis(500)))
-        .await
-        .unwrap();
+    let guard = acquire.ttl(Ttl::millis(500)).await.unwrap();
     let mut waiters = JoinSet::new();
     for _ in 0..5 {
         let old = world.protected(&world.old).await;

@@ -109,7 +109,7 @@ async fn a_redlock_with_short_leases_is_handed_over_to() {
     migrated(&world, &world.old, &world.new).await;
     let next = world.protected(&world.new).await;
     let acquire = next.acquire(RESOURCE);
-    let guard = acquire.with(|lease| lease.ttl(Ttl::secs(3))).await.unwrap();
+    let guard = acquire.ttl(Ttl::secs(3)).await.unwrap();
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 

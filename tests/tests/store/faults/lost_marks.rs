@@ -36,7 +36,7 @@ impl World {
     async fn acquire(&self) -> ProtectedGuard<Postgres> {
         // For as long as the test takes, whatever happens to it at the lock service.
         let acquire = self.accounts.acquire(RESOURCE);
-        let acquire = acquire.with(|lease| lease.ttl(Ttl::secs(60)).renew(false));
+        let acquire = acquire.ttl(Ttl::secs(60)).renew(false);
         acquire.await.unwrap()
     }
 

@@ -108,20 +108,12 @@ async fn timeouts_are_no_longer_than_the_lease() {
     let world: PostgresServer = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
     let accounts = Protected::new(locks, world.store().clone());
-    let acquire = || {
-        accounts
-            .acquire("account:42")
-            .with(|lease| lease.ttl(Ttl::secs(4)))
-    };
+    let acquire = || accounts.acquire("account:42").ttl(Ttl::secs(4));
     let hour = Duration::from_secs(3600);
     for (acquire, at_least, at_most) in [
-        (acquire().with(|lease| lease.renew(false)), 1.0, 4.0),
-        (
-            acquire().with(|lease| lease.max_hold(Duration::from_secs(2))),
-            4.1,
-            6.0,
-        ),
-        (acquire().with(|lease| lease.max_hold(hour)), 10.0, 10.0),
+        (acquire().renew(false), 1.0, 4.0),
+        (acquire().max_hold(Duration::from_secs(2)), 4.1, 6.0),
+        (acquire().max_hold(hour), 10.0, 10.0),
         (acquire(), 10.0, 10.0),
     ] {
         let guard = acquire.await.unwrap();

@@ -158,7 +158,7 @@ async fn the_next_claim_settles_too() {
 async fn add_with(holder: &Holder, fault: Fault) -> Result<((), Receipt), FenceError> {
     let lost = holder.proxy.at_request(COMMIT, fault);
     let begin = holder.store.begin(&holder.grant);
-    let added = begin.with(async |tx| Ok(PostgresServer::add(&mut *tx, 1).await?));
+    let added = begin.transact(async |tx| Ok(PostgresServer::add(&mut *tx, 1).await?));
     let cut = async {
         if fault == Fault::DropReplies {
             until("the commit has happened", async || {

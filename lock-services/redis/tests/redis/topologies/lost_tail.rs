@@ -43,7 +43,8 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     issued.insert(turn(accounts.locks()).await);
     let stale = accounts
         .acquire(RESOURCE)
-        .with(|lease| lease.ttl(Ttl::secs(60)).renew(false))
+        .ttl(Ttl::secs(60))
+        .renew(false)
         .await
         .unwrap();
     issued.insert(stale.token());

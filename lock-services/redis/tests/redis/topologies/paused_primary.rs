@@ -18,7 +18,7 @@ async fn a_primary_that_was_succeeded_grants_the_same_tokens_and_the_store_refus
     let direct = succeeded(&servers, &counting).await;
     let current = Protected::new(counting.connect().await, bank.store.clone());
     let acquire = current.acquire(RESOURCE);
-    let current = acquire.with(|lease| lease.ttl(Ttl::secs(60)));
+    let current = acquire.ttl(Ttl::secs(60));
     let current = current.await.unwrap();
     let group = servers.of_resource(&counting).await;
     group.primary().resume().await;

@@ -38,7 +38,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// #     guard: fenced_store::ProtectedGuard<sqlx::Postgres>,
     /// # ) -> Result<(), fenced_store::FenceError> {
     /// let (balance, receipt) = guard
-    ///     .with(async |tx| {
+    ///     .transact(async |tx| {
     ///         let take = "UPDATE accounts SET balance = balance - 10 RETURNING balance";
     ///         let balance: i64 = sqlx::query_scalar(take).fetch_one(&mut **tx).await?;
     ///         Ok(balance)
@@ -46,7 +46,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     ///     .await?;
     /// # Ok(()) }
     /// ```
-    pub async fn with<T, F>(self, work: F) -> Result<(T, Receipt), FenceError>
+    pub async fn transact<T, F>(self, work: F) -> Result<(T, Receipt), FenceError>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
     {
@@ -115,14 +115,14 @@ impl<DB: Dialect> Begin<'_, DB> {
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// A transaction of this grant that starts again if others were faster: [`Begin::with`].
+    /// A transaction of this grant that starts again if others were faster: [`Begin::transact`].
     ///
     /// # Errors
-    /// As [`Begin::with`].
+    /// As [`Begin::transact`].
     ///
     /// # Cancel safety
-    /// As [`Begin::with`].
-    pub async fn with<'a, T, F>(
+    /// As [`Begin::transact`].
+    pub async fn transact<'a, T, F>(
         &'a self,
         grant: impl Into<Presented<'a>>,
         work: F,
@@ -130,22 +130,22 @@ impl<DB: Dialect> FencedStore<DB> {
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
     {
-        self.begin(grant).with(work).await
+        self.begin(grant).transact(work).await
     }
 }
 
 impl<DB: Dialect> ProtectedGuard<DB> {
-    /// A transaction of this guard that starts again if others were faster: [`Begin::with`].
+    /// A transaction of this guard that starts again if others were faster: [`Begin::transact`].
     ///
     /// # Errors
-    /// As [`Begin::with`].
+    /// As [`Begin::transact`].
     ///
     /// # Cancel safety
-    /// As [`Begin::with`].
-    pub async fn with<T, F>(&self, work: F) -> Result<(T, Receipt), FenceError>
+    /// As [`Begin::transact`].
+    pub async fn transact<T, F>(&self, work: F) -> Result<(T, Receipt), FenceError>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, FenceError> + Clone,
     {
-        self.begin().with(work).await
+        self.begin().transact(work).await
     }
 }

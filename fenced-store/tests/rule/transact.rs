@@ -30,7 +30,7 @@ pub(crate) async fn busy_work_is_done_again<H: Harness>() {
                 _ => Ok(H::balance(&mut *tx).await),
             }
         };
-        store.with(&presented, work).await
+        store.transact(&presented, work).await
     });
     let (seen, receipt) = task.await.unwrap().unwrap();
     assert_eq!((seen, receipt.token()), (101, ours.token()));
@@ -48,7 +48,7 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
         H::add(&mut *tx, 1).await?;
         Err(Error::RowNotFound.into())
     };
-    let failed = world.store().with(&old, failing).await.unwrap_err();
+    let failed = world.store().transact(&old, failing).await.unwrap_err();
     assert_kind!(failed, Db);
     assert_eq!(attempts.load(Ordering::SeqCst), 1);
     let fenced = async |_: &mut FencedTx<H::Db>| -> Result<(), FenceError> {
@@ -59,11 +59,11 @@ pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
             new.token(),
         ))
     };
-    let stale = world.store().with(&old, fenced).await.unwrap_err();
+    let stale = world.store().transact(&old, fenced).await.unwrap_err();
     assert_kind!(stale, Stale);
     assert_eq!(attempts.swap(1, Ordering::SeqCst), 2, "a refusal is final");
     world.store().claim(&new).await.unwrap();
-    let refused = world.store().with(&old, failing).await.unwrap_err();
+    let refused = world.store().transact(&old, failing).await.unwrap_err();
     assert_kind!(refused, Stale);
     assert_eq!(attempts.load(Ordering::SeqCst), 1, "it never began");
     assert_eq!(balance(&world).await, 100);
