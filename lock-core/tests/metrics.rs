@@ -95,7 +95,7 @@ impl World {
             .locks
             .acquire("r")
             .retry(RetryPolicy::fixed(TTL.get()).limit(0));
-        assert!(matches!(poll.try_now().await, Ok(Attempt::Held { .. })));
+        assert!(matches!(poll.try_acquire().await, Ok(Attempt::Held { .. })));
         self.chaos.next(Operation::Acquire, Fault::DropRequest);
         self.locks.acquire("r").await.unwrap_err();
         // A renewal that fails, the loss that comes of it, and a release that is given up.

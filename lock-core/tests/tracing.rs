@@ -220,7 +220,7 @@ async fn nothing_that_is_told_shows_a_holder() {
         for operation in [Operation::Acquire, Operation::Renew, Operation::Release] {
             world.chaos.next(operation, fault.clone());
             let acquire = world.locks.acquire("account:42").ttl(TTL).holder(holder);
-            let guard = acquire.try_now().await;
+            let guard = acquire.try_acquire().await;
             world.after(TTL.get()).await;
             drop(guard);
         }

@@ -27,7 +27,7 @@ pub async fn nothing_is_noticed(locks: &LockManager, cut: impl AsyncFn()) -> Res
     let seen = locks.inspect(guard.resource()).await?;
     assert_eq!(seen.holder.map(|holder| holder.token), Some(guard.token()));
     cut().await;
-    let free = acquire("free").try_now().await?;
+    let free = acquire("free").try_acquire().await?;
     assert!(matches!(free, Attempt::Granted(_)));
 
     let Attempt::Granted(lease) = acquire("detached").detached().await? else {

@@ -192,7 +192,7 @@ impl<DB: Dialect> AcquireProtected<DB> {
     ///
     /// # Cancel safety
     /// As [`AcquireProtected`].
-    pub async fn try_now(self) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
+    pub async fn try_acquire(self) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
         self.attempt(Duration::ZERO).await
     }
 

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{FencingToken, InvalidName, LockManager, ResourceName};
+use lock_core::{Attempt, FencingToken, InvalidName, LockManager, ResourceName};
 use tracing::warn;
 
 pub use self::{
@@ -106,6 +106,26 @@ impl<DB: Dialect> Protected<DB> {
         N::Error: Into<InvalidName>,
     {
         AcquireProtected::new(self, self.locks.acquire(resource), None)
+    }
+
+    /// Locks and claims a resource if it is free: one look, with the manager's
+    /// [ttl](lock_core::LockManagerBuilder::ttl).
+    ///
+    /// # Errors
+    /// As [`AcquireProtected::try_acquire`].
+    ///
+    /// # Cancel safety
+    /// As [`AcquireProtected`].
+    pub async fn try_acquire<N>(
+        &self,
+        resource: N,
+    ) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError>
+    where
+        N: TryInto<ResourceName> + Send,
+        N::Error: Into<InvalidName>,
+    {
+        let acquire = self.acquire(resource);
+        acquire.try_acquire().await
     }
 
     /// Locks and claims several resources, all or none: await the builder.

@@ -56,7 +56,7 @@ async fn a_panic_is_noted_and_backed_off() {
     let panicked = AssertUnwindSafe(run).catch_unwind().await;
     assert!(panicked.is_err());
     // The lease was released before the panic went on.
-    let lease = jobs.locks().acquire("job:a").try_now().await.unwrap();
+    let lease = jobs.locks().try_acquire("job:a").await.unwrap();
     assert!(matches!(lease, Attempt::Granted(_)), "{lease:?}");
     let text = noted(world.store(), name).await;
     assert!(text.contains("panicked: boom 1"), "{text}");

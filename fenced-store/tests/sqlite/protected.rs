@@ -59,7 +59,7 @@ async fn one_look_does_not_wait_and_claims_what_it_gets() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
     let held = accounts.acquire("account:42").await.unwrap();
     let before = high_water(&world, "account:42").await;
-    match accounts.acquire("account:42").try_now().await.unwrap() {
+    match accounts.try_acquire("account:42").await.unwrap() {
         Attempt::Held { retry_after, .. } => assert!(retry_after > Duration::ZERO),
         Attempt::Granted(guard) => panic!("{guard:?}"),
     }
@@ -67,12 +67,12 @@ async fn one_look_does_not_wait_and_claims_what_it_gets() {
     let stale = held.sequencer().clone();
     held.release().await.unwrap();
 
-    let Attempt::Granted(guard) = accounts.acquire("account:42").try_now().await.unwrap() else {
+    let Attempt::Granted(guard) = accounts.try_acquire("account:42").await.unwrap() else {
         panic!("it is free");
     };
     guard.begin().await.unwrap().commit().await.unwrap();
     assert!(world.store().begin(&stale).await.unwrap_err().is_fenced());
-    let bad = accounts.acquire("no spaces").try_now().await.unwrap_err();
+    let bad = accounts.try_acquire("no spaces").await.unwrap_err();
     assert!(!bad.is_retryable() && !bad.is_fenced(), "{bad}");
 }
 

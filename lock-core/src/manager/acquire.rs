@@ -24,7 +24,7 @@ use crate::{
 /// | `.await` | waits in the queue, without bound |
 /// | [`.wait(time)`](Acquire::wait)`.await` | waits in the queue, for at most this time |
 /// | [`.retry(policy)`](Acquire::retry)`.await` | looks again and again, without queueing |
-/// | [`.try_now()`](Acquire::try_now)`.await` | does not wait |
+/// | [`.try_acquire()`](Acquire::try_acquire)`.await` | does not wait |
 ///
 /// # Errors
 /// Awaiting it fails with [`ErrorKind::WaitTimeout`] when the wait is over,
@@ -53,7 +53,7 @@ use crate::{
 /// use lock_core::{Attempt, ErrorKind, Ttl};
 ///
 /// let held = locks.acquire("account:42").ttl(Ttl::secs(30)).await?;
-/// assert!(matches!(locks.acquire("account:42").try_now().await?, Attempt::Held { .. }));
+/// assert!(matches!(locks.try_acquire("account:42").await?, Attempt::Held { .. }));
 ///
 /// let wait = Duration::from_millis(20);
 /// let error = locks.acquire("account:42").wait(wait).await.unwrap_err();
@@ -155,7 +155,7 @@ impl Acquire {
     ///
     /// # Cancel safety
     /// As [`Acquire`].
-    pub async fn try_now(self) -> Result<Attempt<LeaseGuard>, Error> {
+    pub async fn try_acquire(self) -> Result<Attempt<LeaseGuard>, Error> {
         self.wait(Duration::ZERO).guarded().await
     }
 

@@ -135,7 +135,7 @@ impl LockManager {
     /// [ttl](LockManagerBuilder::ttl).
     ///
     /// # Errors
-    /// As [`Acquire::try_now`].
+    /// As [`Acquire::try_acquire`].
     ///
     /// # Cancel safety
     /// As [`Acquire`].
@@ -145,7 +145,7 @@ impl LockManager {
         N::Error: Into<InvalidName>,
     {
         let acquire = self.acquire(resource);
-        acquire.try_now().await
+        acquire.try_acquire().await
     }
 
     /// Looks at a resource: who holds it, how much time is left by the lock service's own count,

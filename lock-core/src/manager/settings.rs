@@ -28,7 +28,7 @@ impl LeaseSettings {
         match self.max_waiters {
             None => Ok(()),
             Some(0) => Err(invalid(
-                "max_waiters is at least 1: use try_now not to wait",
+                "max_waiters is at least 1: use try_acquire not to wait",
             )),
             Some(_) => locks.require(Extension::QueueLimit, "limit of its queue"),
         }

@@ -27,7 +27,12 @@ async fn one_too_many_does_not_wait() {
     );
     let stats = world.locks().stats();
     assert_eq!((stats.timeouts, stats.failures), (1, 0));
-    let look = world.locks().acquire("r").max_waiters(1).try_now().await;
+    let look = world
+        .locks()
+        .acquire("r")
+        .max_waiters(1)
+        .try_acquire()
+        .await;
     assert!(matches!(look, Ok(Attempt::Held { .. })));
     guard.release().await.unwrap();
     waiting.await.unwrap().release().await.unwrap();

@@ -37,7 +37,7 @@ async fn who_holds_it_gets_it_again_at_once_and_gives_it_back_as_often() {
     assert_eq!(inner.sequencer().holder(), owner.id());
     let stranger = world.locks().acquire("r").owner(&Owner::new());
     assert!(matches!(
-        stranger.try_now().await.unwrap(),
+        stranger.try_acquire().await.unwrap(),
         Attempt::Held { .. }
     ));
 

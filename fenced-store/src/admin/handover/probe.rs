@@ -33,7 +33,7 @@ async fn token_of(locks: &LockManager) -> Result<Option<FencingToken>, lock_core
     let resource = ResourceName::new(PROBE).map_err(lock_core::Error::from)?;
     let lease = locks.acquire(resource.clone()).ttl(PROBING).renew(false);
     let clock = clock_token(locks.clock().unix_time());
-    match lease.at_least(clock).try_now().await? {
+    match lease.at_least(clock).try_acquire().await? {
         Attempt::Granted(guard) => {
             let token = guard.token();
             guard.release().await?;

@@ -12,7 +12,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
     let url = server.url_of(&user);
     let locks = palisade::connect(&url).await.unwrap();
     let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
-    let look = locks.acquire("r").try_now().await.unwrap();
+    let look = locks.try_acquire("r").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
 
     // What a login brings is known to the process alone that gave it.
@@ -70,7 +70,7 @@ async fn over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     let url = format!("{}?tls_ca={ca}&tls_cert={own}&tls_key={key}", server.url());
     let locks = manager(&url, &prefix()).await;
     let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
-    let look = locks.acquire("r").try_now().await.unwrap();
+    let look = locks.try_acquire("r").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
     guard.release().await.unwrap();
 

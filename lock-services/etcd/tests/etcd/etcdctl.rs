@@ -67,11 +67,11 @@ async fn etcdctl_keeps_us_out_and_we_are_next() {
     let mut other = Other::begin(server, &prefix, "a");
     let key = other.held().await;
     assert!(key.starts_with(&format!("{prefix}/lock/a/")), "{key}");
-    let look = locks.acquire("a").try_now().await.unwrap();
+    let look = locks.try_acquire("a").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
     // A lock whose name only begins so is another one, and so is one below it.
     for free in ["ab", "a/b"] {
-        let guard = locks.acquire(free).try_now().await.unwrap().granted();
+        let guard = locks.try_acquire(free).await.unwrap().granted();
         guard.expect("nobody holds it").release().await.unwrap();
     }
     let seen = locks.inspect(&named("a")).await.unwrap();
@@ -102,7 +102,7 @@ async fn we_keep_etcdctl_out_and_it_is_next_in_the_same_line() {
     let token = guard.token();
     guard.release().await.unwrap();
     other.held().await;
-    let look = locks.acquire("b").try_now().await.unwrap();
+    let look = locks.try_acquire("b").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
     assert!(!last.is_finished(), "it came later");
     other.interrupt().await;
@@ -118,7 +118,7 @@ async fn a_lock_of_etcdctl_can_be_ended_by_force() {
     let mut other = Other::begin(server, &prefix, "c");
     other.held().await;
     locks.force_release(&named("c")).await.unwrap();
-    let guard = locks.acquire("c").try_now().await.unwrap().granted();
+    let guard = locks.try_acquire("c").await.unwrap().granted();
     guard.expect("it was ended").release().await.unwrap();
     drop(other);
 }

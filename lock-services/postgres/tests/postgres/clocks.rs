@@ -68,7 +68,7 @@ async fn tokens_rise_although_the_clock_of_the_database_goes_back_by_an_hour() {
         }
         if offset == ClockOffset::Behind(HOUR) && held.is_held() {
             // Its lease lasts longer, and nobody else gets it.
-            let attempt = other.acquire("account:1").try_now().await.unwrap();
+            let attempt = other.try_acquire("account:1").await.unwrap();
             assert!(matches!(attempt, Attempt::Held { .. }), "{attempt:?}");
         }
     }

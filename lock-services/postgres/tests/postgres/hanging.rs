@@ -174,7 +174,7 @@ async fn while_all_commits_hang_nothing_is_granted_and_after_that_everything_goe
         until("it is gone", async || count(&pool, gone).await == 0).await;
 
         let giver_up = hasty.clone();
-        let given_up = async move { giver_up.acquire("given-up").ttl(TTL).try_now().await };
+        let given_up = async move { giver_up.acquire("given-up").ttl(TTL).try_acquire().await };
         let given_up = tokio::spawn(given_up);
         let wanted = request(&format!("wanted:{end:?}"));
         hangs(&one, &wanted).await;

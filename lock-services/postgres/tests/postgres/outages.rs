@@ -60,7 +60,7 @@ async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_tim
     server.kill().await;
     let lost = timeout(PATIENCE, guard.lost()).await.expect("it is lost");
     assert_eq!(lost.reason(), LostReason::Expired);
-    let error = locks.acquire("other").try_now().await.unwrap_err();
+    let error = locks.try_acquire("other").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let error = palisade::connect(server.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");

@@ -117,7 +117,7 @@ async fn nobody_is_told_of_a_grant_that_a_synchronous_standby_does_not_have() {
     let guard = granted.await.unwrap();
 
     fail_over(&server, &standby, &[&one.pool, &other.pool]).await;
-    let attempt = other.locks.acquire("r").try_now().await.unwrap();
+    let attempt = other.locks.try_acquire("r").await.unwrap();
     assert!(matches!(attempt, Attempt::Held { .. }), "{attempt:?}");
     let seen = other.locks.inspect(&named("r")).await.unwrap();
     assert_eq!(seen.holder.unwrap().token, guard.token());

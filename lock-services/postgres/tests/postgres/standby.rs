@@ -68,8 +68,8 @@ async fn what_meets_a_standby_goes_on_when_it_is_over() {
     let locks = manager(&world.url).await;
     world.leads_to(&world.standby);
     // The first one may have been under way to the server.
-    locks.acquire("r").try_now().await.unwrap_err();
-    let refused = locks.acquire("r").try_now().await.unwrap_err();
+    locks.try_acquire("r").await.unwrap_err();
+    let refused = locks.try_acquire("r").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
     assert_eq!(refused.outcome(), Outcome::NotApplied, "{refused}");
     assert!(refused.to_string().contains("standby"), "{refused}");
@@ -98,13 +98,13 @@ async fn a_session_to_a_standby_is_not_used_again() {
     let world = World::new().await;
     let locks = manager(&world.url).await;
     world.leads_to(&world.standby);
-    locks.acquire("r").try_now().await.unwrap_err();
+    locks.try_acquire("r").await.unwrap_err();
     // Connections that exist stay where they are.
     let address: PgConnectOptions = world.server.url().parse().unwrap();
     let (host, port) = (address.get_host(), address.get_port());
     world.name.point_to(&format!("postgres://{host}:{port}"));
     for name in ["a", "b", "c", "d"] {
-        let now = locks.acquire(name).try_now().await.unwrap();
+        let now = locks.try_acquire(name).await.unwrap();
         now.granted().unwrap().release().await.unwrap();
     }
 }
@@ -144,7 +144,7 @@ async fn a_read_only_database_is_named_and_passes() {
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     pool.execute(end).await.unwrap();
     until("it is refused", async || {
-        let refused = locks.acquire("r").try_now().await.unwrap_err();
+        let refused = locks.try_acquire("r").await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
         refused
             .to_string()
@@ -160,7 +160,7 @@ async fn a_read_only_database_is_named_and_passes() {
         .execute(set("default_transaction_read_only = off"))
         .await
         .unwrap();
-    let now = locks.acquire("r").try_now().await.unwrap();
+    let now = locks.try_acquire("r").await.unwrap();
     now.granted().unwrap().release().await.unwrap();
 }
 

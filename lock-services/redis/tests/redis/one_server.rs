@@ -271,7 +271,7 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     let acquire = acquiring
         .acquire("r")
         .ttl(Ttl::secs(60))
-        .try_now()
+        .try_acquire()
         .await
         .unwrap_err();
     assert_eq!(

@@ -76,7 +76,7 @@ async fn curator_and_we_wait_for_each_other_in_one_line() {
     first.release().await.unwrap();
     assert_eq!(curator.event().await["acquired"], true);
     assert!(!behind.is_finished(), "granted while Curator holds it");
-    let look = locks.acquire("r").ttl(TTL).try_now().await.unwrap();
+    let look = locks.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none(), "granted while Curator holds it");
     assert_eq!(curator.asked("contenders").await["contenders"], 2);
     let resource = ResourceName::new("r").unwrap();

@@ -73,7 +73,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     first.release().await.unwrap();
     assert_eq!(kazoo.event().await["acquired"], true);
     assert!(!behind.is_finished(), "granted while kazoo holds it");
-    let look = locks.acquire("r").ttl(TTL).try_now().await.unwrap();
+    let look = locks.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none(), "granted while kazoo holds it");
 
     // Kazoo reads what stands in our nodes, and we what stands in theirs.

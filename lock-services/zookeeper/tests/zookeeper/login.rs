@@ -42,7 +42,7 @@ async fn a_login_keeps_others_out() {
 
     // Another process with the same login stands in the same line.
     let same = namespace.with_login("anna:p%40ss").await;
-    let look = same.acquire("r").ttl(TTL).try_now().await.unwrap();
+    let look = same.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none());
     let waiter = tokio::spawn(async move { same.acquire("r").ttl(TTL).await.unwrap() });
     crate::world::until_waiting(&locks, "r", 1).await;

@@ -27,7 +27,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
     }
     let lost = timeout(PATIENCE, guard.lost()).await.expect("it is lost");
     assert_eq!(lost.reason(), LostReason::Expired);
-    let error = timeout(PATIENCE, locks.acquire("other").try_now()).await;
+    let error = timeout(PATIENCE, locks.try_acquire("other")).await;
     let error = error.expect("an answer").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let error = timeout(PATIENCE, guard.release()).await;
@@ -58,7 +58,7 @@ async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
     let namespace = Namespace::fresh(&servers);
     let locks = namespace.connect().await;
     servers.pause(0).await;
-    let first = locks.acquire("r").try_now().await.unwrap_err();
+    let first = locks.try_acquire("r").await.unwrap_err();
     assert_eq!(first.kind(), ErrorKind::Unavailable, "{first}");
     let asked = SystemClock.now();
     let told = (0..MANY).map(async |number| {

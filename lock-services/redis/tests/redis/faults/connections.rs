@@ -58,7 +58,7 @@ async fn a_connection_whose_other_end_vanished_is_replaced() {
     let locks = impatient(&proxy.url("redis")).await;
     let guard = locks.acquire("held").ttl(Ttl::secs(3)).await.unwrap();
     proxy.inflict(Fault::BlackHole);
-    let attempt = locks.acquire("r").try_now().await.unwrap();
+    let attempt = locks.try_acquire("r").await.unwrap();
     assert!(matches!(attempt, Attempt::Granted(_)));
     assert!(proxy.connections() > 1, "over the connection that is dead");
     // And the watchdog renews on the new connection.
@@ -84,7 +84,7 @@ async fn leases_are_kept_and_given_back_when_the_server_is_out_of_memory() {
     let refused: redis::RedisResult<()> = commands.set("more", 1).await;
     assert!(refused.is_err(), "there is memory left");
 
-    let error = locks.acquire("new").try_now().await.unwrap_err();
+    let error = locks.try_acquire("new").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
     assert!(is_free(&locks, "new").await);

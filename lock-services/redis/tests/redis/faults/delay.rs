@@ -44,7 +44,7 @@ async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does(
         // Who has the better network does not get in as long as the other one believes.
         let rival = loop {
             let believed = guard.remaining().is_ok();
-            match world.rival.acquire("r").try_now().await.unwrap() {
+            match world.rival.try_acquire("r").await.unwrap() {
                 // It was asked for before, and granted after, the holder had still believed.
                 Attempt::Granted(rival) => {
                     assert!(guard.remaining().is_err(), "believed before: {believed}");

@@ -62,7 +62,7 @@ async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over()
 async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
     let (servers, guard) = forgotten_by_all_but_node_1(SHORT).await;
     let rival = connect(&servers).await;
-    let look = async || rival.acquire("r").ttl(SHORT).try_now().await;
+    let look = async || rival.acquire("r").ttl(SHORT).try_acquire().await;
     assert!(heal(&servers, 0).await.unwrap());
     servers.nodes()[1].kill().await;
     until("granted by nodes 0 and 2", async || {

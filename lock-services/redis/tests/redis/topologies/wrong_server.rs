@@ -125,8 +125,8 @@ async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
     let locks = palisade::connect(name.url("redis")).await.unwrap();
     name.point_to(replica.url());
     name.inflict(Fault::Cut);
-    locks.acquire("r").try_now().await.unwrap_err();
-    let error = locks.acquire("r").try_now().await.unwrap_err();
+    locks.try_acquire("r").await.unwrap_err();
+    let error = locks.try_acquire("r").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("replica"), "{error}");
 
