@@ -1268,12 +1268,12 @@ grant execute on function fenced.job_slot, fenced.run_job, fenced.save_job, fenc
 --
 -- This database as lock service: leases with fencing tokens, and a fair queue.
 --
---   fenced.acquire       asks for a lease, and asks again while it says 'waiting'
---   fenced.acquire_all   several leases at once, or none
---   fenced.renew         renews leases
---   fenced.release       ends a lease
---   fenced.cancel        ends one attempt to acquire, whatever became of it
---   fenced.look          what those who wait ask: whose turn it is
+--   fenced.acquire           asks for a lease, and asks again while it says 'waiting'
+--   fenced.acquire_together   several leases at once, or none
+--   fenced.renew             renews leases
+--   fenced.release           ends a lease
+--   fenced.cancel            ends one attempt to acquire, whatever became of it
+--   fenced.look              says to waiters whose turn it is
 --   fenced.inspect, fenced.list, fenced.force_release   for operators
 --
 -- Each call is a transaction of its own, at READ COMMITTED: so no lock is held over a round trip,
@@ -1671,7 +1671,7 @@ end $$;
 
 -- Several leases at once, 1 to 64, all or none, past those who wait. The outcomes are those of
 -- fenced.acquire without waiting; tokens are in the order of the resources, which must differ.
-create function fenced.acquire_all(
+create function fenced.acquire_together(
   resources text[], holder text, attempt text, ttls_ms bigint[], at_least bigint[],
   metadata text[], not_after timestamptz default null,
   out outcome text, out tokens bigint[], out left_ms bigint[]
@@ -2019,7 +2019,7 @@ revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, f
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
   fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,
   fenced.force_release from public;
-grant execute on function fenced.acquire, fenced.acquire_all, fenced.renew, fenced.release,
+grant execute on function fenced.acquire, fenced.acquire_together, fenced.renew, fenced.release,
   fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
   fenced.lock_service_version to public;
 

@@ -122,7 +122,7 @@ impl Client {
         let mut learnt = false;
         loop {
             let asked = self.clock.now();
-            let Some(call) = sql::acquire_all(requests, self.not_after()) else {
+            let Some(call) = sql::acquire_together(requests, self.not_after()) else {
                 return Ok(Attempt::Granted(Vec::new()));
             };
             let row = self.one(call).await?;

@@ -39,11 +39,11 @@ pub(super) fn acquire(
 }
 
 /// All requests have the same holder and attempt.
-pub(super) fn acquire_all(requests: &[AcquireRequest], not_after: Value) -> Option<Call> {
+pub(super) fn acquire_together(requests: &[AcquireRequest], not_after: Value) -> Option<Call> {
     let AttemptRef { holder, id, .. } = &requests.first()?.attempt;
     let name = |request: &AcquireRequest| request.attempt.resource.to_string();
     let ttl = |request: &AcquireRequest| millis(request.ttl);
-    let call = Call::new("acquire_all")
+    let call = Call::new("acquire_together")
         .with(requests.iter().map(name).collect::<Vec<_>>())
         .with(holder.digest())
         .with(id.to_string())
@@ -162,7 +162,7 @@ mod tests {
         let now = || Value::Time(Duration::ZERO);
         for call in [
             acquire(&request, WaitMillis::Look, "c", now()),
-            acquire_all(&[request], now()).unwrap(),
+            acquire_together(&[request], now()).unwrap(),
             cancel(&attempt),
         ] {
             let sql = call.text();

@@ -128,27 +128,27 @@ const HOSTILE: &[(&str, &str)] = &[
         "issuer_has_1_to_64_letters_digits_or_marks",
     ),
     (
-        "acquire_all('{a b}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "acquire_together('{a b}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
         "resource_has_1_to_256_visible_ascii_characters",
     ),
     (
-        "acquire_all('{NULL}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "acquire_together('{NULL}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
         "resource_has_1_to_256_visible_ascii_characters",
     ),
     (
-        "acquire_all('{r}', '', 'a', '{1000}', '{0}', '{NULL}')",
+        "acquire_together('{r}', '', 'a', '{1000}', '{0}', '{NULL}')",
         "holder_has_1_to_256_bytes",
     ),
     (
-        "acquire_all('{r}', 'h', 'a', '{1}', '{0}', '{NULL}')",
+        "acquire_together('{r}', 'h', 'a', '{1}', '{0}', '{NULL}')",
         "ttl_is_10_ms_to_24_hours",
     ),
     (
-        "acquire_all('{r}', 'h', 'a', '{1000}', '{-1}', '{NULL}')",
+        "acquire_together('{r}', 'h', 'a', '{1000}', '{-1}', '{NULL}')",
         "floor_is_0_to_999999999999999",
     ),
     (
-        "acquire_all('{r}', 'h', 'a', '{1000}', '{0}', ARRAY[E'\\n'])",
+        "acquire_together('{r}', 'h', 'a', '{1000}', '{0}', ARRAY[E'\\n'])",
         "metadata_has_no_control_characters",
     ),
 ];
@@ -173,9 +173,9 @@ async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
         "SELECT fenced.renew('{r,q}', '{1}', '{h}', '{1000}')",
         "SELECT fenced.renew(array_fill('r'::text, '{1001}'), array_fill(1::bigint, '{1001}'),
            array_fill('h'::text, '{1001}'), array_fill(1000::bigint, '{1001}'))",
-        "SELECT fenced.acquire_all('{r,q}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
-        "SELECT fenced.acquire_all(NULL, 'h', 'a', '{1000}', '{0}', '{NULL}')",
-        "SELECT fenced.acquire_all(array_fill('r'::text, '{65}'), 'h', 'a',
+        "SELECT fenced.acquire_together('{r,q}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "SELECT fenced.acquire_together(NULL, 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "SELECT fenced.acquire_together(array_fill('r'::text, '{65}'), 'h', 'a',
            array_fill(1000::bigint, '{65}'), array_fill(0::bigint, '{65}'),
            array_fill(NULL::text, '{65}'))",
     ] {

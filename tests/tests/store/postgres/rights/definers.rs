@@ -28,7 +28,7 @@ const DEFINERS: &[(&str, &[&str])] = &[
         "leases, waiters and tombstones, by the rule",
         &[
             "acquire",
-            "acquire_all",
+            "acquire_together",
             "cancel",
             "forget_tombstones",
             "leases",

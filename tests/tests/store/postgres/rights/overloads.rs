@@ -105,7 +105,7 @@ const CALLS: &[&str] = &[
        (SELECT token FROM fenced.leases('r'::text)), 'h'::text, true)",
     "SELECT fenced.release('r'::text, 1::bigint, 'h'::text, true)",
     "SELECT fenced.cancel('r'::text, 'other'::text, 'a'::text)",
-    "SELECT fenced.acquire_all('{q}'::text[], 'h'::text, 'a'::text, '{60000}'::bigint[],
+    "SELECT fenced.acquire_together('{q}'::text[], 'h'::text, 'a'::text, '{60000}'::bigint[],
        '{0}'::bigint[], '{NULL}'::text[], NULL::timestamptz)",
     "SELECT 1 / (outcome = 'ended')::integer
        FROM fenced.force_release('q'::text, (SELECT token FROM fenced.leases('q'::text)))",
