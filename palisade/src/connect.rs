@@ -257,20 +257,20 @@ impl fmt::Debug for Connect {
 }
 
 fn unsupported(scheme: &str, url: &str) -> Error {
-    let feature = match scheme.split('+').next() {
-        Some("postgres" | "postgresql") => "postgres",
-        Some("redis") => "redis",
-        Some("rediss") => "redis-tls",
-        Some("redlock") => "redlock",
-        Some("zookeeper") => "zookeeper",
-        Some("etcd") => "etcd",
-        Some("etcds") => "etcd-tls",
+    let feature = match scheme {
+        "postgres" | "postgresql" => "postgres",
+        "redis" | "redis+sentinel" | "redis+cluster" => "redis",
+        "rediss" | "rediss+sentinel" | "rediss+cluster" => "redis-tls",
+        "redlock+redis" | "redlock+rediss" => "redlock",
+        "zookeeper" => "zookeeper",
+        "etcd" => "etcd",
+        "etcds" => "etcd-tls",
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
                  postgres:, redis:, rediss:, these last two with +sentinel or +cluster, \
                  redlock+redis:, redlock+rediss: and zookeeper:",
-                meant(url).unwrap_or_default(),
+                meant(scheme, url).unwrap_or_default(),
             );
             return connect_error(ErrorKind::Unsupported, &detail);
         }
@@ -280,9 +280,16 @@ fn unsupported(scheme: &str, url: &str) -> Error {
     connect_error(ErrorKind::Unsupported, &detail)
 }
 
-/// The URL that a host and port without a scheme probably stand for. Any other text is not
-/// repeated, as it may contain a password.
-fn meant(url: &str) -> Option<String> {
+/// The URL that the name of a client library, or a host and port without a scheme, probably stands
+/// for. Any other text is not repeated, as it may contain a password.
+fn meant(scheme: &str, url: &str) -> Option<String> {
+    if let "unix" | "redis+unix" | "redis+socket" = scheme {
+        let why = "a Unix socket is none of ours, give Redis a port and use redis://; ";
+        return Some(why.to_owned());
+    }
+    if let Some((scheme @ ("postgres" | "postgresql"), _)) = scheme.split_once('+') {
+        return Some(format!("did you mean {scheme}://? Otherwise, "));
+    }
     let (host, port) = url.split_once(':')?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     let scheme = match port.parse().ok()? {
@@ -334,10 +341,19 @@ mod tests {
             ("", ErrorKind::InvalidInput, "not a URL"),
             ("localhost:6379", ErrorKind::Unsupported, "localhost"),
             ("consul://h", ErrorKind::Unsupported, "consul"),
+            ("redis+unix:///s", ErrorKind::Unsupported, "Unix socket"),
+            ("unix:///s", ErrorKind::Unsupported, "Unix socket"),
+            (
+                "postgresql+psycopg2://h/db",
+                ErrorKind::Unsupported,
+                "did you mean postgresql://?",
+            ),
         ] {
             let error = connect(url).await.unwrap_err();
             assert_eq!(error.kind(), kind, "{url:?}: {error}");
-            assert!(error.to_string().contains(says), "{url:?}: {error}");
+            let said = error.to_string();
+            assert!(said.contains(says), "{url:?}: {said}");
+            assert!(!said.contains("not compiled in"), "{url:?}: {said}");
         }
     }
 

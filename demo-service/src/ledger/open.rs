@@ -1,6 +1,7 @@
 use std::{error::Error, iter, str::FromStr, time::Duration};
 
 use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, Rights, SqliteFencedStore};
+use lock_core::{Operation, support::database_url};
 use sqlx::{
     ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
 };
@@ -64,7 +65,8 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
             open_pool(postgres(address)?, address).await?,
         )),
         "sqlite" => {
-            let options = SqliteFencedStore::recommended(parse(address)?).create_if_missing(true);
+            let options = SqliteFencedStore::recommended(parse(address, |options, _| options)?)
+                .create_if_missing(true);
             sqlite_file::folder_exists(&options, address)?;
             Ok(AnyStore::Sqlite(open_pool(options, address).await?))
         }
@@ -81,22 +83,27 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
 /// Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
 fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
     let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
-    Ok(parse::<PgConnectOptions>(address)?.options([lock_timeout]))
+    Ok(parse(address, PgConnectOptions::host)?.options([lock_timeout]))
 }
 
-/// sqlx's message about a URL may quote it, including the password, so it is not passed on.
-pub(crate) fn parse<O: FromStr>(address: &Address) -> Result<O, Failure> {
+/// `with_host` is that of [`database_url::parse`].
+pub(crate) fn parse<O>(
+    address: &Address,
+    with_host: impl FnOnce(O, &str) -> O,
+) -> Result<O, Failure>
+where
+    O: FromStr<Err = sqlx::Error>,
+{
     let text = address.secret();
-    match text.parse() {
-        Ok(options) if !text.contains(":memory:") => Ok(options),
-        Ok(_) => Err(Failure::Usage(
+    if text.contains(":memory:") {
+        return Err(Failure::Usage(
             "--store: a database in memory cannot be shared by connections; use sqlite:FILE".into(),
-        )),
-        Err(_) => Err(Failure::Usage(format!(
-            "--store {address}: not an address that {} understands; see --help",
-            address.scheme()
-        ))),
+        ));
     }
+    database_url::parse(text, with_host).map_err(|error| {
+        let error = error.during(Operation::Connect, "store");
+        Failure::Usage(format!("--store {address}: {error}; see --help"))
+    })
 }
 
 async fn open_pool<DB, O>(options: O, address: &Address) -> Result<FencedStore<DB>, Failure>

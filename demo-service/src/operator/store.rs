@@ -36,16 +36,16 @@ pub(super) async fn open(address: &Address) -> Result<Operated, Failure> {
     const ASK: &str = "SELECT 1";
     match address.scheme() {
         "postgres" | "postgresql" => {
-            let options: PgConnectOptions = parse(address)?;
+            let options = parse(address, PgConnectOptions::host)?;
             Ok(Operated::Postgres(connect(options, address, ASK).await?))
         }
         "sqlite" => {
-            let options: SqliteConnectOptions = parse(address)?;
+            let options: SqliteConnectOptions = parse(address, |options, _| options)?;
             sqlite_file::exists(&options, address)?;
             Ok(Operated::Sqlite(connect(options, address, ASK).await?))
         }
         "mysql" | "mariadb" => {
-            let options: MySqlConnectOptions = parse(address)?;
+            let options = parse(address, MySqlConnectOptions::host)?;
             Ok(Operated::MySql(connect(options, address, ASK).await?))
         }
         _ => Err(Failure::Usage(format!(

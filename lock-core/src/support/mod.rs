@@ -1,6 +1,7 @@
 //! For those who write a lock service of their own: what several of ours share.
 //!
 //! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
+//! - [`database_url`]: URLs whose client library ignores what it does not know.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.
 //! - [`fingerprint`]: what may be shown of a text that is presented.
@@ -9,6 +10,7 @@
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
+pub mod database_url;
 mod patience;
 mod silence;
 mod tasks;

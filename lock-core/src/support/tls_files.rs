@@ -48,12 +48,28 @@ impl TlsFiles {
             })
         };
         let identity = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+            (Some(certificate), Some(key)) => {
+                let key = read(key)?;
+                check_key("tls_key", &key)?;
+                Some((read(certificate)?, key))
+            }
             (None, None) => None,
             _ => return Err(invalid("tls_cert and tls_key need each other")),
         };
         let ca = self.ca.as_ref().map(read).transpose()?;
         Ok(Pems { ca, identity })
+    }
+}
+
+/// Refuses a private key with a passphrase, which the client libraries take for no key at all.
+pub(super) fn check_key(parameter: &str, pem: &[u8]) -> Result<(), Error> {
+    // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` in older ones.
+    match pem.windows(9).any(|word| word == b"ENCRYPTED") {
+        true => Err(invalid(format!(
+            "the key of {parameter} has a passphrase: name one without, as made by \
+             `openssl pkey -in KEY -out PLAIN`"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -4,15 +4,18 @@ use lock_core::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
     Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
     RenewRequest, Renewed, ResourceName, Sequencer, Waking,
-    support::connecting::{connect, invalid},
+    support::{
+        connecting::{connect, invalid},
+        database_url,
+    },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
 use tokio::task::AbortHandle;
-use url::Url;
+use url::form_urlencoded;
 
 use super::{
-    KIND, PostgresOptions, acquire, client::Client, connections::Connections, error::not_connected,
-    listener::Ear, tombstones, waiters::Waiters,
+    KIND, PostgresOptions, acquire, client::Client, connections::Connections, listener::Ear,
+    tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
@@ -167,18 +170,17 @@ impl LockBackend for PostgresBackend {
 
 /// The address of the pool, and where to listen.
 fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear), Error> {
-    let mut url = Url::parse(url).map_err(|error| {
-        invalid("not a URL, such as postgres://user:password@host/database").caused_by(error)
-    })?;
-    let (ours, others): (Vec<_>, Vec<_>) = url
-        .query_pairs()
+    let (server, query) = url.split_once('?').unwrap_or((url, ""));
+    let (ours, others): (Vec<_>, Vec<_>) = form_urlencoded::parse(query.as_bytes())
         .into_owned()
         .partition(|(name, _)| name == "listen");
-    url.set_query(None);
-    if !others.is_empty() {
-        url.query_pairs_mut().extend_pairs(others);
-    }
-    let address = parse(url.as_str())?;
+    let others = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(others)
+        .finish();
+    let address = parse(&match &*others {
+        "" => server.to_owned(),
+        others => format!("{server}?{others}"),
+    })?;
     let ear = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
         Some(url) => Ear::given(parse(url)?),
         None => Ear::presumed(address.clone()),
@@ -187,5 +189,13 @@ fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear),
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions, Error> {
-    url.parse().map_err(not_connected)
+    if !["postgres://", "postgresql://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
+    {
+        return Err(invalid(
+            "not a URL, such as postgres://user:password@host/database",
+        ));
+    }
+    database_url::parse(url, PgConnectOptions::host)
 }

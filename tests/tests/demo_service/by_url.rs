@@ -4,14 +4,19 @@
 use std::any::Any;
 
 use e2e::servers::{
-    RedisCluster, RedisWithSentinels, RedlockServers, etcd, postgres_database, redis, zookeeper,
+    RedisCluster, RedisWithSentinels, RedlockServers, etcd, mariadb_database, postgres_database,
+    redis, zookeeper,
 };
-use fenced_store::{PgFencedStore, SqliteFencedStore};
+use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer, Ttl};
 use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::json;
-use sqlx::{PgPool, SqlitePool, sqlite::SqliteConnectOptions};
+use sqlx::{MySqlPool, PgPool, SqlitePool, sqlite::SqliteConnectOptions};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
 
 use crate::{
     gateway::{Gateway, send},
@@ -245,4 +250,55 @@ by_url! {
     on_etcd = one_etcd();
     on_zookeeper = one_zookeeper();
     on_postgres = one_postgres();
+}
+
+/// The same URL with an IPv6 address, behind which is a way to its server.
+async fn at_ipv6(url: &str) -> (String, JoinSet<()>) {
+    let (before, after) = url.split_once("127.0.0.1:").unwrap();
+    let end = after.find(|c: char| !c.is_ascii_digit());
+    let (port, after) = after.split_at(end.unwrap_or(after.len()));
+    let server = format!("127.0.0.1:{port}");
+    let listener = TcpListener::bind("[::1]:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut ways = JoinSet::new();
+    ways.spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            let server = TcpStream::connect(server.clone()).await;
+            let mut server = server.unwrap();
+            connections.spawn(async move {
+                let copied = tokio::io::copy_bidirectional(&mut client, &mut server);
+                copied.await.map(drop)
+            });
+        }
+    });
+    (format!("{before}{address}{after}"), ways)
+}
+
+/// Catches: an address in brackets that is looked up together with them.
+#[tokio::test]
+async fn servers_are_reached_at_ipv6_addresses() {
+    for service in [
+        one_redis().await,
+        one_etcd().await,
+        one_zookeeper().await,
+        one_postgres().await,
+    ] {
+        let (url, _ways) = at_ipv6(&service.url).await;
+        let seen = object(&["inspect", "--lock", &url, "account:1"]).await;
+        assert_eq!(seen["resource"], "account:1", "{url}");
+    }
+    let (postgres, mariadb) = (postgres_database().await, mariadb_database().await);
+    PgFencedStore::new(PgPool::connect(postgres.url()).await.unwrap())
+        .migrate()
+        .await
+        .unwrap();
+    MySqlFencedStore::new(MySqlPool::connect(mariadb.url()).await.unwrap())
+        .migrate()
+        .await
+        .unwrap();
+    for url in [postgres.url(), mariadb.url()] {
+        let (url, _ways) = at_ipv6(url).await;
+        object(&["jobs", "list", "--store", &url]).await;
+    }
 }

@@ -71,13 +71,48 @@ fn arguments_that_cannot_be_right_are_2() {
         (
             "--store",
             "postgres://user:hunter2@host:port/db",
-            "postgres",
+            "invalid port number",
         ),
         ("--store", "sqlite::memory:", "sqlite:FILE"),
+        ("--store", "sqlite:never-made.db?journal=wal", "\"journal\""),
+        (
+            "--store",
+            "postgres://user:hunter2@host/db?sslmod=verify-full",
+            "\"sslmod\"",
+        ),
+        (
+            "--lock",
+            "postgres://user:hunter2@host/db?sslmod=verify-full",
+            "\"sslmod\"",
+        ),
+        (
+            "--lock",
+            "postgres://user:hunter2@host/db?sslmode=verify",
+            "sslmode has a bad value",
+        ),
+        (
+            "--lock",
+            "postgres://user:hunter2@host/db?sslkey=/no/such",
+            "/no/such cannot be read",
+        ),
+        (
+            "--lock",
+            "postgres://user:hunter2@a:1,b:2/db",
+            "several hosts",
+        ),
+        (
+            "--lock",
+            "postgresql+psycopg2://user:hunter2@host/db",
+            "did you mean postgresql://",
+        ),
+        ("--lock", "redis+unix:///run/redis.sock", "Unix socket"),
     ] {
         let said = complaint(&["scenario", option, url], 2);
         assert!(said.contains(option) && said.contains(hint), "{said}");
     }
+    let url = "mysql://user:hunter2@host/db?ssl_mode=REQUIRED";
+    let said = complaint(&["jobs", "list", "--store", url], 2);
+    assert!(said.contains("\"ssl_mode\""), "{said}");
     // It would be an empty one, of the command itself.
     for command in [
         &["list"][..],
