@@ -393,30 +393,21 @@ impl StdError for Error {
 /// A name is checked before anything is sent, so the backend is not known yet.
 impl From<InvalidName> for Error {
     fn from(error: InvalidName) -> Self {
-        Self::invalid("the name is not valid", error)
+        Self::not_applied(ErrorKind::InvalidInput).caused_by(error)
     }
 }
 
 /// A ttl is checked before anything is sent.
 impl From<InvalidTtl> for Error {
     fn from(error: InvalidTtl) -> Self {
-        Self::invalid("the ttl is not valid", error)
+        Self::not_applied(ErrorKind::InvalidInput).caused_by(error)
     }
 }
 
 /// A note is checked before anything is sent.
 impl From<InvalidMetadata> for Error {
     fn from(error: InvalidMetadata) -> Self {
-        Self::invalid("the metadata is not valid", error)
-    }
-}
-
-impl Error {
-    /// What is wrong with it is said by the source, whose type tells what it is.
-    fn invalid(what: &str, error: impl StdError + Send + Sync + 'static) -> Self {
-        Self::not_applied(ErrorKind::InvalidInput)
-            .because(what)
-            .caused_by(error)
+        Self::not_applied(ErrorKind::InvalidInput).caused_by(error)
     }
 }
 
@@ -445,5 +436,23 @@ mod tests {
         ] {
             assert!(!error(kind).is_retryable(), "{kind}");
         }
+    }
+
+    #[test]
+    fn an_invalid_name_is_shown_with_the_rule() {
+        let name = format!("my account {}", "x".repeat(300));
+        let error = Error::from(ResourceName::new(name).unwrap_err()).to_string();
+        assert!(
+            error.contains("invalid resource name \"my account xxxx"),
+            "{error}"
+        );
+        assert!(
+            error.contains("300 bytes") || error.contains("at most 256"),
+            "{error}"
+        );
+        assert!(error.len() < 200, "{error}");
+        let error = Error::from(ResourceName::new("my account\n").unwrap_err()).to_string();
+        let rule = "\"my account\\n\": byte 0x20 after 2 others is not allowed: use visible ASCII";
+        assert!(error.contains(rule), "{error}");
     }
 }

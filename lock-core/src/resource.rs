@@ -99,11 +99,13 @@ impl From<ResourceName> for String {
     }
 }
 
-/// A text that is not a valid name. It says which kind of name was meant, and what is wrong.
+/// A text that is not a valid name. It says which kind of name was meant, how the text begins, and
+/// what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid {what}: {why}")]
+#[error("invalid {what} {beginning:?}: {why}")]
 pub struct InvalidName {
     what: &'static str,
+    beginning: String,
     why: Why,
 }
 
@@ -147,7 +149,12 @@ pub(crate) fn check(
     } else {
         return Ok(());
     };
-    Err(InvalidName { what, why })
+    let beginning = name.chars().take(32).collect();
+    Err(InvalidName {
+        what,
+        beginning,
+        why,
+    })
 }
 
 #[cfg(test)]

@@ -30,9 +30,7 @@ impl IntoResponse for ApiError {
 fn lock_problem(error: &lock_core::Error) -> Problem {
     let problem = match error.kind() {
         ErrorKind::InvalidInput => {
-            let cause = std::error::Error::source(error);
-            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            return Problem::new(problems::UNPROCESSABLE).detail(format!("{error}{cause}"));
+            return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
         }
         // It is there and works: nothing that an operator has to look after.
         ErrorKind::Unsupported => {
