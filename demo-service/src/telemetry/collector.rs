@@ -51,7 +51,7 @@ impl Collector {
             source: io::Error::other(error),
         })?;
         let mut resource = Resource::builder();
-        if env::var_os("OTEL_SERVICE_NAME").is_none() {
+        if !is_set("OTEL_SERVICE_NAME") {
             resource = resource.with_service_name("palisade");
         }
         let provider = SdkTracerProvider::builder()

@@ -38,6 +38,7 @@ async fn a_request_is_part_of_the_trace_that_its_header_names() {
         .args(["serve", "--addr=127.0.0.1:0", "--store", &store])
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
         .env("OTEL_BSP_SCHEDULE_DELAY", "50")
+        .env("OTEL_SERVICE_NAME", "") // counts as unset
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
@@ -67,4 +68,5 @@ async fn a_request_is_part_of_the_trace_that_its_header_names() {
     for word in ["request", "/v1/leases/account:1", "palisade"] {
         assert!(has(&spans, word.as_bytes()), "{word}");
     }
+    assert!(!has(&spans, b"unknown_service"));
 }
