@@ -1,3 +1,5 @@
+use std::io;
+
 use crate::FenceError;
 
 /// Classifies an error of the database by its meaning for a fenced transaction.
@@ -6,7 +8,7 @@ use crate::FenceError;
 /// [`FenceError::Serialization`], a killed session into [`FenceError::Terminated`].
 impl From<sqlx::Error> for FenceError {
     fn from(source: sqlx::Error) -> Self {
-        if matches!(source, sqlx::Error::PoolTimedOut) {
+        if is_no_connection(&source) {
             return Self::Busy { source };
         }
         #[cfg(feature = "postgres")]
@@ -25,5 +27,16 @@ impl From<sqlx::Error> for FenceError {
             Err(source) => source,
         };
         Self::Db { source }
+    }
+}
+
+/// Whether there was no connection, so that nothing was sent: the pool had none in time, or the
+/// server refused one, which sqlx takes for a server that starts.
+pub(crate) fn is_no_connection(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::PoolTimedOut => true,
+        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(error) => error.is_transient_in_connect_phase(),
+        _ => false,
     }
 }

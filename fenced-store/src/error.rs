@@ -2,7 +2,7 @@ mod refusals;
 
 use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 
-use crate::NotReady;
+use crate::{NotReady, classify::is_no_connection};
 
 /// Why the store refused a request, or could not carry it out.
 ///
@@ -107,9 +107,9 @@ pub enum FenceError {
     /// A lock, the database file or a pooled connection did not become free in time, or the pool
     /// has too many connections that were left inside a transaction. Retryable.
     ///
-    /// With `sqlx::Error::PoolTimedOut` the database may also be down: the pool keeps trying to
-    /// connect for the whole of its `acquire_timeout`, by default 30 s, and does not say why it
-    /// failed.
+    /// Or the database refuses connections, or has too many: the pool tries again for the whole of
+    /// its `acquire_timeout`, by default 30 s. With `sqlx::Error::PoolTimedOut` the server does not
+    /// answer at all, or the pool is used up.
     #[error("{}", why_busy(source))]
     Busy {
         /// What the database said.
@@ -210,6 +210,7 @@ fn why_busy(source: &sqlx::Error) -> String {
         sqlx::Error::PoolTimedOut => {
             "no connection to the database in time: it is down, or the pool is used up".to_owned()
         }
+        source if is_no_connection(source) => format!("no connection to the database: {source}"),
         source => format!("the store is busy, try again: {source}"),
     }
 }

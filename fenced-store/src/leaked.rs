@@ -1,12 +1,16 @@
+use std::time::Duration;
+
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use lock_core::support::unlogged;
-use sqlx::{Pool, Transaction, pool::PoolConnection};
+use sqlx::{ConnectOptions, Pool, Transaction, pool::PoolConnection};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use sqlx_core::transaction::TransactionManager;
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::{
     FenceError,
+    classify::is_no_connection,
     dialect::sealed::{Installation, Operations},
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
@@ -21,6 +25,8 @@ const ATTEMPTS: usize = 3;
 /// In sqlx 0.9.0 an application leaks one when it drops the future of its own `pool.begin()`. A
 /// write on that connection returns `Ok` and is lost, our claims included. So every call has to
 /// refuse it, with an error that `is_leaked` recognises. The connection is closed here.
+///
+/// If the pool has none in time, the error says why the database takes no other one.
 pub(crate) async fn past_leaked<DB, T, F>(
     pool: &Pool<DB>,
     call: impl Fn() -> F,
@@ -32,10 +38,22 @@ where
     for _ in 1..ATTEMPTS {
         match call().await {
             Err(error) if DB::is_leaked(&error) => close_leaked(pool).await?,
+            Err(sqlx::Error::PoolTimedOut) => return Err(why_none(pool).await),
             result => return result,
         }
     }
     call().await
+}
+
+/// A pool tries again until its time is up when a server refuses connections, and does not say so.
+/// One more attempt does.
+async fn why_none<DB: Operations>(pool: &Pool<DB>) -> sqlx::Error {
+    let options = pool.connect_options();
+    match timeout(Duration::from_secs(1), options.connect()).await {
+        Ok(Err(refusal)) if is_no_connection(&refusal) => refusal,
+        // The pool is used up, or the server does not answer.
+        _ => sqlx::Error::PoolTimedOut,
+    }
 }
 
 /// After a server has said that it takes no writes its session is not used again: the name of the

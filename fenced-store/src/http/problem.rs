@@ -7,7 +7,7 @@ use fenced_http::{Problem, ProblemType};
 use lock_core::{ErrorKind, FencingToken, Operation};
 
 use super::outage::is_outage;
-use crate::{FenceError, ProtectedError};
+use crate::{FenceError, ProtectedError, classify::is_no_connection};
 
 /// When to try again if nobody knows better.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -71,9 +71,9 @@ fn told(error: &FenceError) -> (ProblemType, &'static str, About) {
             LockService,
         ),
         FenceError::LeaseLost(_) => (UNAVAILABLE, LEASE_LOST, Lease),
-        FenceError::Busy {
-            source: sqlx::Error::PoolTimedOut,
-        } => (UNAVAILABLE, "the store is busy or down", Moment),
+        FenceError::Busy { source } if is_no_connection(source) => {
+            (UNAVAILABLE, "the store is busy or down", Moment)
+        }
         FenceError::Busy { .. } | FenceError::Serialization { .. } => {
             (UNAVAILABLE, "others were faster", Moment)
         }
@@ -109,10 +109,7 @@ impl From<&FenceError> for Problem {
     fn from(error: &FenceError) -> Self {
         let (kind, detail, about) = told(error);
         let problem = match about {
-            About::Moment => unavailable(format!(
-                "{detail}: send the request again, with the same token"
-            )),
-            About::Lease => again(detail),
+            About::Moment | About::Lease => again(detail),
             About::Outcome => Self::new(kind).detail(detail).with("outcome", "unknown"),
             About::Service => Self::new(kind).detail(detail),
             About::Grant | About::LockService => {
@@ -193,13 +190,9 @@ fn fault(what: &str) -> Problem {
         .detail(format!("{what}: the operator finds the reason in the log"))
 }
 
-fn again(what: &str) -> Problem {
-    unavailable(format!("{what}: send the request again"))
-}
-
 /// Fails closed: what could not be checked was not done.
-fn unavailable(detail: String) -> Problem {
+fn again(what: &str) -> Problem {
     Problem::new(ProblemType::STORE_UNAVAILABLE)
-        .detail(detail)
+        .detail(format!("{what}: send the same request again"))
         .retry_after(RETRY_AFTER)
 }

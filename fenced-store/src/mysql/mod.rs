@@ -33,7 +33,7 @@ use crate::{
     admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Operations},
-    leaked::begin_counted,
+    leaked::{begin_counted, past_leaked},
     literal::literal,
     marks,
     open_tx::{OpenTx, PATIENCE, RollBack, in_time},
@@ -109,7 +109,7 @@ impl Operations for MySql {
         options: &MySqlTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        let mut connection = pool.acquire().await?;
+        let mut connection = past_leaked(pool, || pool.acquire()).await?;
         let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
         let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
         Self::look(&mut connection, &wait, &[]).await?;

@@ -220,3 +220,20 @@ fn a_database_in_trouble_is_503_and_a_service_without_rights_is_500() {
         }
     }
 }
+
+/// Who acquires has no token yet.
+#[test]
+fn a_busy_store_asks_for_the_same_request_again_and_speaks_of_no_token() {
+    for source in [sqlx::Error::PoolTimedOut, refused()] {
+        let (_, problem) = respond(&FenceError::from(source));
+        let detail = problem["detail"].as_str().unwrap();
+        assert_eq!(
+            detail,
+            "the store is busy or down: send the same request again"
+        );
+    }
+}
+
+fn refused() -> sqlx::Error {
+    std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()
+}

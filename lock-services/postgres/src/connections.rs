@@ -10,7 +10,10 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::{PostgresOptions, error::not_connected};
+use super::{
+    PostgresOptions,
+    error::{is_refusal_to_connect, not_connected},
+};
 
 /// Connections of the lock service alone, made when they are needed: renewals and releases would
 /// otherwise queue behind the transactions of the application.
@@ -56,9 +59,25 @@ impl Connections {
             return Ok(idle);
         }
         self.follow();
-        let connecting = tokio::time::timeout(timeout, self.pool.acquire()).await;
+        let connecting = async {
+            tokio::select! {
+                connected = self.pool.acquire() => connected,
+                refusal = self.refusal_after(timeout * 3 / 4) => Err(refusal),
+            }
+        };
+        let connecting = tokio::time::timeout(timeout, connecting).await;
         let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         connected.map_err(not_connected)
+    }
+
+    /// Why the server takes no connections, once the pool has tried for that long: it would only
+    /// say that its time is up. Never, if that is not why it waits.
+    async fn refusal_after(&self, time: Duration) -> sqlx::Error {
+        tokio::time::sleep(time).await;
+        match self.address().connect().await {
+            Err(error) if is_refusal_to_connect(&error) => error,
+            _ => std::future::pending().await,
+        }
     }
 
     fn follow(&self) {

@@ -1,3 +1,5 @@
+use std::io;
+
 use lock_core::{Error, ErrorKind, Outcome};
 use sqlx::error::DatabaseError;
 
@@ -28,9 +30,35 @@ pub(super) fn not_connected(error: sqlx::Error) -> Error {
         sqlx::Error::Configuration(_) => {
             Error::not_applied(ErrorKind::InvalidInput).caused_by(error)
         }
-        _ => Error::not_applied(ErrorKind::Unavailable)
-            .because("no connection to the database")
-            .caused_by(error),
+        _ => {
+            let (kind, why) = why_not_connected(&error);
+            Error::not_applied(kind).because(why).caused_by(error)
+        }
+    }
+}
+
+fn why_not_connected(error: &sqlx::Error) -> (ErrorKind, &'static str) {
+    match error {
+        sqlx::Error::Tls(why) if why.to_string().contains("built without TLS") => (
+            ErrorKind::Unsupported,
+            "enable TLS in sqlx, for example by its feature `tls-rustls-ring-native-roots`",
+        ),
+        sqlx::Error::Tls(_) => (ErrorKind::Refused, "TLS failed"),
+        // In these words rustls objects to what the server presents.
+        sqlx::Error::Io(why) if why.kind() == io::ErrorKind::InvalidData => {
+            (ErrorKind::Refused, "TLS failed")
+        }
+        _ => (ErrorKind::Unavailable, "no connection to the database"),
+    }
+}
+
+/// Whether the server takes no connection at the moment. A pool tries again then, and does not say
+/// so when its time is up.
+pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Database(error) => error.is_transient_in_connect_phase(),
+        _ => false,
     }
 }
 
@@ -191,4 +219,36 @@ fn of_server(code: &str) -> Error {
         _ => Error::unknown(known.kind),
     };
     error.because(known.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: what needs another build or another certificate is asked again for ever.
+    #[test]
+    fn tls_that_cannot_work_does_not_pass() {
+        // The text is that of sqlx-core 0.9, in `net::tls::error_if_unavailable`.
+        let without = "TLS upgrade required by connect options \
+                       but SQLx was built without TLS support enabled";
+        let certificate = io::Error::new(io::ErrorKind::InvalidData, "UnknownIssuer");
+        for (error, kind, says) in [
+            (
+                sqlx::Error::Tls(without.into()),
+                ErrorKind::Unsupported,
+                "`tls-rustls-ring",
+            ),
+            (
+                sqlx::Error::Tls("no".into()),
+                ErrorKind::Refused,
+                "TLS failed",
+            ),
+            (certificate.into(), ErrorKind::Refused, "UnknownIssuer"),
+        ] {
+            let error = not_connected(error);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+            assert!(!error.may_pass(), "{error}");
+        }
+    }
 }

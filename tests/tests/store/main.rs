@@ -9,6 +9,7 @@ mod faults;
 mod fence_your_own_store;
 mod interleavings;
 mod mariadb;
+mod no_connection;
 mod postgres;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]
 mod rule;

@@ -9,7 +9,7 @@ use e2e::{
     waits::ends_when_it_says,
 };
 use lock_core::{ErrorKind, LostReason, Operation, Ttl};
-use sqlx::{ConnectOptions as _, postgres::PgConnectOptions};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 use url::Url;
 
@@ -68,4 +68,26 @@ async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_tim
     server.start_again().await;
     let again = timeout(PATIENCE, locks.acquire("r").into_future()).await;
     again.expect("an answer").unwrap().release().await.unwrap();
+}
+
+/// Catches: the word of the pool, which is only that its time is up.
+#[tokio::test]
+async fn a_server_that_takes_no_connection_is_told_with_its_reason() {
+    const SOON: Duration = Duration::from_millis(400);
+    let few = ["max_connections=6", "superuser_reserved_connections=0"];
+    let server = DatabaseServer::postgres(&few).await;
+    migrate(server.url()).await;
+    let says = async |why: &str| {
+        let connecting = palisade::connect(server.url()).response_timeout(SOON);
+        let error = connecting.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    let mut all = Vec::new();
+    while let Ok(one) = PgConnection::connect(server.url()).await {
+        all.push(one);
+    }
+    says("too many clients").await;
+    server.kill().await;
+    says("Connection refused").await;
 }
