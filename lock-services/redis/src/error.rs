@@ -16,7 +16,12 @@ pub(crate) fn translate(error: RedisError) -> Error {
     } else {
         Error::unknown(kind)
     };
-    translated.because(detail).caused_by(error)
+    let translated = translated.because(detail);
+    // The text of an error includes its cause.
+    match error.to_string().contains(REPEATED) {
+        true => translated,
+        false => translated.caused_by(error),
+    }
 }
 
 /// Whether a slot is being moved and the keys of the command are on two servers: each of them alone
@@ -118,17 +123,23 @@ fn is_unknown_host(error: &RedisError) -> bool {
     error.is_io_error() && error.to_string().contains("failed to lookup address")
 }
 
-/// In the words of the server. Where it repeats what it was sent it is cut off: holders and
-/// passwords may be in there.
+/// In the words of the server, of the first command that it refused. Where it repeats what it was
+/// sent it is cut off: holders and passwords may be in there.
 fn says(error: &RedisError) -> String {
-    let code = error.code().unwrap_or("that it failed");
-    let words = error.detail().unwrap_or_default();
-    let words = words.split(", with args beginning with").next();
-    match words {
-        Some(words) if !words.is_empty() => format!("the server says {code}: {words}"),
-        _ => format!("the server says {code}"),
+    let errors = error.clone().into_server_errors();
+    let first = errors.as_ref().and_then(|errors| errors.first());
+    let Some((_, first)) = first else {
+        return "the server says that it failed".to_owned();
+    };
+    let words = first.details().unwrap_or_default();
+    match words.split(REPEATED).next() {
+        Some(words) if !words.is_empty() => format!("the server says {}: {words}", first.code()),
+        _ => format!("the server says {}", first.code()),
     }
 }
+
+/// What a server says before it repeats what it was sent.
+const REPEATED: &str = ", with args beginning with";
 
 #[cfg(test)]
 mod tests {

@@ -143,3 +143,21 @@ async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
         .expect("it goes on");
     led.unwrap();
 }
+
+/// Such as a hosted server, whose commands were renamed.
+/// Catches: words of the server that repeat what it was sent: a script, or a holder.
+#[tokio::test]
+async fn a_command_that_the_server_lacks_is_named_in_one_line_without_what_it_was_sent() {
+    for command in ["SCRIPT", "EVALSHA"] {
+        let server = Redis::start_with(&["--rename-command", command, ""]).await;
+        let refused = async {
+            let locks = palisade::connect(server.url()).await?;
+            locks.acquire("account:42").await
+        };
+        let error = refused.await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        let said = format!("the server says ERR: unknown command '{command}'");
+        assert!(error.to_string().contains(&said), "{error}");
+        assert!(!format!("{error} {error:?}").contains("args"), "{error:?}");
+    }
+}
