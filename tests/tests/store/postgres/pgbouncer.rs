@@ -7,7 +7,9 @@ use e2e::{
     proxy::Fault,
     servers::{PgBouncer, PoolMode, until},
 };
-use fenced_store::{Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions};
+use fenced_store::{
+    Executed, FenceError, FencedStore, PgFencedStore, PgIsolation, PgTxOptions, Rights,
+};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, PgConnection, Postgres, Row,
@@ -271,17 +273,60 @@ async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     }
 }
 
+/// How many plain queries fail on connections that others use, too.
+async fn failures(options: &PgConnectOptions, persistent: bool) -> usize {
+    let mut failures = 0;
+    for number in 0..20_i64 {
+        let pool = PgPoolOptions::new().max_connections(1);
+        let pool = pool.connect_with(options.clone()).await.unwrap();
+        let query = sqlx::query_scalar("SELECT $1::bigint").bind(number);
+        let answer: Result<i64, _> = query.persistent(persistent).fetch_one(&pool).await;
+        failures += usize::from(answer.is_err_and(|error| {
+            let code = error.as_database_error().and_then(|error| error.code());
+            assert!(
+                matches!(code.as_deref(), Some("42P05" | "26000")),
+                "{error}"
+            );
+            true
+        }));
+    }
+    failures
+}
+
 /// The control: a statement that is prepared for good stays behind on a connection that others use.
 #[tokio::test]
 async fn naive_clients_stumble_over_prepared_statements_in_transaction_mode() {
     let world: Pooled<true> = fresh().await;
     let options = world.store().pool().connect_options();
-    let mut errors = 0;
-    for _ in 0..5 {
-        let pool = PgPoolOptions::new().max_connections(1);
-        let pool = pool.connect_with(options.as_ref().clone()).await.unwrap();
-        let naive = sqlx::query("SELECT $1::bigint").bind(1_i64).execute(&pool);
-        errors += i32::from(naive.await.is_err());
+    assert_eq!(failures(&options, false).await, 0);
+    let naive = failures(&options, true).await;
+    assert!(naive > 0, "persistent(false) is not needed any more");
+    let uncached = options.as_ref().clone().statement_cache_capacity(0);
+    let uncached = failures(&uncached, true).await;
+    assert!(uncached > 0, "statement_cache_capacity(0) is enough");
+}
+
+/// As the page about Postgres says.
+#[tokio::test]
+async fn what_is_ours_needs_no_setting_behind_pgbouncer_in_transaction_mode() {
+    let direct: PostgresServer = fresh().await;
+    let url = bouncer(&direct, PoolMode::Transaction)
+        .await
+        .url(direct.database());
+    for number in 0..20 {
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect(&url)
+            .await
+            .unwrap();
+        let store = FencedStore::new(pool);
+        let own = grant("account:42", 33 + number);
+        store.claim(&own).await.unwrap();
+        let tx = store.begin(&own).await.unwrap();
+        tx.commit().await.unwrap();
+        store.settle(&own).await.unwrap();
+        let mark = store.high_water(own.resource()).await.unwrap().unwrap();
+        assert_eq!(mark.token(), own.token());
+        store.check(Rights::ClaimAndWrite).await.unwrap();
     }
-    assert!(errors > 0, "persistent(false) is not needed any more");
 }
