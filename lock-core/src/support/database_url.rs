@@ -263,7 +263,7 @@ mod tests {
             ),
             (
                 "mysql://u:sesame@h/db?ssl-key=-----BEGIN+ENCRYPTED+PRIVATE+KEY-----",
-                "key of ssl-key has a passphrase",
+                "ssl-key: the key has a passphrase",
             ),
         ] {
             let error = read(url).unwrap_err();

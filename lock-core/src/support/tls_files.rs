@@ -66,7 +66,7 @@ pub(super) fn check_key(parameter: &str, pem: &[u8]) -> Result<(), Error> {
     // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` in older ones.
     match pem.windows(9).any(|word| word == b"ENCRYPTED") {
         true => Err(invalid(format!(
-            "the key of {parameter} has a passphrase: name one without, as made by \
+            "{parameter}: the key has a passphrase: name one without, as made by \
              `openssl pkey -in KEY -out PLAIN`"
         ))),
         false => Ok(()),

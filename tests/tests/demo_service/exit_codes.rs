@@ -62,6 +62,27 @@ fn arguments_that_cannot_be_right_are_2() {
             "{said}"
         );
     }
+    // It would be an empty one, of the command itself.
+    for command in [
+        &["list"][..],
+        &["inspect", "account:1"],
+        &[
+            "force-release",
+            "account:1",
+            "--yes",
+            "--store",
+            "sqlite:never-made.db",
+        ],
+    ] {
+        let said = complaint(&[command, &["--lock", "memory:"]].concat(), 2);
+        assert!(said.contains("is of this process alone"), "{said}");
+    }
+}
+
+/// Catches: a part of a URL that is ignored, or a complaint that shows a password or names neither
+/// the option nor what is wrong.
+#[test]
+fn urls_that_cannot_be_right_are_2() {
     for (option, url, hint) in [
         ("--lock", "http://user:hunter2@host", "redis:"),
         ("--lock", "hunter2", "not a URL"),
@@ -113,20 +134,22 @@ fn arguments_that_cannot_be_right_are_2() {
     let url = "mysql://user:hunter2@host/db?ssl_mode=REQUIRED";
     let said = complaint(&["jobs", "list", "--store", url], 2);
     assert!(said.contains("\"ssl_mode\""), "{said}");
-    // It would be an empty one, of the command itself.
-    for command in [
-        &["list"][..],
-        &["inspect", "account:1"],
-        &[
-            "force-release",
-            "account:1",
-            "--yes",
-            "--store",
-            "sqlite:never-made.db",
-        ],
+}
+
+#[test]
+fn a_key_with_a_passphrase_is_2_and_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n").unwrap();
+    let key = key.display();
+    for (option, url) in [
+        ("--lock", format!("rediss://h?tls_cert={key}&tls_key={key}")),
+        ("--lock", format!("etcds://h?tls_cert={key}&tls_key={key}")),
+        ("--lock", format!("postgres://h/db?sslkey={key}")),
+        ("--store", format!("postgres://h/db?sslkey={key}")),
     ] {
-        let said = complaint(&[command, &["--lock", "memory:"]].concat(), 2);
-        assert!(said.contains("is of this process alone"), "{said}");
+        let said = complaint(&["scenario", option, &url], 2);
+        assert!(said.contains("the key has a passphrase"), "{said}");
     }
 }
 

@@ -1,5 +1,4 @@
 //! A database that takes no connections. Its pool only says that its time is up.
-#![expect(clippy::future_not_send, reason = "each test is one thread")]
 
 use std::time::Duration;
 
