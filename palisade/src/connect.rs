@@ -36,6 +36,9 @@ use crate::settings::Settings;
 /// `session_ms`, the time after which the servers give up a client that died (default 30000).
 /// The longest lease is two thirds of the time that the servers agree to.
 ///
+/// A URL of Postgres names one host. Its parameters are those of sqlx, and `listen`; any other is
+/// refused, because sqlx would ignore a misspelt `sslmode`.
+///
 /// Each of them may also have `prefix` and `response_timeout_ms`, as in
 /// `redis://host?prefix=jobs&response_timeout_ms=500`; a setting that the program gives itself
 /// ([`Connect::prefix`], [`Connect::response_timeout`]) counts more.

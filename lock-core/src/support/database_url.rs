@@ -1,7 +1,7 @@
 //! URLs of databases. Their client library connects though it does not know a parameter, so that a
 //! misspelt `sslmode` means no TLS.
 
-use std::{error::Error as StdError, fs, str::FromStr};
+use std::{env, error::Error as StdError, fs, str::FromStr};
 
 use url::{Url, form_urlencoded};
 
@@ -53,7 +53,7 @@ const SQLITE: &[&str] = &["mode", "cache", "immutable", "vfs"];
 /// # Errors
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) names the parameter that is unknown
 /// or wrong, or says what else cannot be used: several hosts, a fragment, a file that cannot be
-/// read, a key with a passphrase. It shows no password.
+/// read, a key with a passphrase, a `PGSSLMODE` that is none. It shows no password.
 pub fn parse<O>(text: &str, with_host: impl FnOnce(O, &str) -> O) -> Result<O, Error>
 where
     O: FromStr<Err: StdError + Send + Sync + 'static>,
@@ -70,6 +70,12 @@ where
     };
     check_one_host(host.as_deref(), &parameters)?;
     check_files(&parameters)?;
+    // The client library takes a mode that it does not know for none, as it does a parameter.
+    let mode = env::var("PGSSLMODE").unwrap_or_default();
+    if scheme.starts_with("postgres") && !mode.is_empty() {
+        let alone = format!("{scheme}://?sslmode={mode}").parse::<O>();
+        alone.map_err(|error| invalid("PGSSLMODE has a bad value").caused_by(error))?;
+    }
     let options: O = text
         .parse()
         .map_err(|error| wrong_value::<O>(scheme, &parameters, error))?;

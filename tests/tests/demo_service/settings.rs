@@ -64,3 +64,16 @@ fn an_empty_variable_counts_as_unset() {
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert!(complaint.contains("--lock"), "{complaint}");
 }
+
+/// Catches: a misspelt mode, with which a server is not verified.
+#[test]
+fn a_mode_of_tls_that_is_none_is_refused() {
+    let mode = [("PGSSLMODE", "verify_full")];
+    let output = serve(&mode, &["--store", "postgres://127.0.0.1:1/db"]);
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{complaint}");
+    assert!(
+        complaint.contains("PGSSLMODE has a bad value"),
+        "{complaint}"
+    );
+}
