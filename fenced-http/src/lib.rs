@@ -79,7 +79,7 @@
 //! | `Aborted`: the service went on after an error | 500 | `fencing-service-fault` | read first |
 //!
 //! A handler that acquires the lease itself, and whose client has no token, answers with a
-//! `ProtectedError` of fenced-store: a 503 where another try may help, a 504 where the
+//! `FencedLockError` of fenced-store: a 503 where another try may help, a 504 where the
 //! write may have been made, and a 500 where only an operator can help.
 //!
 //! A stale token gets 412 and not 409, because 409 invites the client to read again, merge and

@@ -3,7 +3,7 @@
 /// Everything else is written once, generic over the database.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no database of sqlx that a store can be in",
-    note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
+    note = "name the database: `FencedLocks<sqlx::Postgres>`, or `PgFencedLocks` for short"
 )]
 pub trait Dialect: sealed::Operations + sealed::Installation {}
 
@@ -56,7 +56,7 @@ pub(crate) mod sealed {
     #[expect(unnameable_types, reason = "what seals `Dialect`")]
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is no database of sqlx that a store can be in",
-        note = "name the database: `Protected<sqlx::Postgres>`, or `PgProtected` for short"
+        note = "name the database: `FencedLocks<sqlx::Postgres>`, or `PgFencedLocks` for short"
     )]
     pub trait Operations: Queries + Errors + RollBack {
         /// Options for beginning transactions, beyond the store rule.

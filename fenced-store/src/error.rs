@@ -256,7 +256,7 @@ impl FenceError {
     ///
     /// A lock service that is behind the store, because it has lost its counter or has just taken
     /// the place of another one, goes on above the mark from then on.
-    /// [`Protected`](crate::Protected) does this by itself.
+    /// [`FencedLocks`](crate::FencedLocks) does this by itself.
     #[must_use]
     pub fn needed_token(&self) -> Option<FencingToken> {
         match self {

@@ -16,6 +16,7 @@ mod classify;
 mod counted;
 mod dialect;
 mod error;
+mod fenced_locks;
 mod high_water;
 #[cfg(feature = "http")]
 mod http;
@@ -32,7 +33,6 @@ mod open_tx;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod protect;
-mod protected;
 mod protection;
 mod queries;
 mod readiness;
@@ -51,22 +51,22 @@ mod tx_name;
 mod uninterrupted;
 
 #[cfg(feature = "mysql")]
-pub use self::mysql::{MySqlFencedStore, MySqlProtected, MySqlTxOptions};
+pub use self::mysql::{MySqlFencedLocks, MySqlFencedStore, MySqlTxOptions};
 #[cfg(feature = "postgres")]
-pub use self::postgres::{PgFencedStore, PgIsolation, PgProtected, PgTxOptions};
+pub use self::postgres::{PgFencedLocks, PgFencedStore, PgIsolation, PgTxOptions};
 #[cfg(feature = "sqlite")]
-pub use self::sqlite::{SqliteFencedStore, SqliteProtected};
+pub use self::sqlite::{SqliteFencedLocks, SqliteFencedStore};
 pub use self::{
     begin::{Begin, Executed, Presented},
     dialect::Dialect,
     error::FenceError,
+    fenced_locks::{
+        AcquireAllFenced, AcquireFenced, FencedGuard, FencedGuards, FencedLockError, FencedLocks,
+        NotCommitted,
+    },
     high_water::HighWater,
     not_ready::{NotReady, Rights},
     observer::{Observed, Observer},
-    protected::{
-        AcquireAllProtected, AcquireProtected, NotCommitted, Protected, ProtectedError,
-        ProtectedGuard, ProtectedGuards,
-    },
     protection::Protection,
     receipt::Receipt,
     savepoint::FencedSavepoint,

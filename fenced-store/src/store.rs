@@ -25,7 +25,7 @@ use crate::{
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -34,7 +34,7 @@ use crate::{
 /// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
 /// #     .execute(store.pool())
 /// #     .await?;
-/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
 /// # let (locks, store) = (accounts.locks(), accounts.store());
 /// let slow = locks.acquire("account:42").await?;
 /// store.claim(slow.sequencer()).await?;

@@ -37,7 +37,7 @@ use crate::{
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -46,7 +46,7 @@ use crate::{
 /// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
 /// #     .execute(store.pool())
 /// #     .await?;
-/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
 /// let guard = accounts.acquire("account:42").await?;
 /// let mut tx = guard.begin().await?;
 /// sqlx::query("UPDATE accounts SET balance = balance + 10 WHERE id = 42")

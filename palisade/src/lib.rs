@@ -16,7 +16,7 @@
 //! - [`Sequencer`], with its [`FencingToken`], is the proof of a grant, which travels with every
 //!   write.
 //! - `store::FencedStore` is the database that refuses stale writes: `begin` opens a fenced
-//!   transaction. `store::Protected` is lock service and store: acquire claims, `guard.begin()`
+//!   transaction. `store::FencedLocks` is lock service and store: acquire claims, `guard.begin()`
 //!   writes; `once`, `scheduled` and `lead` build on it.
 //! - `http::FencingLayer` and `http::Fenced` are the `Fencing-Token` header in tower and axum;
 //!   `http::client` sends it.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use fenced_store::{PgFencedStore, PgProtected};
+use fenced_store::{PgFencedLocks, PgFencedStore};
 use lock_core::{Error, LockManager, SystemClock};
 use palisade_postgres::{PostgresBackend, PostgresOptions};
 
@@ -8,7 +8,7 @@ use palisade_postgres::{PostgresBackend, PostgresOptions};
 ///
 /// The locks use the connections of the store's pool, and one more, which waits for notices. With
 /// settings of the lock service or of the manager do the same in three steps:
-/// [`PostgresBackend::on`] the pool, [`LockManager::builder`], [`PgProtected::in_one_database`].
+/// [`PostgresBackend::on`] the pool, [`LockManager::builder`], [`PgFencedLocks::in_one_database`].
 ///
 /// # Errors
 /// As [`PostgresBackend::on`]: [`ErrorKind::Refused`](crate::ErrorKind::Refused) if the database
@@ -39,9 +39,9 @@ use palisade_postgres::{PostgresBackend, PostgresOptions};
 /// tx.commit_and_release(guard).await?;
 /// # Ok(()) }
 /// ```
-pub async fn one_database(store: PgFencedStore) -> Result<PgProtected, Error> {
+pub async fn one_database(store: PgFencedStore) -> Result<PgFencedLocks, Error> {
     let (pool, options) = (store.pool().clone(), PostgresOptions::default());
     let backend = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await?;
     let locks = LockManager::builder().build(backend)?;
-    Ok(PgProtected::in_one_database(locks, store))
+    Ok(PgFencedLocks::in_one_database(locks, store))
 }

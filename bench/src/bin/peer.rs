@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fenced_store::{Protected, SqliteFencedStore};
+use fenced_store::{FencedLocks, SqliteFencedStore};
 use lock_core::{LeaseGuard, LockManager, Ttl};
 use sqlx::{PgPool, Postgres, Transaction, pool::PoolConnection, postgres::PgPoolOptions};
 use tokio::{
@@ -226,7 +226,7 @@ async fn write_after_pause(
         let options = SqliteFencedStore::recommended(file.parse()?).create_if_missing(true);
         let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
         store.migrate().await?;
-        let accounts = Protected::new(locks.clone(), store);
+        let accounts = FencedLocks::new(locks.clone(), store);
         let ttl = Ttl::new(ttl)?;
         let guard = accounts.acquire(resource).ttl(ttl);
         let guard = guard.wait(Duration::from_secs(30)).await?;

@@ -6,7 +6,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::Redis,
 };
-use fenced_store::PgProtected;
+use fenced_store::PgFencedLocks;
 use sqlx::postgres::PgConnectOptions;
 
 use super::world::{World, fenced_write, update};
@@ -77,7 +77,7 @@ pub(super) async fn fenced_vs_redis(rounds: u32) -> Result<Measured, BoxError> {
     let locks = palisade::connect(redis.url()).await?;
     let unclaimed = "TRUNCATE fenced.lock_service, fenced.high_water_mark";
     sqlx::raw_sql(unclaimed).execute(&apart.pool).await?;
-    let apart = PgProtected::new(locks, apart.accounts.store().clone());
+    let apart = PgFencedLocks::new(locks, apart.accounts.store().clone());
     let medians = compare(
         rounds,
         CYCLES,

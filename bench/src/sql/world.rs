@@ -1,7 +1,7 @@
 //! A server with accounts, and clients of it.
 
 use e2e::servers::DatabaseServer;
-use fenced_store::{PgFencedStore, PgProtected};
+use fenced_store::{PgFencedLocks, PgFencedStore};
 use sqlx::{
     Executor, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -17,7 +17,7 @@ pub(super) struct World {
     pub(super) server: DatabaseServer,
     pub(super) pool: PgPool,
     /// Lock service and store in it, over the same pool.
-    pub(super) accounts: PgProtected,
+    pub(super) accounts: PgFencedLocks,
 }
 
 impl World {
@@ -72,7 +72,7 @@ impl World {
 }
 
 /// A fenced write with everything that belongs to it.
-pub(super) async fn fenced_write(accounts: &PgProtected, client: u32) -> Result<(), BoxError> {
+pub(super) async fn fenced_write(accounts: &PgFencedLocks, client: u32) -> Result<(), BoxError> {
     let guard = accounts.acquire(format!("account:{client}")).await?;
     let mut tx = guard.begin().await?;
     update(&mut tx, client).await?;

@@ -1,6 +1,6 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use fenced_store::{FencedStore, Protected};
+use fenced_store::{FencedLocks, FencedStore};
 use lock_core::LockManager;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::{Semaphore, watch};
@@ -17,7 +17,7 @@ pub(super) struct App<DB: Ledger>(Arc<Shared<DB>>);
 /// See [`App`].
 #[derive(Debug)]
 pub(super) struct Shared<DB: Ledger> {
-    pub(super) protected: Protected<DB>,
+    pub(super) protected: FencedLocks<DB>,
     pub(super) tokens: Tokens,
     pub(super) idempotency: Idempotency,
     pub(super) recorder: Option<Recorder>,

@@ -1,6 +1,6 @@
 use axum::response::{IntoResponse, Response};
 use fenced_http::{Problem, ProblemType};
-use fenced_store::{FenceError, ProtectedError};
+use fenced_store::{FenceError, FencedLockError};
 use lock_core::{ErrorKind, InvalidName, InvalidTtl};
 
 use super::problems;
@@ -74,11 +74,11 @@ impl From<lock_core::Error> for ApiError {
     }
 }
 
-impl From<ProtectedError> for ApiError {
-    fn from(error: ProtectedError) -> Self {
+impl From<FencedLockError> for ApiError {
+    fn from(error: FencedLockError) -> Self {
         match error {
-            ProtectedError::Lock(error) => Self::Lock(error),
-            ProtectedError::Store(error) => Self::Fence(error),
+            FencedLockError::Lock(error) => Self::Lock(error),
+            FencedLockError::Store(error) => Self::Fence(error),
             // There may be others one day.
             _ => Self::Problem(Problem::new(ProblemType::SERVICE_FAULT)),
         }

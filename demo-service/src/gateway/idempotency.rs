@@ -9,7 +9,7 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderName, header};
 use fenced_http::{Problem, ProblemType, signed::Secret};
-use fenced_store::Protected;
+use fenced_store::FencedLocks;
 use hmac::{Hmac, KeyInit, Mac};
 use lock_core::{Holder, ResourceName};
 use serde::Serialize;
@@ -125,7 +125,7 @@ impl Keyed {
     pub(super) async fn check<DB: Ledger>(
         &self,
         idempotency: &Idempotency,
-        protected: &Protected<DB>,
+        protected: &FencedLocks<DB>,
     ) -> Result<(), ApiError> {
         let now = seconds(protected.locks().clock().unix_time());
         let mut connection = protected.store().pool().acquire().await?;

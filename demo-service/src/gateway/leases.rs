@@ -12,7 +12,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use fenced_http::{Fenced, Problem, ProblemType};
-use fenced_store::{AcquireProtected, ProtectedError};
+use fenced_store::{AcquireFenced, FencedLockError};
 use lock_core::{
     DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, Renewed,
     ResourceName, Sequencer, Ttl,
@@ -129,7 +129,7 @@ fn prepared<DB: Ledger>(
     keyed: Option<&Keyed>,
     resource: &ResourceName,
     terms: &Terms,
-) -> AcquireProtected<DB> {
+) -> AcquireFenced<DB> {
     let acquire = app.protected.acquire(resource);
     let mut acquire = acquire.wait(terms.wait).ttl(terms.ttl);
     if let Some(metadata) = &terms.metadata {
@@ -147,20 +147,20 @@ fn prepared<DB: Ledger>(
 }
 
 /// What a client is told that gets no lease.
-pub(super) fn not_acquired(error: ProtectedError, resource: &ResourceName) -> ApiError {
+pub(super) fn not_acquired(error: FencedLockError, resource: &ResourceName) -> ApiError {
     if let Some(retry_after) = is_held(&error) {
         return held(retry_after, resource).into();
     }
     match error {
-        ProtectedError::Lock(error) if error.kind() == ErrorKind::Released => spent().into(),
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::Released => spent().into(),
         error => error.into(),
     }
 }
 
 /// If somebody else holds it: after which time to try again.
-fn is_held(error: &ProtectedError) -> Option<Duration> {
+fn is_held(error: &FencedLockError) -> Option<Duration> {
     match error {
-        ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
             Some(error.retry_after().unwrap_or_default())
         }
         _ => None,

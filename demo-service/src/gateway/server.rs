@@ -5,7 +5,7 @@ use std::{
 };
 
 use axum::{Router, middleware::from_fn_with_state};
-use fenced_store::Protected;
+use fenced_store::FencedLocks;
 use lock_core::{ErrorKind, InitialToken, Issuer, LockManager};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::{
@@ -83,14 +83,18 @@ impl Gateway {
         let (kind, is_one) = (store.kind(), lock == store_address);
         Ok(match store {
             AnyStore::Postgres(store) if is_one => {
-                Self::over(Protected::in_one_database(locks, store), kind, setup)
+                Self::over(FencedLocks::in_one_database(locks, store), kind, setup)
             }
-            AnyStore::Postgres(store) => Self::over(Protected::new(locks, store), kind, setup),
-            AnyStore::Sqlite(store) => Self::over(Protected::new(locks, store), kind, setup),
+            AnyStore::Postgres(store) => Self::over(FencedLocks::new(locks, store), kind, setup),
+            AnyStore::Sqlite(store) => Self::over(FencedLocks::new(locks, store), kind, setup),
         })
     }
 
-    fn over<DB: Ledger>(protected: Protected<DB>, store_kind: &'static str, setup: Setup) -> Self {
+    fn over<DB: Ledger>(
+        protected: FencedLocks<DB>,
+        store_kind: &'static str,
+        setup: Setup,
+    ) -> Self {
         let (closing, is_closing) = watch::channel(false);
         let locks = protected.locks().clone();
         let app = App::new(Shared {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fenced_store::{
-    Dialect, FencedStore, Protected, ProtectedError,
+    Dialect, FencedLockError, FencedLocks, FencedStore,
     jobs::{JobSlot, SlotState, Standing},
 };
 use lock_core::{Clock, ErrorKind, LockManager, SystemClock};
@@ -53,7 +53,7 @@ pub(crate) async fn jobs(command: Jobs) -> Result<(), Failure> {
         Jobs::Retry { of, place, json } => {
             let Place { job, slot } = &place;
             let was_due = on_any!(open(&of.store.address).await?, store => {
-                let jobs = Protected::new(lock_service(&of).await?, store);
+                let jobs = FencedLocks::new(lock_service(&of).await?, store);
                 jobs.retry_job(job, slot, WAIT).await.map_err(|error| failed(&error))?
             });
             if !was_due {
@@ -79,7 +79,7 @@ async fn forget(args: ForgetArgs) -> Result<(), Failure> {
     };
     consent::ask(args.consent, what, job).await?;
     let said = on_any!(open(&args.of.store.address).await?, store => {
-        let jobs = Protected::new(lock_service(&args.of).await?, store);
+        let jobs = FencedLocks::new(lock_service(&args.of).await?, store);
         match (&args.slot, &args.below) {
             (Some(slot), _) => {
                 let forgotten = jobs.forget_job(job, slot, WAIT).await;
@@ -215,17 +215,17 @@ fn since_1970(time: SystemTime) -> u64 {
     millis(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-fn failed(error: &ProtectedError) -> Failure {
+fn failed(error: &FencedLockError) -> Failure {
     match error {
-        ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
             let why = format!("somebody is running the job, try again: {error}");
             Failure::NotAsTold(why)
         }
-        ProtectedError::Lock(error) if error.kind() == ErrorKind::InvalidInput => {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::InvalidInput => {
             Failure::Usage(error.to_string())
         }
-        ProtectedError::Lock(error) => Failure::ServerLost(error.to_string()),
-        ProtectedError::Store(error) => store_error::of_store(error),
+        FencedLockError::Lock(error) => Failure::ServerLost(error.to_string()),
+        FencedLockError::Store(error) => store_error::of_store(error),
         error => Failure::ServerLost(error.to_string()),
     }
 }

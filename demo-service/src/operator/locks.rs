@@ -1,6 +1,6 @@
 //! Commands to look at a lock service, and to end the lease of a holder that hangs.
 
-use fenced_store::{Dialect, FencedStore, Protected, ProtectedError};
+use fenced_store::{Dialect, FencedLockError, FencedLocks, FencedStore};
 use lock_core::{
     ErrorKind, ForceReleased, HolderView, InitialToken, Inspection, Issuer, LockManager,
     ResourceName,
@@ -102,17 +102,17 @@ async fn shut_out<DB: Dialect>(
     resource: &ResourceName,
 ) -> Result<ForceReleased, Failure> {
     check_store(locks, &store, resource).await?;
-    let protected = Protected::new(locks.clone(), store);
+    let protected = FencedLocks::new(locks.clone(), store);
     let forced = protected.force_release(resource).await;
     forced.map_err(|error| match error {
-        ProtectedError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
             Failure::NotAsTold(format!(
                 "nobody held \"{resource}\", but it cannot be acquired yet, so who held it before \
                  is NOT shut out: look with `inspect`, then run it again"
             ))
         }
-        ProtectedError::Lock(error) => lost(&error),
-        ProtectedError::Store(error) => store_error::half_way(
+        FencedLockError::Lock(error) => lost(&error),
+        FencedLockError::Store(error) => store_error::half_way(
             "the lease has ended, but the holder is NOT yet shut out of the store; look with \
              `inspect`, then run it again",
             &error,

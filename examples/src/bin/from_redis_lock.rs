@@ -2,7 +2,7 @@
 //! `from_redis_lock REDIS_URL DATABASE_URL STEP`
 use std::{error::Error, time::Duration};
 
-use palisade::store::{PgFencedStore, Protected};
+use palisade::store::{FencedLocks, PgFencedStore};
 
 const ADD: &str = "UPDATE accounts SET balance = balance + 10 WHERE id = 42";
 
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let wait = Duration::from_secs(5);
     if step == "enforce" {
         // A stale write is refused. The last step of all programs; then protect the table.
-        let accounts = Protected::new(locks, store);
+        let accounts = FencedLocks::new(locks, store);
         let guard = accounts.acquire("account:42").wait(wait).await?;
         let mut tx = guard.begin().await?;
         sqlx::query(ADD).execute(&mut *tx).await?;

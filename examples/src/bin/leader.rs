@@ -1,6 +1,6 @@
 //! One of many processes leads, and its writes are refused as soon as another one does:
 //! `leader postgres://localhost/shop 10.0.0.7:8080`
-use palisade::store::{PgFencedStore, ProtectedError};
+use palisade::store::{FencedLockError, PgFencedStore};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lead = shop.lead("scheduler");
     let lead = lead.metadata(address.as_str());
     // A connection that is cut costs a pause, and not the lead.
-    let leading = lead.run_through(ProtectedError::may_pass, async |term| {
+    let leading = lead.run_through(FencedLockError::may_pass, async |term| {
         println!("leading, term {}", term.token());
         loop {
             let mut tx = term.begin().await?;
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     tokio::select! {
-        ended = leading => ended.map_err(|error: ProtectedError| error.into()),
+        ended = leading => ended.map_err(|error: FencedLockError| error.into()),
         _ = tokio::signal::ctrl_c() => {
             // The lease was released with the future; this waits until it is gone.
             shop.locks().shutdown().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use palisade::store::{
-    PgFencedStore, ProtectedError,
+    FencedLockError, PgFencedStore,
     jobs::{Missed, Schedule},
 };
 
@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     .bind(slot.as_str())
                     .execute(&mut **tx)
                     .await?;
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             })
             .await;
         // A night that failed is noted, and due again after a pause that grows.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_testing::{Process, pause};
-use palisade::store::{Protected, ProtectedError, SqliteFencedStore};
+use palisade::store::{FencedLockError, FencedLocks, SqliteFencedStore};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 
 struct Bank {
@@ -12,8 +12,8 @@ struct Bank {
 }
 
 /// Reads the balance, and writes 10 less: what is paid out is what is missing.
-async fn pay_out(bank: &Bank, me: &Process) -> Result<(), ProtectedError> {
-    let accounts = Protected::new(me.locks().clone(), bank.store.clone());
+async fn pay_out(bank: &Bank, me: &Process) -> Result<(), FencedLockError> {
+    let accounts = FencedLocks::new(me.locks().clone(), bank.store.clone());
     let guard = accounts.acquire("account:42").await?;
     let read = sqlx::query_scalar("SELECT balance FROM account").fetch_one(bank.store.pool());
     let balance: i64 = read.await?;

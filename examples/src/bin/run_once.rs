@@ -1,6 +1,6 @@
 //! A job that runs once for each slot, however often and by however many processes it is started:
 //! `run_once postgres://localhost/shop 2026-11-27`
-use palisade::store::{PgFencedStore, ProtectedError, jobs::JobOutcome};
+use palisade::store::{FencedLockError, PgFencedStore, jobs::JobOutcome};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .bind(&slot)
             .execute(&mut **tx)
             .await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     match report.await? {
         JobOutcome::Ran((), receipt) => println!("ran under token {}", receipt.token()),

@@ -43,7 +43,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// ```no_run
     /// # #[cfg(feature = "postgres")]
     /// # async fn f(
-    /// #     guard: fenced_store::ProtectedGuard<sqlx::Postgres>,
+    /// #     guard: fenced_store::FencedGuard<sqlx::Postgres>,
     /// # ) -> Result<(), fenced_store::FenceError> {
     /// let pay = sqlx::query("UPDATE accounts SET balance = balance - $1 WHERE id = $2");
     /// let done = guard.begin().execute(pay.bind(10).bind(42)).await?;

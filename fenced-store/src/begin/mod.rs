@@ -24,7 +24,7 @@ use crate::{
 /// [`FenceError::RepeatedResource`], before anything is sent.
 /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
 /// [`FenceError::WrongIssuer`], and with a guard those of
-/// [`ProtectedGuard::begin`](crate::ProtectedGuard::begin). If any grant is refused, the
+/// [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is refused, the
 /// transaction does not begin, and [`FenceError::resource`] tells whose grant it was. A refusal
 /// changes nothing.
 ///
@@ -38,7 +38,7 @@ use crate::{
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use fenced_store::{Protected, SqliteFencedStore};
+/// use fenced_store::{FencedLocks, SqliteFencedStore};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let file = directory.path().join("accounts.db");
@@ -47,7 +47,7 @@ use crate::{
 /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
 /// # store.migrate().await?;
 /// # let locks = palisade::connect("memory:").await?;
-/// let accounts = Protected::new(locks, store);
+/// let accounts = FencedLocks::new(locks, store);
 /// let from = accounts.acquire("account:1").await?;
 /// let to = accounts.acquire("account:2").await?;
 ///

@@ -1,9 +1,9 @@
 use lock_core::Sequencer;
 
-use crate::{FenceError, begin_request::Fence, protected::Held};
+use crate::{FenceError, begin_request::Fence, fenced_locks::Held};
 
 /// A grant that is presented to the store: a [`Sequencer`]; a
-/// [`ProtectedGuard`](crate::ProtectedGuard), which knows more about it; or, with feature `http`,
+/// [`FencedGuard`](crate::FencedGuard), which knows more about it; or, with feature `http`,
 /// a `fenced_http::Fenced`, the grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {

@@ -4,7 +4,7 @@ use lock_core::RetryPolicy;
 use tracing::debug;
 
 use super::{Begin, Presented};
-use crate::{Dialect, FenceError, FencedStore, FencedTx, ProtectedGuard, Receipt};
+use crate::{Dialect, FenceError, FencedGuard, FencedStore, FencedTx, Receipt};
 
 /// About five seconds of pauses, and no more than eleven attempts.
 pub(crate) const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
@@ -35,7 +35,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// ```no_run
     /// # #[cfg(feature = "postgres")]
     /// # async fn f(
-    /// #     guard: fenced_store::ProtectedGuard<sqlx::Postgres>,
+    /// #     guard: fenced_store::FencedGuard<sqlx::Postgres>,
     /// # ) -> Result<(), fenced_store::FenceError> {
     /// let (balance, receipt) = guard
     ///     .transact(async |tx| {
@@ -134,7 +134,7 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 }
 
-impl<DB: Dialect> ProtectedGuard<DB> {
+impl<DB: Dialect> FencedGuard<DB> {
     /// A transaction of this guard that starts again if others were faster: [`Begin::transact`].
     ///
     /// # Errors

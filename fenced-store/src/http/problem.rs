@@ -7,7 +7,7 @@ use fenced_http::{Problem, ProblemType};
 use lock_core::{ErrorKind, FencingToken, Operation};
 
 use super::outage::is_outage;
-use crate::{FenceError, ProtectedError, classify::is_no_connection};
+use crate::{FenceError, FencedLockError, classify::is_no_connection};
 
 /// When to try again if nobody knows better.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ fn told(error: &FenceError) -> (ProblemType, &'static str, About) {
         FenceError::NotClaimed { .. } => (
             ProblemType::TOKEN_NOT_CLAIMED,
             "the token is to be claimed in the store once, right after acquiring \
-             (`Protected::acquire` does both, `LockManager::acquire` alone does not)",
+             (`FencedLocks::acquire` does both, `LockManager::acquire` alone does not)",
             Grant,
         ),
         FenceError::MarkLost { .. } => (
@@ -142,11 +142,11 @@ const fn presented(error: &FenceError) -> Option<FencingToken> {
 /// For handlers that acquire the lease themselves. Their client has neither a lock nor a token, so
 /// it is never told to acquire or to present one. What another try may mend is a 503; where the
 /// write may have been made, as when the lease was lost while the handler was at work, it is a 504.
-impl From<&ProtectedError> for Problem {
-    fn from(error: &ProtectedError) -> Self {
+impl From<&FencedLockError> for Problem {
+    fn from(error: &FencedLockError) -> Self {
         let error = match error {
-            ProtectedError::Lock(error) => return of_the_lock(error),
-            ProtectedError::Store(error) => error,
+            FencedLockError::Lock(error) => return of_the_lock(error),
+            FencedLockError::Store(error) => error,
         };
         match told(error) {
             (_, detail, About::Moment) => again(detail),

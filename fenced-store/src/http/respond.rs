@@ -5,7 +5,7 @@ use std::{convert::Infallible, error::Error};
 use axum_core::response::{IntoResponse, IntoResponseParts, Response, ResponseParts};
 use fenced_http::Problem;
 
-use crate::{FenceError, ProtectedError, Receipt};
+use crate::{FenceError, FencedLockError, Receipt};
 
 /// A problem document; see the table in [`fenced_http`].
 ///
@@ -20,7 +20,7 @@ impl IntoResponse for FenceError {
 /// may help, 504 if the write may have been made, as when the lease was lost on the way, and 500.
 ///
 /// What the lock service or the database said goes to the log, not to the client.
-impl IntoResponse for ProtectedError {
+impl IntoResponse for FencedLockError {
     fn into_response(self) -> Response {
         told(Problem::from(&self), &self)
     }

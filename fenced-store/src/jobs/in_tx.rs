@@ -7,7 +7,7 @@ impl<DB: Dialect> FencedTx<DB> {
     ///
     /// For callers with a grant but no guard, such as a service behind a `Fencing-Token` header.
     /// The transaction is fenced by the resource `job:NAME`, which says which job it is; otherwise
-    /// use [`Protected::once`](crate::Protected::once).
+    /// use [`FencedLocks::once`](crate::FencedLocks::once).
     ///
     /// # Errors
     /// [`FenceError::WrongResource`] if no job fences this transaction; errors of the database.

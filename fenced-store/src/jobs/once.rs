@@ -17,11 +17,11 @@ use super::{
     place::{BACK_OFF, Place, Worked, text_of_panic},
 };
 use crate::{
-    AcquireProtected, Dialect, FencedTx, NotCommitted, Protected, ProtectedError, ProtectedGuard,
-    counted, protected::until_lost,
+    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, NotCommitted,
+    counted, fenced_locks::until_lost,
 };
 
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Prepares to run a job once for a slot: see [`Once`].
     ///
     /// The lease is that of the resource `job:NAME`, so the slots of a job run one after the other.
@@ -33,7 +33,7 @@ impl<DB: Dialect> Protected<DB> {
     /// # #[cfg(feature = "sqlite")]
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use fenced_store::{Protected, ProtectedError, SqliteFencedStore, jobs::JobOutcome};
+    /// use fenced_store::{FencedLocks, FencedLockError, SqliteFencedStore, jobs::JobOutcome};
     ///
     /// # let directory = tempfile::tempdir()?;
     /// # let file = directory.path().join("accounts.db");
@@ -44,14 +44,14 @@ impl<DB: Dialect> Protected<DB> {
     /// # let store = SqliteFencedStore::new(pool);
     /// # store.migrate().await?;
     /// # let locks = palisade::connect("memory:").await?;
-    /// let reports = Protected::new(locks, store);
+    /// let reports = FencedLocks::new(locks, store);
     /// for attempt in 1..=2 {
     ///     let once = reports.once("nightly-report", "2026-11-27");
     ///     let outcome = once.run(async |tx| {
     ///         sqlx::query("INSERT INTO report VALUES ('2026-11-27', 42)")
     ///             .execute(&mut **tx)
     ///             .await?;
-    ///         Ok::<_, ProtectedError>(())
+    ///         Ok::<_, FencedLockError>(())
     ///     });
     ///     let ran = matches!(outcome.await?, JobOutcome::Ran(..));
     ///     assert_eq!(ran, attempt == 1);
@@ -77,9 +77,9 @@ impl<DB: Dialect> Protected<DB> {
 
 /// An invalid name is told of when something is run.
 pub(super) fn job_lease<DB: Dialect>(
-    protected: &Protected<DB>,
+    protected: &FencedLocks<DB>,
     job: &Result<JobName, InvalidName>,
-) -> AcquireProtected<DB> {
+) -> AcquireFenced<DB> {
     protected.acquire(job.as_ref().map_or("", |job| job.resource().as_str()))
 }
 
@@ -95,10 +95,10 @@ pub(super) fn job_lease<DB: Dialect>(
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` or `steps` is awaited"]
 pub struct Once<DB: Dialect> {
-    protected: Protected<DB>,
+    protected: FencedLocks<DB>,
     job: Result<JobName, InvalidName>,
     slot: Result<Slot, InvalidName>,
-    acquire: AcquireProtected<DB>,
+    acquire: AcquireFenced<DB>,
     wait: Duration,
     back_off: RetryPolicy,
 }
@@ -168,7 +168,7 @@ impl<DB: Dialect> Once<DB> {
     pub async fn run<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
-        E: From<ProtectedError> + fmt::Display,
+        E: From<FencedLockError> + fmt::Display,
     {
         self.held(async |place, guard| finish(&place, guard, work).await)
             .await
@@ -186,8 +186,8 @@ impl<DB: Dialect> Once<DB> {
     ///
     /// # Examples
     /// ```no_run
-    /// # use fenced_store::{PgProtected, ProtectedError};
-    /// # async fn f(shop: PgProtected) -> Result<(), ProtectedError> {
+    /// # use fenced_store::{PgFencedLocks, FencedLockError};
+    /// # async fn f(shop: PgFencedLocks) -> Result<(), FencedLockError> {
     /// let outcome = shop.once("new-prices", "2026-12").steps(async |job| {
     ///     let mut last = job.progress::<i64>()?.unwrap_or(0);
     ///     while last < 1_000_000 {
@@ -197,11 +197,11 @@ impl<DB: Dialect> Once<DB> {
     ///                     .bind(last + 1)
     ///                     .execute(&mut **tx)
     ///                     .await?;
-    ///                 Ok::<_, ProtectedError>(last + 1)
+    ///                 Ok::<_, FencedLockError>(last + 1)
     ///             })
     ///             .await?;
     ///     }
-    ///     Ok::<_, ProtectedError>(())
+    ///     Ok::<_, FencedLockError>(())
     /// });
     /// println!("{:?}", outcome.await?);
     /// # Ok(()) }
@@ -209,11 +209,11 @@ impl<DB: Dialect> Once<DB> {
     pub async fn steps<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
     where
         F: AsyncFnOnce(&mut Job<'_, DB>) -> Result<T, E>,
-        E: From<ProtectedError> + fmt::Display,
+        E: From<FencedLockError> + fmt::Display,
     {
         self.held(async |place, guard| {
             let store = guard.store();
-            let state = place.look(store).await.map_err(ProtectedError::from)?;
+            let state = place.look(store).await.map_err(FencedLockError::from)?;
             if let Some(told) = JobOutcome::told(&state) {
                 give_back(guard).await;
                 return Ok(told);
@@ -252,19 +252,19 @@ impl<DB: Dialect> Once<DB> {
     /// Does something under the lease of the job, if the slot may be due.
     async fn held<T, E, F>(self, section: F) -> Result<JobOutcome<T>, E>
     where
-        F: AsyncFnOnce(Place<'_>, ProtectedGuard<DB>) -> Result<JobOutcome<T>, E>,
-        E: From<ProtectedError>,
+        F: AsyncFnOnce(Place<'_>, FencedGuard<DB>) -> Result<JobOutcome<T>, E>,
+        E: From<FencedLockError>,
     {
         let names = self.job.and_then(|job| Ok((job, self.slot?)));
         let (job, slot) =
-            names.map_err(|error| ProtectedError::from(lock_core::Error::from(error)))?;
+            names.map_err(|error| FencedLockError::from(lock_core::Error::from(error)))?;
         let place = Place {
             job: &job,
             slot: &slot,
             back_off: self.back_off,
         };
         let seen = place.look(self.protected.store()).await;
-        let outcome = if let Some(told) = JobOutcome::told(&seen.map_err(ProtectedError::from)?) {
+        let outcome = if let Some(told) = JobOutcome::told(&seen.map_err(FencedLockError::from)?) {
             Ok(told)
         } else if let Attempt::Granted(guard) = self.acquire.attempt(self.wait).await? {
             section(place, guard).await
@@ -281,13 +281,13 @@ impl<DB: Dialect> Once<DB> {
 /// Does the rest of the work of a slot, commits it with the marker, and releases the lease.
 async fn finish<DB, T, E, F>(
     place: &Place<'_>,
-    guard: ProtectedGuard<DB>,
+    guard: FencedGuard<DB>,
     work: F,
 ) -> Result<JobOutcome<T>, E>
 where
     DB: Dialect,
     F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
-    E: From<ProtectedError> + fmt::Display,
+    E: From<FencedLockError> + fmt::Display,
 {
     let worked = AssertUnwindSafe(place.work(&guard, work));
     let worked = match worked.catch_unwind().await {
@@ -319,7 +319,7 @@ where
 }
 
 /// Releases the lease. What became of the slot is known already.
-pub(super) async fn give_back<DB: Dialect>(guard: ProtectedGuard<DB>) {
+pub(super) async fn give_back<DB: Dialect>(guard: FencedGuard<DB>) {
     if let Err(error) = guard.release().await {
         debug!(%error, "release failed, the watchdog goes on with it");
     }

@@ -9,7 +9,7 @@ use super::{
     rows::{JobRows, Undone},
 };
 use crate::{
-    Dialect, FenceError, FencedStore, FencedTx, Protected, ProtectedError, leaked::to_read,
+    Dialect, FenceError, FencedLockError, FencedLocks, FencedStore, FencedTx, leaked::to_read,
 };
 
 /// A slot of which the store knows something.
@@ -32,7 +32,7 @@ impl<DB: Dialect> FencedStore<DB> {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn job_slot<S>(&self, job: &str, slot: S) -> Result<SlotState, ProtectedError>
+    pub async fn job_slot<S>(&self, job: &str, slot: S) -> Result<SlotState, FencedLockError>
     where
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>,
@@ -69,11 +69,11 @@ impl<DB: Dialect> FencedStore<DB> {
 
 /// For operators. Each of them takes the lease of the job, for which it waits as long as it is told
 /// to, and writes under its fence.
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Makes a slot that has failed due at once, with no failures. Returns whether there was one.
     ///
     /// # Errors
-    /// As [`AcquireProtected`](crate::AcquireProtected) and [`FencedTx::commit`].
+    /// As [`AcquireFenced`](crate::AcquireFenced) and [`FencedTx::commit`].
     ///
     /// # Cancel safety
     /// Cancel safe; it may or may not have happened.
@@ -82,7 +82,7 @@ impl<DB: Dialect> Protected<DB> {
         job: &str,
         slot: S,
         wait: Duration,
-    ) -> Result<bool, ProtectedError>
+    ) -> Result<bool, FencedLockError>
     where
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>,
@@ -98,7 +98,7 @@ impl<DB: Dialect> Protected<DB> {
     /// whether anything was known.
     ///
     /// # Errors
-    /// As [`AcquireProtected`](crate::AcquireProtected) and [`FencedTx::commit`].
+    /// As [`AcquireFenced`](crate::AcquireFenced) and [`FencedTx::commit`].
     ///
     /// # Cancel safety
     /// Cancel safe; it may or may not have happened.
@@ -107,7 +107,7 @@ impl<DB: Dialect> Protected<DB> {
         job: &str,
         slot: S,
         wait: Duration,
-    ) -> Result<bool, ProtectedError>
+    ) -> Result<bool, FencedLockError>
     where
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>,
@@ -127,7 +127,7 @@ impl<DB: Dialect> Protected<DB> {
     /// if the job has never run.
     ///
     /// # Errors
-    /// As [`AcquireProtected`](crate::AcquireProtected) and [`FencedTx::commit`]; an invalid name
+    /// As [`AcquireFenced`](crate::AcquireFenced) and [`FencedTx::commit`]; an invalid name
     /// if the slot is not a time.
     ///
     /// # Cancel safety
@@ -137,7 +137,7 @@ impl<DB: Dialect> Protected<DB> {
         job: &str,
         slot: S,
         wait: Duration,
-    ) -> Result<String, ProtectedError>
+    ) -> Result<String, FencedLockError>
     where
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>,
@@ -159,7 +159,7 @@ impl<DB: Dialect> Protected<DB> {
         (job, slot): (JobName, Slot),
         wait: Duration,
         order: impl AsyncFnOnce(&mut FencedTx<DB>, (&str, &str)) -> Result<T, FenceError>,
-    ) -> Result<T, ProtectedError> {
+    ) -> Result<T, FencedLockError> {
         let place = (job.as_str(), slot.as_str());
         let guard = job_lease(self, &Ok(job.clone())).wait(wait).await?;
         let mut tx = guard.begin().await?;
@@ -170,7 +170,7 @@ impl<DB: Dialect> Protected<DB> {
     }
 }
 
-fn names<S>(job: &str, slot: S) -> Result<(JobName, Slot), ProtectedError>
+fn names<S>(job: &str, slot: S) -> Result<(JobName, Slot), FencedLockError>
 where
     S: TryInto<Slot>,
     S::Error: Into<InvalidName>,

@@ -14,7 +14,7 @@ use crate::Receipt;
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -23,14 +23,14 @@ use crate::Receipt;
 /// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
 /// #     .execute(store.pool())
 /// #     .await?;
-/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
-/// use fenced_store::{ProtectedError, jobs::JobOutcome};
+/// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
+/// use fenced_store::{FencedLockError, jobs::JobOutcome};
 ///
 /// let outcome = accounts
 ///     .once("interest", "2026-11-27")
 ///     .run(async |tx| {
 ///         let add = sqlx::query("UPDATE accounts SET balance = balance + balance / 100");
-///         Ok::<_, ProtectedError>(add.execute(&mut **tx).await?.rows_affected())
+///         Ok::<_, FencedLockError>(add.execute(&mut **tx).await?.rows_affected())
 ///     })
 ///     .await?;
 /// match outcome {

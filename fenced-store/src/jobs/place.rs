@@ -11,8 +11,8 @@ use tracing::debug;
 
 use super::{JobOutcome, Slot, SlotState, name::JobName, rows::JobRows};
 use crate::{
-    Dialect, FenceError, FencedStore, FencedTx, ProtectedError, ProtectedGuard, counted,
-    leaked::to_read, protected::until_lost,
+    Dialect, FenceError, FencedGuard, FencedLockError, FencedStore, FencedTx, counted,
+    fenced_locks::until_lost, leaked::to_read,
 };
 
 /// When a slot that has failed is due again, unless the caller says otherwise.
@@ -58,23 +58,23 @@ impl Place<'_> {
     /// failure is noted.
     pub(super) async fn work<DB, T, E, F>(
         &self,
-        guard: &ProtectedGuard<DB>,
+        guard: &FencedGuard<DB>,
         work: F,
     ) -> Result<Worked<DB, T>, E>
     where
         DB: Dialect,
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
-        E: From<ProtectedError> + fmt::Display,
+        E: From<FencedLockError> + fmt::Display,
     {
         let begun = guard.begin().await;
         if begun.as_ref().is_err_and(FenceError::is_fenced) {
             counted::job_run("lost");
         }
-        let mut tx = begun.map_err(ProtectedError::from)?;
+        let mut tx = begun.map_err(FencedLockError::from)?;
         let state = DB::Jobs::run(&mut tx, self.texts()).await;
-        let state = state.map_err(ProtectedError::from)?;
+        let state = state.map_err(FencedLockError::from)?;
         if JobOutcome::<T>::told(&state).is_some() {
-            tx.rollback().await.map_err(ProtectedError::from)?;
+            tx.rollback().await.map_err(FencedLockError::from)?;
             return Ok(Worked::Told(state));
         }
         let worked = AssertUnwindSafe(until_lost(guard, work(&mut tx)));
@@ -103,8 +103,8 @@ impl Place<'_> {
     pub(super) async fn not_committed<DB: Dialect>(
         &self,
         error: FenceError,
-        guard: &ProtectedGuard<DB>,
-    ) -> ProtectedError {
+        guard: &FencedGuard<DB>,
+    ) -> FencedLockError {
         if !matches!(error, FenceError::CommitUnknown { .. }) {
             self.note_failure(guard, error.to_string()).await;
         }
@@ -112,11 +112,7 @@ impl Place<'_> {
     }
 
     /// Under the fence: a runner that was overtaken notes nothing.
-    pub(super) async fn note_failure<DB: Dialect>(
-        &self,
-        guard: &ProtectedGuard<DB>,
-        error: String,
-    ) {
+    pub(super) async fn note_failure<DB: Dialect>(&self, guard: &FencedGuard<DB>, error: String) {
         // Postgres takes no text with that byte.
         let error = error.replace('\0', " ");
         let cut = error.floor_char_boundary(LONGEST_ERROR);
@@ -130,7 +126,7 @@ impl Place<'_> {
 
     async fn try_note_failure<DB: Dialect>(
         &self,
-        guard: &ProtectedGuard<DB>,
+        guard: &FencedGuard<DB>,
         error: &str,
     ) -> Result<(), FenceError> {
         let mut tx = guard.begin().await?;

@@ -14,11 +14,11 @@ use super::{
     rows::{JobRows, Undone},
 };
 use crate::{
-    AcquireProtected, Dialect, FencedTx, Protected, ProtectedError, ProtectedGuard, counted,
+    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, counted,
     leaked::to_read,
 };
 
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Prepares to run a job for the times of a schedule that are due: see [`Scheduled`].
     pub fn scheduled(&self, job: &str, schedule: &Schedule) -> Scheduled<DB> {
         let job = JobName::new(job);
@@ -44,9 +44,9 @@ impl<DB: Dialect> Protected<DB> {
 ///
 /// # Examples
 /// ```no_run
-/// # use fenced_store::{PgProtected, ProtectedError, jobs::{Missed, Schedule}};
+/// # use fenced_store::{PgFencedLocks, FencedLockError, jobs::{Missed, Schedule}};
 /// # use std::time::Duration;
-/// # async fn f(shop: PgProtected) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn f(shop: PgFencedLocks) -> Result<(), Box<dyn std::error::Error>> {
 /// let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
 /// loop {
 ///     let runs = shop
@@ -57,7 +57,7 @@ impl<DB: Dialect> Protected<DB> {
 ///                 .bind(slot.as_str())
 ///                 .execute(&mut **tx)
 ///                 .await?;
-///             Ok::<_, ProtectedError>(())
+///             Ok::<_, FencedLockError>(())
 ///         })
 ///         .await;
 ///     // A time that failed is noted, and due again after a pause that grows.
@@ -72,10 +72,10 @@ impl<DB: Dialect> Protected<DB> {
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` is awaited"]
 pub struct Scheduled<DB: Dialect> {
-    protected: Protected<DB>,
+    protected: FencedLocks<DB>,
     job: Result<JobName, InvalidName>,
     schedule: Schedule,
-    acquire: AcquireProtected<DB>,
+    acquire: AcquireFenced<DB>,
     since: Option<Slot>,
     missed: Missed,
     back_off: RetryPolicy,
@@ -164,11 +164,11 @@ impl<DB: Dialect> Scheduled<DB> {
     pub async fn run<E, F>(self, mut work: F) -> Result<ScheduledRuns, E>
     where
         F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,
-        E: From<ProtectedError> + fmt::Display,
+        E: From<FencedLockError> + fmt::Display,
     {
         let job = self.job.as_ref().map_err(|error| {
             let error = lock_core::Error::from(error.clone());
-            ProtectedError::from(error)
+            FencedLockError::from(error)
         })?;
         let last = self.last(job).await?;
         let mut runs = ScheduledRuns {
@@ -197,13 +197,13 @@ impl<DB: Dialect> Scheduled<DB> {
     async fn run_due<E, F>(
         &self,
         job: &JobName,
-        guard: &ProtectedGuard<DB>,
+        guard: &FencedGuard<DB>,
         runs: &mut ScheduledRuns,
         work: &mut F,
     ) -> Result<(), E>
     where
         F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,
-        E: From<ProtectedError> + fmt::Display,
+        E: From<FencedLockError> + fmt::Display,
     {
         let last = self.last(job).await?;
         let now = self.now();
@@ -221,7 +221,7 @@ impl<DB: Dialect> Scheduled<DB> {
             let worked = place.work(guard, async |tx| {
                 if passes_over {
                     let passed = DB::Jobs::forget_below(tx, place.texts(), Undone::GivenUp).await;
-                    passed.map_err(ProtectedError::from)?;
+                    passed.map_err(FencedLockError::from)?;
                 }
                 work(slot, tx).await
             });
@@ -256,7 +256,7 @@ impl<DB: Dialect> Scheduled<DB> {
     }
 
     /// Up to where the job is done, as far as the store or the caller knows.
-    async fn last(&self, job: &JobName) -> Result<Option<Slot>, ProtectedError> {
+    async fn last(&self, job: &JobName) -> Result<Option<Slot>, FencedLockError> {
         let mut connection = to_read(self.protected.store().pool()).await?;
         let newest = DB::Jobs::newest(&mut *connection, job.as_str()).await?;
         Ok(newest.parse().ok().or_else(|| self.since.clone()))
@@ -296,9 +296,9 @@ impl<DB: Dialect> Scheduled<DB> {
 /// The job has never run: its schedule begins here.
 async fn begin<DB: Dialect>(
     job: &JobName,
-    guard: &ProtectedGuard<DB>,
+    guard: &FencedGuard<DB>,
     first: &Slot,
-) -> Result<(), ProtectedError> {
+) -> Result<(), FencedLockError> {
     let mut tx = guard.begin().await?;
     let place = (job.as_str(), first.as_str());
     DB::Jobs::forget_below(&mut tx, place, Undone::GivenUp).await?;

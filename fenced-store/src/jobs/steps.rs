@@ -4,7 +4,7 @@ use lock_core::FencingToken;
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{Slot, SlotState, place::Place, rows::JobRows};
-use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
+use crate::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx};
 
 /// A slot that is being worked on in steps: see [`Once::steps`](super::Once::steps).
 ///
@@ -15,7 +15,7 @@ use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -24,8 +24,8 @@ use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
 /// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
 /// #     .execute(store.pool())
 /// #     .await?;
-/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
-/// use fenced_store::ProtectedError;
+/// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
+/// use fenced_store::FencedLockError;
 ///
 /// let outcome = accounts
 ///     .once("interest", "2026-11-27")
@@ -41,18 +41,18 @@ use crate::{Dialect, FenceError, FencedTx, ProtectedError, ProtectedGuard};
 ///                         .bind(after)
 ///                         .execute(&mut **tx)
 ///                         .await?;
-///                     Ok::<_, ProtectedError>(after + 10)
+///                     Ok::<_, FencedLockError>(after + 10)
 ///                 })
 ///                 .await?;
 ///         }
-///         Ok::<_, ProtectedError>(())
+///         Ok::<_, FencedLockError>(())
 ///     })
 ///     .await?;
 /// assert!(outcome.is_done());
 /// # Ok(()) }
 /// ```
 pub struct Job<'a, DB: Dialect> {
-    guard: &'a ProtectedGuard<DB>,
+    guard: &'a FencedGuard<DB>,
     place: &'a Place<'a>,
     state: SlotState,
     /// Whether a step may have been committed that is not in `state`.
@@ -61,7 +61,7 @@ pub struct Job<'a, DB: Dialect> {
 
 impl<'a, DB: Dialect> Job<'a, DB> {
     pub(super) const fn new(
-        guard: &'a ProtectedGuard<DB>,
+        guard: &'a FencedGuard<DB>,
         place: &'a Place<'a>,
         state: SlotState,
     ) -> Self {
@@ -122,21 +122,25 @@ impl<'a, DB: Dialect> Job<'a, DB> {
     where
         P: Serialize,
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<P, E>,
-        E: From<ProtectedError>,
+        E: From<FencedLockError>,
     {
         self.is_certain()?;
-        let mut tx = self.guard.begin().await.map_err(ProtectedError::from)?;
+        let mut tx = self.guard.begin().await.map_err(FencedLockError::from)?;
         let value = step(&mut tx).await?;
         let progress = serde_json::to_string(&value);
         let progress = progress.map_err(|error| {
             let error = sqlx::Error::Encode(error.into());
-            ProtectedError::from(error)
+            FencedLockError::from(error)
         })?;
         self.save(tx, progress).await?;
         Ok(value)
     }
 
-    async fn save(&mut self, mut tx: FencedTx<DB>, progress: String) -> Result<(), ProtectedError> {
+    async fn save(
+        &mut self,
+        mut tx: FencedTx<DB>,
+        progress: String,
+    ) -> Result<(), FencedLockError> {
         let steps = i64::try_from(self.state.steps + 1).unwrap_or(i64::MAX);
         DB::Jobs::save(&mut tx, self.place.texts(), steps, &progress).await?;
         self.in_doubt = true;
@@ -149,7 +153,7 @@ impl<'a, DB: Dialect> Job<'a, DB> {
     }
 
     /// Fails if a step may have been committed or not.
-    pub(super) fn is_certain(&self) -> Result<(), ProtectedError> {
+    pub(super) fn is_certain(&self) -> Result<(), FencedLockError> {
         if self.in_doubt {
             let why = "it is not known whether the last step was committed: run the slot again";
             let source = sqlx::Error::Protocol(why.to_owned());

@@ -29,7 +29,7 @@ pub(crate) use self::error::classify;
 use self::error::is_name_missing;
 pub use self::options::MySqlTxOptions;
 use crate::{
-    FenceError, FencedStore, Protected,
+    FenceError, FencedLocks, FencedStore,
     admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Operations},
@@ -49,7 +49,7 @@ use crate::{
 pub type MySqlFencedStore = FencedStore<MySql>;
 
 /// A lock service combined with a fenced store in MariaDB or MySQL.
-pub type MySqlProtected = Protected<MySql>;
+pub type MySqlFencedLocks = FencedLocks<MySql>;
 
 impl FencedStore<MySql> {
     /// The same store, with these settings for claims and transactions.

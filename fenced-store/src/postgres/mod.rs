@@ -27,7 +27,7 @@ use tracing::debug;
 pub(crate) use self::error::classify;
 pub use self::options::{PgIsolation, PgTxOptions};
 use crate::{
-    FenceError, FencedStore, Protected,
+    FenceError, FencedLocks, FencedStore,
     begin_request::BeginRequest,
     dialect::sealed::{Errors, Operations},
     leaked::begin_counted,
@@ -40,7 +40,7 @@ use crate::{
 pub type PgFencedStore = FencedStore<Postgres>;
 
 /// A lock service combined with a fenced store in PostgreSQL.
-pub type PgProtected = Protected<Postgres>;
+pub type PgFencedLocks = FencedLocks<Postgres>;
 
 impl FencedStore<Postgres> {
     /// The same store, with these settings for claims and transactions.
@@ -50,7 +50,7 @@ impl FencedStore<Postgres> {
     }
 }
 
-impl Protected<Postgres> {
+impl FencedLocks<Postgres> {
     /// Combines a store with the lock service in the same database, and saves round trips: a lease
     /// is granted and claimed in one, and so are
     /// [commit and release](crate::FencedTx::commit_and_release).

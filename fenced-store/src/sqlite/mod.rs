@@ -23,7 +23,7 @@ use tracing::{debug, warn};
 pub(crate) use self::error::classify;
 use self::{error::no_transaction, tx::LEAVE};
 use crate::{
-    FenceError, FencedStore, Protected,
+    FenceError, FencedLocks, FencedStore,
     admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Operations},
@@ -47,7 +47,7 @@ use crate::{
 pub type SqliteFencedStore = FencedStore<Sqlite>;
 
 /// A lock service combined with a fenced store in an SQLite file.
-pub type SqliteProtected = Protected<Sqlite>;
+pub type SqliteFencedLocks = FencedLocks<Sqlite>;
 
 impl FencedStore<Sqlite> {
     /// Sets what a fenced store needs of a connection: a write-ahead log, so that readers do not

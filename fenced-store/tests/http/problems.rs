@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error};
 
 use bytes::Bytes;
 use fenced_http::Problem;
-use fenced_store::{FenceError, ProtectedError};
+use fenced_store::{FenceError, FencedLockError};
 use http::Response;
 use lock_core::{ErrorKind as LockErrorKind, FencingToken, Issuer, Operation, ResourceName};
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire
     let issuer = |name| Issuer::new(name).unwrap();
     let renewal = lock_core::Error::not_applied(LockErrorKind::Lost);
     let renewal = renewal.during(Operation::Renew, "redis");
-    let cases: [(ProtectedError, u16); 12] = [
+    let cases: [(FencedLockError, u16); 12] = [
         (lock(LockErrorKind::WaitTimeout).into(), 503),
         (lock(LockErrorKind::QueueFull).into(), 503),
         (lock(LockErrorKind::Unavailable).into(), 503),

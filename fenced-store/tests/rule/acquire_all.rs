@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{Protected, ProtectedError};
+use fenced_store::{FencedLockError, FencedLocks};
 use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Sequencer, Ttl};
 
 use super::{Harness, assert_kind, at_every_await, balance, fresh, grant_by, high_water, trusting};
@@ -23,9 +23,9 @@ pub(crate) async fn forgetful() -> LockManager {
         .unwrap()
 }
 
-pub(crate) async fn protected_by<H: Harness>(locks: LockManager) -> (H, Protected<H::Db>) {
+pub(crate) async fn protected_by<H: Harness>(locks: LockManager) -> (H, FencedLocks<H::Db>) {
     let world: H = fresh().await;
-    let protected = Protected::new(locks, world.store().clone());
+    let protected = FencedLocks::new(locks, world.store().clone());
     (world, protected)
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
     held.release().await.unwrap();
 
     match accounts.acquire_all([BOTH[0]; 2], WAIT).await.unwrap_err() {
-        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
+        FencedLockError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
         other => panic!("{other:?}"),
     }
 }

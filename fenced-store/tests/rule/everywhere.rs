@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use fenced_store::{FencedStore, Protected, ProtectedError, jobs::Standing};
+use fenced_store::{FencedLockError, FencedLocks, FencedStore, jobs::Standing};
 use lock_testing::{Process, pause};
 
 use super::{Harness, balance, fresh};
@@ -33,11 +33,11 @@ impl<H: Harness> World<H> {
         }
     }
 
-    fn protected(&self, me: &Process) -> Protected<H::Db> {
-        Protected::new(me.locks().clone(), self.store.clone())
+    fn protected(&self, me: &Process) -> FencedLocks<H::Db> {
+        FencedLocks::new(me.locks().clone(), self.store.clone())
     }
 
-    async fn add_to(&self, before: i64) -> Result<(), ProtectedError> {
+    async fn add_to(&self, before: i64) -> Result<(), FencedLockError> {
         let mut connection = self.store.pool().acquire().await?;
         let now = H::balance(&mut connection).await;
         // Sets it to what was read and one more.
@@ -57,7 +57,7 @@ impl<H: Harness> World<H> {
 }
 
 /// A deposit: reads, and sets the balance to one more.
-async fn deposit<H: Harness>(bank: &World<H>, me: &Process) -> Result<(), ProtectedError> {
+async fn deposit<H: Harness>(bank: &World<H>, me: &Process) -> Result<(), FencedLockError> {
     let guard = bank.protected(me).acquire("account:42").await?;
     let before = balance(&bank.world).await;
     let mut tx = guard.begin().await?;
@@ -86,7 +86,7 @@ pub(crate) async fn an_unfenced_deposit_that_is_stopped_loses_another<H: Harness
         bank.add_to(before).await?;
         bank.deposits.set(bank.deposits.get() + 1);
         guard.release().await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     };
     // An answer that is there at once is no await: not every try stops it in the middle.
     for _ in 0..20 {
@@ -104,7 +104,7 @@ pub(crate) async fn a_job_that_is_stopped_anywhere_is_done_once<H: Harness>() {
         let once = world.protected(me);
         let once = once.once("night", SLOT).run(async |tx| {
             H::add(&mut *tx, 1).await?;
-            Ok::<_, ProtectedError>(())
+            Ok::<_, FencedLockError>(())
         });
         once.await
     };
@@ -120,10 +120,10 @@ pub(crate) async fn a_step_that_is_stopped_anywhere_is_done_once<H: Harness>() {
         let jobs = world.protected(me);
         let once = jobs.once("night", SLOT).steps(async |job| {
             while job.committed_steps() < 1 {
-                job.step(async |tx| H::add(&mut *tx, 1).await.map_err(ProtectedError::from))
+                job.step(async |tx| H::add(&mut *tx, 1).await.map_err(FencedLockError::from))
                     .await?;
             }
-            Ok::<_, ProtectedError>(())
+            Ok::<_, FencedLockError>(())
         });
         once.await
     };
@@ -144,7 +144,7 @@ pub(crate) async fn a_leader_that_is_stopped_anywhere_overwrites_nothing<H: Harn
         tx.commit().await?;
         world.deposits.set(world.deposits.get() + 1);
         term.resign().await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     };
     let passed = pause::at_every_await(World::<H>::new, lead)
         .real_io(REAL_IO)

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use fenced_store::{
-    Dialect, FenceError, FencedStore, Protected,
+    Dialect, FenceError, FencedLocks, FencedStore,
     admin::{
         HandedOver, Handover, HandoverError, HandoverPhase, HandoverStep, PROBE, Reason, Reset,
     },
@@ -73,7 +73,7 @@ pub(crate) fn sealed_at(done: &HandedOver) -> Option<u64> {
 
 /// Its service is the one in place: it acquires, claims and writes.
 async fn writes<H: Harness>(world: &H, locks: &LockManager) -> FencingToken {
-    let protected = Protected::new(locks.clone(), world.store().clone());
+    let protected = FencedLocks::new(locks.clone(), world.store().clone());
     let guard = protected.acquire(RESOURCE).await.unwrap();
     fenced_add(world, guard.sequencer()).await.unwrap();
     let token = guard.token();
@@ -120,7 +120,7 @@ pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
     assert!(done.iter().all(|line| line.contains("ticket 7")));
 }
 
-/// With `Protected` the first acquire lifts the new service. Who claims alone learns the number.
+/// With `FencedLocks` the first acquire lifts the new service. Who claims alone learns the number.
 pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused<H: Harness>() {
     let world: H = fresh().await;
     world.store().claim(&grant(RESOURCE, 33)).await.unwrap();
@@ -146,7 +146,7 @@ pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused
     assert!(text.contains(&says), "{text}");
     low.release().await.unwrap();
 
-    let protected = Protected::new(new.clone(), world.store().clone());
+    let protected = FencedLocks::new(new.clone(), world.store().clone());
     let guard = protected.acquire(RESOURCE).await.unwrap();
     assert_eq!((guard.token(), protected.floor_repairs()), (done.floor, 1));
     guard.release().await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fenced_store::{
-    FenceError, FencedTx, Protected, ProtectedError,
+    FenceError, FencedLockError, FencedLocks, FencedTx,
     jobs::{JobOutcome, Standing},
 };
 use futures_util::future::join_all;
@@ -18,25 +18,25 @@ const MONDAY: &str = "2026-11-23T02:00:00Z";
 const TUESDAY: &str = "2026-11-24T02:00:00Z";
 const WEDNESDAY: &str = "2026-11-25T02:00:00Z";
 
-async fn world<H: Harness>() -> (H, Protected<H::Db>) {
+async fn world<H: Harness>() -> (H, FencedLocks<H::Db>) {
     let world: H = fresh().await;
-    let jobs = Protected::new(service("redis"), world.store().clone());
+    let jobs = FencedLocks::new(service("redis"), world.store().clone());
     (world, jobs)
 }
 
 /// The balance is the number of times that it was done, and 100.
-async fn work<H: Harness>(tx: &mut FencedTx<H::Db>) -> Result<i64, ProtectedError> {
+async fn work<H: Harness>(tx: &mut FencedTx<H::Db>) -> Result<i64, FencedLockError> {
     H::add(&mut *tx, 1).await?;
     Ok(H::balance(&mut *tx).await)
 }
 
-async fn run<H: Harness>(jobs: &Protected<H::Db>, slot: &str) -> JobOutcome<i64> {
+async fn run<H: Harness>(jobs: &FencedLocks<H::Db>, slot: &str) -> JobOutcome<i64> {
     let once = jobs.once("night", slot).wait(WAIT);
     once.run(work::<H>).await.unwrap()
 }
 
 /// A runner that is in the middle of it when its lease is taken away and another does it all.
-async fn is_overtaken<H: Harness>(jobs: &Protected<H::Db>) {
+async fn is_overtaken<H: Harness>(jobs: &FencedLocks<H::Db>) {
     jobs.locks().force_release("job:night").await.unwrap();
     assert!(matches!(run::<H>(jobs, MONDAY).await, JobOutcome::Ran(..)));
 }
@@ -79,7 +79,7 @@ pub(crate) async fn a_runner_that_is_overtaken_stores_nothing<H: Harness>() {
     let slow = jobs.once("night", MONDAY).steps(async |_| {
         is_overtaken::<H>(&jobs).await;
         let mut connection = world.store().pool().acquire().await?;
-        Ok::<_, ProtectedError>(H::add_by_itself(&mut connection, 1).await?)
+        Ok::<_, FencedLockError>(H::add_by_itself(&mut connection, 1).await?)
     });
     assert!(slow.await.unwrap_err().is_fenced());
     assert_eq!(balance(&world).await, 103, "101, and twice");
@@ -92,7 +92,7 @@ pub(crate) async fn a_slot_that_failed_leaves_nothing_and_is_due_later<H: Harnes
         let once = jobs.once("night", MONDAY).back_off(later);
         once.run(async |tx| {
             work::<H>(tx).await?;
-            Err::<(), ProtectedError>(FenceError::Aborted.into())
+            Err::<(), FencedLockError>(FenceError::Aborted.into())
         })
     };
     assert!(failing().await.is_err());
@@ -124,7 +124,7 @@ pub(crate) async fn a_slot_that_failed_is_due_again_by_itself<H: Harness>() {
     for attempts in 1..=3 {
         let failed = loop {
             let once = jobs.once("night", MONDAY).back_off(soon);
-            let run = once.run(async |_| Err::<(), ProtectedError>(FenceError::Aborted.into()));
+            let run = once.run(async |_| Err::<(), FencedLockError>(FenceError::Aborted.into()));
             match run.await {
                 Ok(JobOutcome::BackingOff { .. }) => tokio::task::yield_now().await,
                 other => break other,
@@ -149,7 +149,7 @@ pub(crate) async fn a_slot_is_taken_over_from_its_last_step<H: Harness>() {
         job.step(async |tx| {
             work::<H>(tx).await?;
             last.notify_one();
-            std::future::pending::<Result<i64, ProtectedError>>().await
+            std::future::pending::<Result<i64, FencedLockError>>().await
         })
         .await
     });
@@ -183,13 +183,13 @@ pub(crate) async fn a_step_that_failed_is_done_again_alone<H: Harness>() {
                 job.step(async |tx| {
                     let done = work::<H>(tx).await?;
                     if fails {
-                        return Err(ProtectedError::from(FenceError::Aborted));
+                        return Err(FencedLockError::from(FenceError::Aborted));
                     }
                     Ok(done)
                 })
                 .await?;
             }
-            Ok::<_, ProtectedError>(())
+            Ok::<_, FencedLockError>(())
         });
         if let Ok(JobOutcome::Ran((), _)) = run.await {
             break failures;
@@ -218,7 +218,7 @@ pub(crate) async fn old_times_are_forgotten_and_count_as_done<H: Harness>() {
 
     // Never back, and not past what has failed.
     let once = jobs.once("night", WEDNESDAY);
-    let failed = once.run(async |_| Err::<(), ProtectedError>(FenceError::Aborted.into()));
+    let failed = once.run(async |_| Err::<(), FencedLockError>(FenceError::Aborted.into()));
     assert!(failed.await.is_err());
     let later = run::<H>(&jobs, "2026-11-26T02:00:00Z").await;
     assert!(later.is_done());
@@ -256,7 +256,7 @@ pub(crate) async fn a_job_is_held_by_one_runner<H: Harness>() {
         ("night", ""),
     ] {
         let error = jobs.once(job, slot).run(work::<H>).await.unwrap_err();
-        let ProtectedError::Lock(error) = error else {
+        let FencedLockError::Lock(error) = error else {
             panic!("{error:?}");
         };
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{job:?} {slot:?}");
@@ -271,7 +271,7 @@ pub(crate) async fn other_jobs_do_not_disturb<H: Harness>() {
     let at_once = (0..JOBS).map(async |job| {
         for slot in 0..SLOTS {
             let once = jobs.once(&format!("night-{job}"), slot.to_string());
-            let ran = once.run(async |_| Ok::<_, ProtectedError>(())).await;
+            let ran = once.run(async |_| Ok::<_, FencedLockError>(())).await;
             assert!(matches!(ran, Ok(JobOutcome::Ran(..))), "{ran:?}");
         }
     });
@@ -305,7 +305,7 @@ pub(crate) async fn steps_can_be_dropped_at_every_await<H: Harness>() {
             while job.committed_steps() < 2 {
                 job.step(work::<H>).await?;
             }
-            Ok::<_, ProtectedError>(())
+            Ok::<_, FencedLockError>(())
         })
         .await
         .unwrap()
@@ -339,11 +339,11 @@ pub(crate) async fn a_step_of_which_nobody_knows_is_followed_by_none<H: Harness>
                 if job.committed_steps() == 0 {
                     job.step(work::<H>).await?;
                 }
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             });
             let run = run.await;
             let is_unknown = |error| matches!(error, &FenceError::CommitUnknown { .. });
-            if let Err(ProtectedError::Store(error)) = &run {
+            if let Err(FencedLockError::Store(error)) = &run {
                 doubts += usize::from(is_unknown(error));
             }
             // At once: what may have worked is no failure.
@@ -351,7 +351,7 @@ pub(crate) async fn a_step_of_which_nobody_knows_is_followed_by_none<H: Harness>
                 if job.committed_steps() == 0 {
                     job.step(work::<H>).await?;
                 }
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             });
             let again = again.await.unwrap();
             assert!(again.is_done(), "dropped {at:?}: {run:?}, {again:?}");

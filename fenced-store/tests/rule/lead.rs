@@ -1,13 +1,13 @@
 //! Leaders whose terms are fences.
 
-use fenced_store::{FenceError, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks};
 
 use super::{Harness, balance, fresh, service};
 
 /// Its control writes outside of the fence, and is not.
 pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
     let world: H = fresh().await;
-    let one = Protected::new(service("redis"), world.store().clone());
+    let one = FencedLocks::new(service("redis"), world.store().clone());
     let two = one.clone();
     let old = one.lead("scheduler").campaign().await.unwrap();
     let mut tx = old.begin().await.unwrap();
@@ -31,7 +31,7 @@ pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
     let served = one.lead("scheduler").run(async |term| {
         let mut tx = term.begin().await?;
         H::add(&mut tx, 1).await?;
-        Ok::<_, ProtectedError>(tx.commit().await?.token())
+        Ok::<_, FencedLockError>(tx.commit().await?.token())
     });
     assert!(served.await.unwrap() >= refused.needed_token().unwrap());
     assert_eq!(balance(&world).await, 104);
@@ -40,7 +40,7 @@ pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
 /// The error of a section that the store has refused is no reason to stop leading.
 pub(crate) async fn a_leader_that_was_refused_leads_again<H: Harness>() {
     let world: H = fresh().await;
-    let shop = Protected::new(service("redis"), world.store().clone());
+    let shop = FencedLocks::new(service("redis"), world.store().clone());
     let mut terms = Vec::new();
     let lead = shop.lead("scheduler");
     let ended = lead.run(async |term| {
@@ -50,13 +50,13 @@ pub(crate) async fn a_leader_that_was_refused_leads_again<H: Harness>() {
             locks
                 .force_release("lead:scheduler")
                 .await
-                .map_err(ProtectedError::from)?;
+                .map_err(FencedLockError::from)?;
             drop(shop.lead("scheduler").campaign().await?);
         }
         let mut tx = term.begin().await?;
         H::add(&mut tx, 1).await?;
         tx.commit().await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     ended.await.unwrap();
     assert!(terms.len() == 2 && terms[0] < terms[1], "{terms:?}");
@@ -64,6 +64,6 @@ pub(crate) async fn a_leader_that_was_refused_leads_again<H: Harness>() {
 
     let failed = shop
         .lead("scheduler")
-        .run(async |_| Err::<(), _>(ProtectedError::from(FenceError::Aborted)));
+        .run(async |_| Err::<(), _>(FencedLockError::from(FenceError::Aborted)));
     assert!(failed.await.is_err(), "its own error in a good term");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fenced_store::{
-    FenceError, FencedTx, Protected, ProtectedError,
+    FenceError, FencedLockError, FencedLocks, FencedTx,
     jobs::{Missed, Schedule, ScheduledRuns, Slot, Standing},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,7 @@ const ALL: Missed = Missed::RunAll { at_most: 4 };
 /// What is due by now, and the slots that were done, in order.
 struct Nightly<H: Harness> {
     world: H,
-    jobs: Protected<H::Db>,
+    jobs: FencedLocks<H::Db>,
     schedule: Schedule,
     now: Timestamp,
     done: Vec<Slot>,
@@ -26,7 +26,7 @@ impl<H: Harness> Nightly<H> {
     async fn new() -> Self {
         let world: H = fresh().await;
         Self {
-            jobs: Protected::new(service("redis"), world.store().clone()),
+            jobs: FencedLocks::new(service("redis"), world.store().clone()),
             world,
             schedule: Schedule::new("0 * * * *", "UTC").unwrap(),
             now: Timestamp::now(),
@@ -49,7 +49,7 @@ impl<H: Harness> Nightly<H> {
         missed: Missed,
         since: Option<Timestamp>,
         fails: Option<&Slot>,
-    ) -> Result<ScheduledRuns, ProtectedError> {
+    ) -> Result<ScheduledRuns, FencedLockError> {
         let mut scheduled = self.jobs.scheduled("hourly", &self.schedule).missed(missed);
         scheduled = scheduled.back_off(RetryPolicy::fixed(Duration::from_secs(600)));
         if let Some(since) = since {
@@ -58,7 +58,7 @@ impl<H: Harness> Nightly<H> {
         let runs = scheduled.run(async |slot: &Slot, tx: &mut FencedTx<H::Db>| {
             H::add(&mut *tx, 1).await?;
             if Some(slot) == fails {
-                return Err(ProtectedError::from(FenceError::Aborted));
+                return Err(FencedLockError::from(FenceError::Aborted));
             }
             Ok(())
         });
@@ -153,7 +153,7 @@ pub(crate) async fn a_new_schedule_begins_now<H: Harness>() {
     let runs = nightly.run(ALL, None, None).await.unwrap();
     assert!(runs.done.is_empty(), "{runs:?}");
     let forgotten = nightly.jobs.once("hourly", Slot::from(nightly.ago(1)));
-    let forgotten = forgotten.run(async |_| Ok::<_, ProtectedError>(())).await;
+    let forgotten = forgotten.run(async |_| Ok::<_, FencedLockError>(())).await;
     assert!(forgotten.unwrap().is_done(), "it is before the beginning");
     assert_eq!(balance(&nightly.world).await, 100);
 }

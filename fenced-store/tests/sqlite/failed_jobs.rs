@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 
-use fenced_store::{Protected, ProtectedError, SqliteFencedStore, jobs::Standing};
+use fenced_store::{FencedLockError, FencedLocks, SqliteFencedStore, jobs::Standing};
 use futures_util::FutureExt;
 use lock_core::Attempt;
 use sqlx::Sqlite;
@@ -12,10 +12,10 @@ use crate::{
     rule::{Harness, fresh},
 };
 
-async fn jobs() -> (SqliteFile, Protected<Sqlite>) {
+async fn jobs() -> (SqliteFile, FencedLocks<Sqlite>) {
     let world: SqliteFile = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
-    let jobs = Protected::new(locks, world.store().clone());
+    let jobs = FencedLocks::new(locks, world.store().clone());
     (world, jobs)
 }
 
@@ -36,7 +36,7 @@ async fn the_cause_of_a_failure_is_noted() {
         sqlx::query("SELECT no_such_column FROM accounts")
             .execute(&mut **tx)
             .await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     failed.await.map(drop).unwrap_err();
     let noted = noted(world.store(), "a").await;
@@ -51,7 +51,7 @@ async fn a_panic_is_noted_and_backed_off() {
     let run = jobs.once(name, "slot").run(async |_| {
         panic!("boom {}", 1);
         #[expect(unreachable_code, reason = "it names the types")]
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     let panicked = AssertUnwindSafe(run).catch_unwind().await;
     assert!(panicked.is_err());
@@ -64,7 +64,7 @@ async fn a_panic_is_noted_and_backed_off() {
     let steps = jobs.once("b", "slot").steps(async |_| {
         panic!("bang");
         #[expect(unreachable_code, reason = "it names the types")]
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     let panicked = AssertUnwindSafe(steps).catch_unwind().await;
     assert!(panicked.is_err());

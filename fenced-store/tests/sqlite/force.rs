@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fenced_store::Protected;
+use fenced_store::FencedLocks;
 use lock_core::{
     Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
     memory::MemoryBackend,
@@ -21,10 +21,10 @@ fn resource() -> ResourceName {
     ResourceName::new(NAME).unwrap()
 }
 
-async fn protected() -> (SqliteFile, Protected<Sqlite>) {
+async fn protected() -> (SqliteFile, FencedLocks<Sqlite>) {
     let world: SqliteFile = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
-    let protected = Protected::new(locks, world.store().clone());
+    let protected = FencedLocks::new(locks, world.store().clone());
     (world, protected)
 }
 
@@ -69,7 +69,7 @@ async fn the_next_holder_is_not_shut_out_though_it_claims_before_the_revocation(
     let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), clock);
     let locks = LockManager::builder().build(chaos.clone());
-    let accounts = Protected::new(locks.unwrap(), world.store().clone());
+    let accounts = FencedLocks::new(locks.unwrap(), world.store().clone());
 
     let hung = accounts.acquire(NAME).await.unwrap();
     let (answered, name) = (Gate::closed(), resource());
@@ -130,7 +130,7 @@ async fn force_on_a_name_that_nobody_ever_claimed_leaves_nothing() {
 #[tokio::test]
 async fn force_may_be_repeated_until_the_holders_transaction_has_ended() {
     let (world, accounts) = protected().await;
-    let impatient = Protected::new(accounts.locks().clone(), world.impatient().await);
+    let impatient = FencedLocks::new(accounts.locks().clone(), world.impatient().await);
     let hung = accounts.acquire(NAME).await.unwrap();
     let open = hung.begin().await.unwrap();
     for _ in 0..2 {

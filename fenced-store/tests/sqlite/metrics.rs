@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use fenced_store::{FenceError, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks};
 use lock_core::{FencingToken, InitialToken, RetryPolicy, metric};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
@@ -83,7 +83,7 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
         .await
         .unwrap();
     let world: SqliteFile = fresh().await;
-    let accounts = Protected::new(locks, world.store().clone());
+    let accounts = FencedLocks::new(locks, world.store().clone());
     assert_eq!(counters(&exported), with(&[]));
 
     // The lock service is about to issue this token a second time.
@@ -127,13 +127,13 @@ async fn what_becomes_of_a_slot_is_counted() {
     let _local = ::metrics::set_default_local_recorder(&recorder);
     let world: SqliteFile = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
-    let jobs = Protected::new(locks, world.store().clone());
+    let jobs = FencedLocks::new(locks, world.store().clone());
     let fails = async |slot: &str| {
         let soon = RetryPolicy::fixed(Duration::from_secs(600));
         let once = jobs.once("night", slot).back_off(soon);
         once.steps(async |job| {
-            job.step(async |_| Ok::<_, ProtectedError>(1)).await?;
-            Err::<(), _>(ProtectedError::from(FenceError::Aborted))
+            job.step(async |_| Ok::<_, FencedLockError>(1)).await?;
+            Err::<(), _>(FencedLockError::from(FenceError::Aborted))
         })
         .await
     };
@@ -144,7 +144,7 @@ async fn what_becomes_of_a_slot_is_counted() {
     taken_over.unwrap_err();
     let run = async |slot: &str| {
         let once = jobs.once("night", slot);
-        once.run(async |_| Ok::<_, ProtectedError>(()))
+        once.run(async |_| Ok::<_, FencedLockError>(()))
             .await
             .unwrap()
     };

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use fenced_store::{FenceError, FencedTx, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, FencedTx};
 use lock_core::{
     Attempt, Clock, ErrorKind, FencingToken, Holder, InitialToken, LockManager, LostReason,
     Operation, Owner, SystemClock, Ttl, memory::MemoryBackend,
@@ -88,13 +88,13 @@ async fn an_error_of_either_side_says_what_to_do() {
 
     let newer = memory_grant("account:42", 1000);
     world.store().claim(&newer).await.unwrap();
-    let stale = ProtectedError::from(held.begin().await.unwrap_err());
+    let stale = FencedLockError::from(held.begin().await.unwrap_err());
     assert_eq!(stale.resource(), Some(held.resource()));
     assert!(stale.is_fenced() && !stale.is_retryable(), "{stale}");
 
     for kind in [ErrorKind::Lost, ErrorKind::Released] {
         let error = lock_core::Error::not_applied(kind);
-        let error = ProtectedError::from(error);
+        let error = FencedLockError::from(error);
         assert!(error.is_fenced() && !error.is_retryable(), "{error}");
     }
 }
@@ -107,7 +107,7 @@ async fn run_claims_for_the_section_and_releases() {
     let receipt = acquire.run(async |guard| {
         let mut tx = guard.begin().await?;
         SqliteFile::add(&mut tx, 1).await?;
-        Ok::<_, ProtectedError>(tx.commit().await?)
+        Ok::<_, FencedLockError>(tx.commit().await?)
     });
     let token = receipt.await.unwrap().token();
     assert_eq!(high_water(&world, "account:42").await, Some(token.get()));
@@ -130,10 +130,10 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     let acquire = acquire.ttl(Ttl::secs(10)).renew(false);
     let never = acquire.run(async |_| {
         clock.advance(Duration::from_secs(11));
-        std::future::pending::<Result<(), ProtectedError>>().await
+        std::future::pending::<Result<(), FencedLockError>>().await
     });
     match never.await.unwrap_err() {
-        ProtectedError::Store(FenceError::LeaseLost(lost)) => {
+        FencedLockError::Store(FenceError::LeaseLost(lost)) => {
             assert_eq!(lost.reason(), LostReason::Expired);
         }
         other => panic!("{other:?}"),
@@ -164,7 +164,7 @@ async fn after_a_fenced_refusal_the_guard_stays_fenced() {
 #[tokio::test]
 async fn after_a_busy_store_the_guard_asks_again() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
-    let impatient = Protected::new(accounts.locks().clone(), world.impatient().await);
+    let impatient = FencedLocks::new(accounts.locks().clone(), world.impatient().await);
     let (one, two) = (
         impatient.acquire("account:42").await.unwrap(),
         impatient.acquire("account:43").await.unwrap(),
@@ -199,7 +199,7 @@ async fn a_lost_lease_among_several_begins_nothing() {
 }
 
 /// What a lease can have, a protected one can have. To the store an owner is one writer.
-/// Catches: options of a lease that get lost on the way through `Protected`.
+/// Catches: options of a lease that get lost on the way through `FencedLocks`.
 #[tokio::test]
 async fn an_owner_holds_a_protected_resource_several_times_over() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
@@ -223,7 +223,7 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
 
     let full = accounts.acquire("account:42").max_waiters(0);
     match full.await.unwrap_err() {
-        ProtectedError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
+        FencedLockError::Lock(error) => assert_eq!(error.kind(), ErrorKind::InvalidInput),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use fenced_store::{
-    FencedStore, Protected, ProtectedError,
+    FencedLockError, FencedLocks, FencedStore,
     jobs::{Missed, Schedule, Scheduled},
 };
 use futures_util::FutureExt;
@@ -47,12 +47,12 @@ impl World {
     }
 
     /// With one connection to the database.
-    async fn jobs(&self) -> Protected<Sqlite> {
+    async fn jobs(&self) -> FencedLocks<Sqlite> {
         let store = FencedStore::new(self.file.pool_of_one().await);
-        Protected::new(self.process.locks().clone(), store)
+        FencedLocks::new(self.process.locks().clone(), store)
     }
 
-    fn scheduled(&self, jobs: &Protected<Sqlite>, missed: Missed) -> Scheduled<Sqlite> {
+    fn scheduled(&self, jobs: &FencedLocks<Sqlite>, missed: Missed) -> Scheduled<Sqlite> {
         let long = Ttl::secs(24 * 3600);
         jobs.scheduled("job", &self.schedule)
             .since(self.now() - MINUTE)
@@ -73,7 +73,7 @@ async fn work_that_takes_long_does_not_cost_the_next_time() {
         let due = world.now();
         let run = world.scheduled(&jobs, missed).run(async |_, _| {
             world.clock.advance(MINUTE);
-            Ok::<_, ProtectedError>(())
+            Ok::<_, FencedLockError>(())
         });
         let runs = run.await.unwrap();
         let done: Vec<_> = runs.done.iter().map(ToString::to_string).collect();
@@ -93,7 +93,7 @@ async fn after_an_outage_the_newest_time_runs() {
     let run = world.scheduled(&jobs, Missed::RunNewest);
     let mut run = pin!(run.run(async |_, _| {
         world.clock.advance(6 * MINUTE);
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     }));
     assert!((&mut run).now_or_never().is_none());
     world.clock.advance(60 * MINUTE);

@@ -22,7 +22,7 @@ impl LockManager {
     ///
     /// Here NOTHING IS FENCED: a leader that was paused may go on for a moment after its term, and
     /// only a store that checks the [token](LeaseGuard::token) refuses what it writes.
-    /// `fenced_store::Protected::lead` is the same with such a store.
+    /// `fenced_store::FencedLocks::lead` is the same with such a store.
     ///
     /// # Examples
     /// ```

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::servers::postgres_database;
 use fenced_store::{
-    FenceError, FencedTx, PgFencedStore, PgProtected, ProtectedError, SqliteFencedStore,
+    FenceError, FencedLockError, FencedTx, PgFencedLocks, PgFencedStore, SqliteFencedStore,
     jobs::JobOutcome,
 };
 use lock_core::RetryPolicy;
@@ -15,14 +15,14 @@ use crate::operator_commands::{object, run};
 const MONDAY: &str = "2026-11-23T02:00:00Z";
 const TUESDAY: &str = "2026-11-24T02:00:00Z";
 
-async fn works(jobs: &PgProtected, slot: &str) -> JobOutcome<()> {
+async fn works(jobs: &PgFencedLocks, slot: &str) -> JobOutcome<()> {
     let once = jobs.once("night", slot);
-    once.run(async |_| Ok::<_, ProtectedError>(()))
+    once.run(async |_| Ok::<_, FencedLockError>(()))
         .await
         .unwrap()
 }
 
-async fn fails(_: &mut FencedTx<Postgres>) -> Result<(), ProtectedError> {
+async fn fails(_: &mut FencedTx<Postgres>) -> Result<(), FencedLockError> {
     Err(FenceError::Aborted.into())
 }
 

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use e2e::{servers::redis, warden::workspace_binary};
-use fenced_store::{FenceError, Protected, SqliteFencedStore};
+use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
@@ -38,7 +38,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(options)).await;
     let fenced = SqliteFencedStore::new(pool.unwrap());
     fenced.migrate().await.unwrap();
-    let accounts = Protected::new(palisade::connect(lock).await.unwrap(), fenced);
+    let accounts = FencedLocks::new(palisade::connect(lock).await.unwrap(), fenced);
     let resource = format!("account:{:016x}", rand::random::<u64>());
     let nobody = run(&["inspect", "--lock", lock, &resource]).await;
     let nobody = (

@@ -3,7 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use e2e::servers::{RedlockServers, etcd, postgres_database, redis, zookeeper};
-use fenced_store::{PgFencedStore, PgProtected, ProtectedError, jobs::JobOutcome};
+use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, jobs::JobOutcome};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
 use palisade::redlock::RedlockOptions;
@@ -21,10 +21,10 @@ fn random() -> String {
 }
 
 /// A slot is done once, a lead goes from hand to hand, and a deposed leader is refused.
-async fn works(shop: PgProtected) {
+async fn works(shop: PgFencedLocks) {
     let once = async || {
         let once = shop.once("night", "2026-11-27T02:00:00Z").wait(PATIENCE);
-        once.run(async |_| Ok::<_, ProtectedError>(()))
+        once.run(async |_| Ok::<_, FencedLockError>(()))
             .await
             .unwrap()
     };
@@ -76,7 +76,7 @@ async fn store() -> (e2e::servers::PostgresDatabase, PgFencedStore) {
 async fn behind(lock: &str, prefix: &str) {
     let (_database, store) = store().await;
     let locks = palisade::connect(lock).prefix(prefix).await.unwrap();
-    works(PgProtected::new(locks, store)).await;
+    works(PgFencedLocks::new(locks, store)).await;
 }
 
 #[tokio::test]

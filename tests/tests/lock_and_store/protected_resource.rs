@@ -3,14 +3,14 @@
 use std::future::IntoFuture;
 
 use e2e::servers::{PostgresDatabase, Redis, postgres_database, redis};
-use fenced_store::{FenceError, PgFencedStore, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, PgFencedStore};
 use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Plausibility, ResourceName, Sequencer, Ttl,
 };
 use sqlx::{PgPool, Postgres};
 
 struct World {
-    accounts: Protected<Postgres>,
+    accounts: FencedLocks<Postgres>,
     _database: PostgresDatabase,
 }
 
@@ -19,7 +19,7 @@ async fn world(lock: &str, initial: InitialToken) -> World {
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
     let prefix = format!("t{:016x}", rand::random::<u64>());
-    let accounts = Protected::new(
+    let accounts = FencedLocks::new(
         palisade::connect(lock)
             .prefix(prefix)
             .initial_token(initial)
@@ -135,10 +135,10 @@ async fn a_poisoned_mark_leaves_the_other_resources_of_its_shard_alive() {
         let error = world.accounts.acquire(poisoned.as_str()).await.unwrap_err();
         match error {
             // There is no token above the last one.
-            ProtectedError::Store(FenceError::Stale { high_water, .. }) => {
+            FencedLockError::Store(FenceError::Stale { high_water, .. }) => {
                 assert_eq!((high_water, poison), (FencingToken::MAX, FencingToken::MAX));
             }
-            ProtectedError::Lock(error) => {
+            FencedLockError::Lock(error) => {
                 assert_eq!(error.kind(), ErrorKind::FloorImplausible, "{error}");
             }
             error => panic!("{error}"),

@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use fenced_store::{
-    FenceError, Protected, ProtectedError, SqliteFencedStore,
+    FenceError, FencedLockError, FencedLocks, SqliteFencedStore,
     jobs::{Missed, Schedule},
 };
 use lock_core::{Error, LockManager};
@@ -22,7 +22,7 @@ const ADD: &str = "UPDATE accounts SET balance = balance + 1";
 struct World {
     _folder: tempfile::TempDir,
     locks: LockManager,
-    accounts: Protected<Sqlite>,
+    accounts: FencedLocks<Sqlite>,
 }
 
 impl World {
@@ -42,7 +42,7 @@ impl World {
         let locks = palisade::connect("memory:").await.unwrap();
         Self {
             _folder: folder,
-            accounts: Protected::new(locks.clone(), store),
+            accounts: FencedLocks::new(locks.clone(), store),
             locks,
         }
     }
@@ -87,7 +87,7 @@ async fn leaders_are_spawned() {
                 let mut tx = term.begin().await?;
                 sqlx::query(ADD).execute(&mut *tx).await?;
                 tx.commit().await?;
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             })
             .await
     });
@@ -133,7 +133,7 @@ async fn sections_are_spawned() {
                         Ok::<_, FenceError>(balance)
                     })
                     .await?;
-                Ok::<_, ProtectedError>(balance)
+                Ok::<_, FencedLockError>(balance)
             })
             .await
     });
@@ -155,7 +155,7 @@ async fn jobs_are_spawned() {
                     .bind(amount)
                     .execute(&mut **tx)
                     .await?;
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             })
             .await?;
         let stepped = shop
@@ -163,13 +163,13 @@ async fn jobs_are_spawned() {
             .steps(async |job| {
                 let step = job.step(async |tx| {
                     sqlx::query(ADD).execute(&mut **tx).await?;
-                    Ok::<_, ProtectedError>(amount)
+                    Ok::<_, FencedLockError>(amount)
                 });
                 step.await?;
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             })
             .await?;
-        Ok::<_, ProtectedError>(ran.is_done() && stepped.is_done())
+        Ok::<_, FencedLockError>(ran.is_done() && stepped.is_done())
     });
     assert!(done(jobs).await.unwrap());
     assert_eq!(world.balance().await, 2);
@@ -187,7 +187,7 @@ async fn jobs_are_spawned() {
                     .bind(amount)
                     .execute(&mut **tx)
                     .await?;
-                Ok::<_, ProtectedError>(())
+                Ok::<_, FencedLockError>(())
             })
             .await
     });

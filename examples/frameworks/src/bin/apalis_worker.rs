@@ -5,7 +5,7 @@
 use std::{error::Error, time::Duration};
 
 use apalis::prelude::*;
-use palisade::store::{PgFencedStore, PgProtected, ProtectedError, jobs::JobOutcome};
+use palisade::store::{PgFencedStore, PgFencedLocks, FencedLockError, jobs::JobOutcome};
 
 #[derive(Clone, Debug)]
 struct Interest {
@@ -13,7 +13,7 @@ struct Interest {
 }
 
 /// The slot is the name of the task, which all its copies have.
-async fn credit(task: Interest, bank: Data<PgProtected>) -> Result<(), BoxDynError> {
+async fn credit(task: Interest, bank: Data<PgFencedLocks>) -> Result<(), BoxDynError> {
     // The worker has several tasks at work at the same time; those of one job wait for each other.
     let wait = Duration::from_secs(30);
     let once = bank.once("interest", task.day).wait(wait);
@@ -21,7 +21,7 @@ async fn credit(task: Interest, bank: Data<PgProtected>) -> Result<(), BoxDynErr
         sqlx::query("UPDATE accounts SET balance = balance + balance / 100")
             .execute(&mut **tx)
             .await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     match outcome.await? {
         JobOutcome::Ran((), receipt) => println!("{} ran under {}", task.day, receipt.token()),

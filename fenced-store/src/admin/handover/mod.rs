@@ -52,7 +52,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     ///    holder is shut out, and it accepts tokens of the new service from the floor on.
     ///
     /// The first acquire of a sealed resource is granted a token below the floor and refused as
-    /// stale. [`Protected`](crate::Protected) then acquires again, above the mark. Who claims
+    /// stale. [`FencedLocks`](crate::FencedLocks) then acquires again, above the mark. Who claims
     /// without it acquires with [`at_least`](lock_core::Acquire::at_least) the
     /// [`needed_token`](crate::FenceError::needed_token) of the refusal.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use e2e::servers::{PgBouncer, PoolMode, PostgresDatabase, until};
 use fenced_store::{
-    FenceError, FencedTx, NotCommitted, PgFencedStore, PgProtected, PgTxOptions, ProtectedGuard,
+    FenceError, FencedGuard, FencedTx, NotCommitted, PgFencedLocks, PgFencedStore, PgTxOptions,
 };
 use futures_util::poll;
 use lock_core::{Inspection, ResourceName, backend::StoreSide};
@@ -18,7 +18,7 @@ const BALANCE: &str = "select balance from accounts";
 struct World {
     database: PostgresDatabase,
     pool: PgPool,
-    accounts: PgProtected,
+    accounts: PgFencedLocks,
 }
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// A section that has only to be committed.
-    async fn deposited(&self) -> (ProtectedGuard<Postgres>, FencedTx<Postgres>) {
+    async fn deposited(&self) -> (FencedGuard<Postgres>, FencedTx<Postgres>) {
         let guard = self.accounts.acquire("account:42").await.unwrap();
         let mut tx = guard.begin().await.unwrap();
         deposit(&mut tx).await;
@@ -105,7 +105,7 @@ async fn a_claim_that_finds_an_older_transaction_open_is_made_apart() {
     let world = World::new().await;
     let options = PgTxOptions::default().lock_timeout(Some(Duration::from_millis(100)));
     let store = world.accounts.store().clone().with_options(options);
-    let accounts = PgProtected::in_one_database(world.accounts.locks().clone(), store);
+    let accounts = PgFencedLocks::in_one_database(world.accounts.locks().clone(), store);
     let old = accounts.acquire("account:42").await.unwrap();
     let mut tx = old.begin().await.unwrap();
     deposit(&mut tx).await;
@@ -204,7 +204,7 @@ async fn with_two_databases_nothing_is_accepted() {
         .unwrap();
     // It has been claimed there, so that claims in the same step succeed.
     let pool = PgPool::connect(elsewhere.url()).await.unwrap();
-    let there = PgProtected::new(locks.clone(), PgFencedStore::new(pool));
+    let there = PgFencedLocks::new(locks.clone(), PgFencedStore::new(pool));
     there
         .acquire("first")
         .await
@@ -213,7 +213,7 @@ async fn with_two_databases_nothing_is_accepted() {
         .await
         .unwrap();
 
-    let accounts = PgProtected::in_one_database(locks, world.accounts.store().clone());
+    let accounts = PgFencedLocks::in_one_database(locks, world.accounts.store().clone());
     let guard = accounts.acquire("account:42").await.unwrap();
     assert!(guard.is_claimed());
     let refused = guard.begin().await.unwrap_err();

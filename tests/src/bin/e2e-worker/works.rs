@@ -2,7 +2,7 @@ use std::{error::Error, time::Duration};
 
 use clap::Args;
 use fenced_store::{
-    FencedTx, PgFencedStore, PgProtected, ProtectedError,
+    FencedLockError, FencedTx, PgFencedLocks, PgFencedStore,
     jobs::{Missed, Schedule, Slot},
 };
 use jiff::Timestamp;
@@ -44,7 +44,7 @@ const WORK: Duration = Duration::from_millis(4);
 const SOON: Duration = Duration::from_millis(20);
 
 impl Works {
-    async fn connect(&self) -> Result<PgProtected, Box<dyn Error>> {
+    async fn connect(&self) -> Result<PgFencedLocks, Box<dyn Error>> {
         let store = PgFencedStore::new(PgPool::connect(&self.store).await?);
         let Some(lock) = &self.lock else {
             return Ok(palisade::one_database(store).await?);
@@ -54,7 +54,7 @@ impl Works {
             Some(prefix) => connecting.prefix(prefix).await?,
             None => connecting.await?,
         };
-        Ok(PgProtected::new(locks, store))
+        Ok(PgFencedLocks::new(locks, store))
     }
 
     const fn ttl(&self) -> Ttl {
@@ -86,12 +86,12 @@ pub(crate) async fn run_jobs(works: &Works, mut talk: Talk) -> Result<(), Box<dy
 }
 
 /// Runs what is due. True if nothing was.
-async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgProtected) -> bool {
+async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgFencedLocks) -> bool {
     let effect = async |slot: &Slot, tx: &mut FencedTx<Postgres>| {
         sleep(WORK).await;
         let effect = sqlx::query("INSERT INTO effect (slot) VALUES ($1)");
         effect.bind(slot.as_str()).execute(&mut **tx).await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     };
     let scheduled = jobs
         .scheduled("minutely", minutes)
@@ -158,7 +158,7 @@ pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Er
         }
     });
     tokio::select! {
-        ended = leading => ended.map_err(|error: ProtectedError| error.into()),
+        ended = leading => ended.map_err(|error: FencedLockError| error.into()),
         over = async { while talk.told_to_go_on().await? {} Ok(()) } => over,
     }
 }

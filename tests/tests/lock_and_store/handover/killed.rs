@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use fenced_store::{FenceError, ProtectedError};
+use fenced_store::{FenceError, FencedLockError};
 use lock_core::FencingToken;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
@@ -53,7 +53,7 @@ async fn serves(world: &World, service: &Service, above: FencingToken) -> Fencin
 /// It goes on granting, and the store takes nothing of it.
 async fn is_replaced(world: &World, service: &Service) {
     match world.protected(service).await.acquire(RESOURCE).await {
-        Err(ProtectedError::Store(FenceError::WrongIssuer { .. })) => {}
+        Err(FencedLockError::Store(FenceError::WrongIssuer { .. })) => {}
         other => panic!("{} is in place: {other:?}", service.name),
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use e2e::servers::until;
-use fenced_store::{FenceError, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks};
 use lock_core::{Attempt, ErrorKind, LockManager, Sequencer};
 use sqlx::Postgres;
 use tokio::task::JoinSet;
@@ -53,28 +53,28 @@ impl Run {
 
 /// Deposits under a lease of whichever of the services is in place: it goes to the other one when
 /// it is told that this one is not.
-async fn client(run: Arc<Run>, services: [Protected<Postgres>; 2]) {
+async fn client(run: Arc<Run>, services: [FencedLocks<Postgres>; 2]) {
     let mut place = 0;
     while !run.is_over() {
         match deposit(&run, &services[place]).await {
             Ok(()) => {}
             Err(error) if is_elsewhere(&error) => place = 1 - place,
             // The handover shut it out in the middle of a section.
-            Err(ProtectedError::Store(error)) if error.is_fenced() => {}
-            Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {}
+            Err(FencedLockError::Store(error)) if error.is_fenced() => {}
+            Err(FencedLockError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {}
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-fn is_elsewhere(error: &ProtectedError) -> bool {
+fn is_elsewhere(error: &FencedLockError) -> bool {
     match error {
-        ProtectedError::Store(error) => matches!(error, FenceError::WrongIssuer { .. }),
+        FencedLockError::Store(error) => matches!(error, FenceError::WrongIssuer { .. }),
         _ => false,
     }
 }
 
-async fn deposit(run: &Run, service: &Protected<Postgres>) -> Result<(), ProtectedError> {
+async fn deposit(run: &Run, service: &FencedLocks<Postgres>) -> Result<(), FencedLockError> {
     let guard = service
         .acquire(RESOURCE)
         .wait(Duration::from_secs(5))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::servers::until;
-use fenced_store::{FenceError, ProtectedError};
+use fenced_store::{FenceError, FencedLockError};
 use lock_core::Ttl;
 use tokio::{task::JoinSet, time::timeout};
 
@@ -38,7 +38,7 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     guard.release().await.unwrap();
     while let Some(answer) = timeout(PATIENCE, waiters.join_next()).await.unwrap() {
         match answer.unwrap().unwrap_err() {
-            ProtectedError::Store(FenceError::WrongIssuer { .. }) => {}
+            FencedLockError::Store(FenceError::WrongIssuer { .. }) => {}
             other => panic!("{other}"),
         }
     }

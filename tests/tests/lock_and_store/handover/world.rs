@@ -1,7 +1,7 @@
 use std::{any::Any, sync::Mutex};
 
 use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
-use fenced_store::{FencedStore, PgFencedStore, PgProtected, Protected};
+use fenced_store::{FencedLocks, FencedStore, PgFencedLocks, PgFencedStore};
 use lock_core::{Issuer, LockManager, Ttl};
 use palisade::redlock::RedlockOptions;
 use sqlx::{PgPool, Postgres};
@@ -122,12 +122,12 @@ impl World {
         self.database.url()
     }
 
-    pub(crate) async fn protected(&self, service: &Service) -> Protected<Postgres> {
+    pub(crate) async fn protected(&self, service: &Service) -> FencedLocks<Postgres> {
         let (locks, store) = (service.locks().await, self.store.clone());
         if service.url() == self.store_url() {
-            PgProtected::in_one_database(locks, store)
+            PgFencedLocks::in_one_database(locks, store)
         } else {
-            PgProtected::new(locks, store)
+            PgFencedLocks::new(locks, store)
         }
     }
 }

@@ -3,7 +3,7 @@
 //! These are the stories of docs/operations.md.
 
 use e2e::servers::{DatabaseServer, Redis};
-use fenced_store::{FenceError, FencedStore, PgFencedStore, Protected, ProtectedGuard};
+use fenced_store::{FenceError, FencedGuard, FencedLocks, FencedStore, PgFencedStore};
 use lock_core::{ResourceName, Ttl};
 use sqlx::{Executor, PgPool, Postgres};
 
@@ -15,7 +15,7 @@ const RESOURCE: &str = "account:1";
 struct World {
     lock: Redis,
     database: DatabaseServer,
-    accounts: Protected<Postgres>,
+    accounts: FencedLocks<Postgres>,
 }
 
 async fn world() -> World {
@@ -26,14 +26,14 @@ async fn world() -> World {
     store.pool().execute(table).await.unwrap();
     let locks = palisade::connect(lock.url()).await.unwrap();
     World {
-        accounts: Protected::new(locks, store),
+        accounts: FencedLocks::new(locks, store),
         lock,
         database,
     }
 }
 
 impl World {
-    async fn acquire(&self) -> ProtectedGuard<Postgres> {
+    async fn acquire(&self) -> FencedGuard<Postgres> {
         // For as long as the test takes, whatever happens to it at the lock service.
         let acquire = self.accounts.acquire(RESOURCE);
         let acquire = acquire.ttl(Ttl::secs(60)).renew(false);
@@ -41,7 +41,7 @@ impl World {
     }
 
     /// The guard of the next holder, while the former one does not know that its lease has ended.
-    async fn acquire_after(&self, former: &ProtectedGuard<Postgres>) -> ProtectedGuard<Postgres> {
+    async fn acquire_after(&self, former: &FencedGuard<Postgres>) -> FencedGuard<Postgres> {
         let resource = ResourceName::new(RESOURCE).unwrap();
         self.accounts
             .locks()
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-async fn write(guard: &ProtectedGuard<Postgres>) -> Result<(), FenceError> {
+async fn write(guard: &FencedGuard<Postgres>) -> Result<(), FenceError> {
     let mut tx = guard.begin().await?;
     let row = sqlx::query("INSERT INTO journal VALUES ($1)").bind(i64::from(guard.token()));
     row.execute(&mut *tx).await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FenceError, FencedStore, PgIsolation, PgTxOptions, Protected};
+use fenced_store::{FenceError, FencedLocks, FencedStore, PgIsolation, PgTxOptions};
 use sqlx::{AssertSqlSafe, Executor, postgres::PgPoolOptions};
 
 use crate::{
@@ -113,7 +113,7 @@ async fn a_mark_that_is_gone_or_was_set_back_shuts_its_holder_out() {
     ] {
         let world: PostgresServer = fresh().await;
         let locks = palisade::connect("memory:").await.unwrap();
-        let accounts = Protected::new(locks, world.store().clone());
+        let accounts = FencedLocks::new(locks, world.store().clone());
         let guard = accounts.acquire("account:42").await.unwrap();
         guard.begin().await.unwrap().rollback().await.unwrap();
         let pool = world.store().pool();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::observer::until;
-use fenced_store::{FenceError, PgIsolation, PgTxOptions, Protected, ProtectedError};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, PgIsolation, PgTxOptions};
 use lock_core::Ttl;
 use sqlx::Executor;
 
@@ -107,7 +107,7 @@ async fn timeouts_are_no_longer_than_the_lease() {
         current_setting('idle_in_transaction_session_timeout')::interval)::float8";
     let world: PostgresServer = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
-    let accounts = Protected::new(locks, world.store().clone());
+    let accounts = FencedLocks::new(locks, world.store().clone());
     let acquire = || accounts.acquire("account:42").ttl(Ttl::secs(4));
     let hour = Duration::from_secs(3600);
     for (acquire, at_least, at_most) in [
@@ -199,7 +199,7 @@ async fn an_idle_holder_is_ended_and_told_so() {
 async fn work_that_waits_for_longer_than_its_database_lets_it_names_the_setting() {
     let world: PostgresServer = fresh().await;
     let locks = palisade::connect("memory:").await.unwrap();
-    let shop = Protected::new(locks, world.store().clone());
+    let shop = FencedLocks::new(locks, world.store().clone());
     let short = PgTxOptions::default().idle_timeout(Some(Duration::from_millis(100)));
     let once = shop.once("report", "slot").tx_options(short);
     let ran = once.run(async |tx| {
@@ -213,7 +213,7 @@ async fn work_that_waits_for_longer_than_its_database_lets_it_names_the_setting(
         })
         .await;
         PostgresServer::add(tx, 1).await?;
-        Ok::<_, ProtectedError>(())
+        Ok::<_, FencedLockError>(())
     });
     let error = ran.await.unwrap_err().to_string();
     assert!(error.contains("PgTxOptions::idle_timeout"), "{error}");

@@ -1,6 +1,6 @@
 //! Everything that can be done with a store, right and wrong.
 
-use fenced_store::{Dialect, FencedStore, Protected};
+use fenced_store::{Dialect, FencedLocks, FencedStore};
 use sqlx::{Executor, IntoArguments};
 
 use crate::secrets::witness::Witness;
@@ -77,12 +77,12 @@ where
     tx.rollback().await.unwrap();
 
     let locks = palisade::connect("memory:").await.unwrap();
-    let protected = Protected::new(locks, store.clone());
+    let protected = FencedLocks::new(locks, store.clone());
     let guard = protected.acquire("account:43").await;
     // The store trusts another lock service.
     witness.saw(&guard.unwrap_err());
     let locks = palisade::connect("memory:").issuer(grant.issuer().clone());
-    let protected = Protected::new(locks.await.unwrap(), store.clone());
+    let protected = FencedLocks::new(locks.await.unwrap(), store.clone());
     let guard = protected.acquire("account:43").await.unwrap();
     witness.remember(guard.sequencer());
     witness.saw(&guard);

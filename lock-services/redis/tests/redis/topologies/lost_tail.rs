@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use e2e::servers::{RedisCluster, RedisWithSentinels};
 use lock_core::{FencingToken, LeaseGuard, Ttl};
-use palisade::store::{FenceError, Protected};
+use palisade::store::{FenceError, FencedLocks};
 
 use crate::topologies::{
     bank::{Account, BALANCE, Bank},
@@ -27,8 +27,8 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     let bank = Bank::open().await;
     let (counting, by_the_clock) = (servers.counting(), servers.by_the_clock());
     let clocked = by_the_clock.connect().await;
-    let accounts = Protected::new(counting.connect().await, bank.store.clone());
-    let rival = Protected::new(counting.connect().await, bank.store.clone());
+    let accounts = FencedLocks::new(counting.connect().await, bank.store.clone());
+    let rival = FencedLocks::new(counting.connect().await, bank.store.clone());
     let mut issued = BTreeSet::new();
     for _ in 0..3 {
         issued.insert(turn(accounts.locks()).await);

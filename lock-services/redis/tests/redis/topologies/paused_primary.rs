@@ -2,7 +2,7 @@
 
 use e2e::servers::{RedisWithSentinels, until};
 use lock_core::{Attempt, ErrorKind, Outcome, Ttl};
-use palisade::store::{FenceError, Protected};
+use palisade::store::{FenceError, FencedLocks};
 
 use crate::topologies::{
     bank::{Account, BALANCE, Bank},
@@ -16,7 +16,7 @@ async fn a_primary_that_was_succeeded_grants_the_same_tokens_and_the_store_refus
     let bank = Bank::open().await;
     let counting = servers.counting();
     let direct = succeeded(&servers, &counting).await;
-    let current = Protected::new(counting.connect().await, bank.store.clone());
+    let current = FencedLocks::new(counting.connect().await, bank.store.clone());
     let acquire = current.acquire(RESOURCE);
     let current = acquire.ttl(Ttl::secs(60));
     let current = current.await.unwrap();

@@ -1,20 +1,20 @@
 use lock_core::{Candidate, Error, Lead, LeaseGuard, Released, TermGuard, backend::lead_resource};
 
-use super::{AcquireProtected, Protected, ProtectedError, ProtectedGuard};
+use super::{AcquireFenced, FencedGuard, FencedLockError, FencedLocks};
 use crate::Dialect;
 
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Prepares to lead under a name, with every term a fence: of all processes that campaign for
     /// it, one leads at most, and the store refuses what an earlier leader still writes. See
     /// [`Lead`]. The resource is `lead:NAME`.
     ///
     /// # Examples
     /// ```no_run
-    /// # use fenced_store::{PgProtected, ProtectedError};
-    /// # async fn f(shop: PgProtected) -> Result<(), ProtectedError> {
+    /// # use fenced_store::{PgFencedLocks, FencedLockError};
+    /// # async fn f(shop: PgFencedLocks) -> Result<(), FencedLockError> {
     /// let lead = shop.lead("scheduler");
     /// // A connection that is cut costs a pause, and not the lead.
-    /// lead.run_through(ProtectedError::may_pass, async |term| {
+    /// lead.run_through(FencedLockError::may_pass, async |term| {
     ///     loop {
     ///         let mut tx = term.begin().await?;
     ///         sqlx::query("UPDATE orders SET sent = now() WHERE sent IS NULL")
@@ -27,25 +27,25 @@ impl<DB: Dialect> Protected<DB> {
     /// .await
     /// # }
     /// ```
-    pub fn lead(&self, name: &str) -> Lead<AcquireProtected<DB>> {
+    pub fn lead(&self, name: &str) -> Lead<AcquireFenced<DB>> {
         Lead::new(self.acquire(lead_resource(name)))
     }
 }
 
-impl<DB: Dialect> Candidate for AcquireProtected<DB> {
-    type Guard = ProtectedGuard<DB>;
-    type Error = ProtectedError;
+impl<DB: Dialect> Candidate for AcquireFenced<DB> {
+    type Guard = FencedGuard<DB>;
+    type Error = FencedLockError;
 
-    async fn campaign(self) -> Result<ProtectedGuard<DB>, ProtectedError> {
+    async fn campaign(self) -> Result<FencedGuard<DB>, FencedLockError> {
         self.await
     }
 
-    fn may_pass(error: &ProtectedError) -> bool {
+    fn may_pass(error: &FencedLockError) -> bool {
         error.may_pass()
     }
 }
 
-impl<DB: Dialect> TermGuard for ProtectedGuard<DB> {
+impl<DB: Dialect> TermGuard for FencedGuard<DB> {
     fn lease(&self) -> &LeaseGuard {
         self
     }

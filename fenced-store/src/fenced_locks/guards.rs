@@ -3,7 +3,7 @@ use std::{ops::Deref, slice, time::Duration, vec};
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use lock_core::{LeaseGuard, Lost, Released};
 
-use super::{Protected, ProtectedGuard};
+use super::{FencedGuard, FencedLocks};
 use crate::{Begin, Dialect};
 
 /// The guards of several resources, in the order in which they were named. The store knows the
@@ -17,14 +17,14 @@ use crate::{Begin, Dialect};
 #[must_use = "dropping the guards releases the leases"]
 #[clippy::has_significant_drop]
 #[derive(Debug)]
-pub struct ProtectedGuards<DB: Dialect> {
-    guards: Vec<ProtectedGuard<DB>>,
+pub struct FencedGuards<DB: Dialect> {
+    guards: Vec<FencedGuard<DB>>,
 }
 
-impl<DB: Dialect> ProtectedGuards<DB> {
+impl<DB: Dialect> FencedGuards<DB> {
     /// The caller must have claimed the token of each lease.
-    pub(super) fn new(leases: Vec<LeaseGuard>, protected: &Protected<DB>) -> Self {
-        let guard = |lease| ProtectedGuard::new(lease, protected);
+    pub(super) fn new(leases: Vec<LeaseGuard>, protected: &FencedLocks<DB>) -> Self {
+        let guard = |lease| FencedGuard::new(lease, protected);
         let guards = leases.into_iter().map(guard).collect();
         Self { guards }
     }
@@ -32,7 +32,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     /// Prepares a transaction that is fenced by all of them. It never claims again.
     ///
     /// # Errors
-    /// Awaiting it fails as [`ProtectedGuard::begin`] does, and as soon as one of them is refused.
+    /// Awaiting it fails as [`FencedGuard::begin`] does, and as soon as one of them is refused.
     ///
     /// # Panics
     /// Never: there is at least one guard.
@@ -43,7 +43,7 @@ impl<DB: Dialect> ProtectedGuards<DB> {
 
     /// The guard of this resource, if it is among them.
     #[must_use]
-    pub fn get(&self, resource: &str) -> Option<&ProtectedGuard<DB>> {
+    pub fn get(&self, resource: &str) -> Option<&FencedGuard<DB>> {
         self.iter()
             .find(|guard| guard.resource().as_str() == resource)
     }
@@ -76,36 +76,36 @@ impl<DB: Dialect> ProtectedGuards<DB> {
     /// store stay.
     ///
     /// # Errors
-    /// The first error of [`ProtectedGuard::release`]. The others have been released all the same.
+    /// The first error of [`FencedGuard::release`]. The others have been released all the same.
     ///
     /// # Cancel safety
     /// The guards are gone and the watchdog finishes the releases.
     pub async fn release_all(self) -> Result<Vec<Released>, lock_core::Error> {
-        let released = join_all(self.into_iter().map(ProtectedGuard::release)).await;
+        let released = join_all(self.into_iter().map(FencedGuard::release)).await;
         released.into_iter().collect()
     }
 }
 
-impl<DB: Dialect> Deref for ProtectedGuards<DB> {
-    type Target = [ProtectedGuard<DB>];
+impl<DB: Dialect> Deref for FencedGuards<DB> {
+    type Target = [FencedGuard<DB>];
 
-    fn deref(&self) -> &[ProtectedGuard<DB>] {
+    fn deref(&self) -> &[FencedGuard<DB>] {
         &self.guards
     }
 }
 
-impl<DB: Dialect> IntoIterator for ProtectedGuards<DB> {
-    type Item = ProtectedGuard<DB>;
-    type IntoIter = vec::IntoIter<ProtectedGuard<DB>>;
+impl<DB: Dialect> IntoIterator for FencedGuards<DB> {
+    type Item = FencedGuard<DB>;
+    type IntoIter = vec::IntoIter<FencedGuard<DB>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.guards.into_iter()
     }
 }
 
-impl<'a, DB: Dialect> IntoIterator for &'a ProtectedGuards<DB> {
-    type Item = &'a ProtectedGuard<DB>;
-    type IntoIter = slice::Iter<'a, ProtectedGuard<DB>>;
+impl<'a, DB: Dialect> IntoIterator for &'a FencedGuards<DB> {
+    type Item = &'a FencedGuard<DB>;
+    type IntoIter = slice::Iter<'a, FencedGuard<DB>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()

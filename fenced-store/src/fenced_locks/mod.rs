@@ -23,11 +23,11 @@ use lock_core::{Attempt, FencingToken, InvalidName, LockManager, ResourceName};
 use tracing::warn;
 
 pub use self::{
-    acquire::{AcquireAllProtected, AcquireProtected},
+    acquire::{AcquireAllFenced, AcquireFenced},
     commit::NotCommitted,
-    error::ProtectedError,
-    guard::ProtectedGuard,
-    guards::ProtectedGuards,
+    error::FencedLockError,
+    guard::FencedGuard,
+    guards::FencedGuards,
 };
 pub(crate) use self::{held::Held, run::until_lost};
 use crate::{Dialect, FenceError, FencedStore, counted};
@@ -47,7 +47,7 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use fenced_store::{Protected, SqliteFencedStore};
+/// use fenced_store::{FencedLocks, SqliteFencedStore};
 /// use lock_core::{LockManager, Ttl};
 ///
 /// # let directory = tempfile::tempdir()?;
@@ -59,7 +59,7 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// let locks = palisade::connect("memory:").await?;
 /// let store = SqliteFencedStore::new(pool);
 /// store.migrate().await?;
-/// let accounts = Protected::new(locks, store);
+/// let accounts = FencedLocks::new(locks, store);
 ///
 /// let guard = accounts.acquire("account:42").ttl(Ttl::secs(10)).await?;
 /// let mut tx = guard.begin().await?;
@@ -72,14 +72,14 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct Protected<DB: Dialect> {
+pub struct FencedLocks<DB: Dialect> {
     locks: LockManager,
     store: FencedStore<DB>,
     floor_repairs: Arc<AtomicU64>,
     one_database: bool,
 }
 
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Combines a lock service and a store.
     #[must_use]
     pub fn new(locks: LockManager, store: FencedStore<DB>) -> Self {
@@ -100,26 +100,26 @@ impl<DB: Dialect> Protected<DB> {
     }
 
     /// Locks and claims a resource: await the builder. Waits without bound unless told otherwise.
-    pub fn acquire<N>(&self, resource: N) -> AcquireProtected<DB>
+    pub fn acquire<N>(&self, resource: N) -> AcquireFenced<DB>
     where
         N: TryInto<ResourceName>,
         N::Error: Into<InvalidName>,
     {
-        AcquireProtected::new(self, self.locks.acquire(resource), None)
+        AcquireFenced::new(self, self.locks.acquire(resource), None)
     }
 
     /// Locks and claims a resource if it is free: one look, with the manager's
     /// [ttl](lock_core::LockManagerBuilder::ttl).
     ///
     /// # Errors
-    /// As [`AcquireProtected::try_acquire`].
+    /// As [`AcquireFenced::try_acquire`].
     ///
     /// # Cancel safety
-    /// As [`AcquireProtected`].
+    /// As [`AcquireFenced`].
     pub async fn try_acquire<N>(
         &self,
         resource: N,
-    ) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError>
+    ) -> Result<Attempt<FencedGuard<DB>>, FencedLockError>
     where
         N: TryInto<ResourceName> + Send,
         N::Error: Into<InvalidName>,
@@ -144,7 +144,7 @@ impl<DB: Dialect> Protected<DB> {
     /// # #[cfg(feature = "sqlite")]
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use fenced_store::{Protected, SqliteFencedStore};
+    /// use fenced_store::{FencedLocks, SqliteFencedStore};
     /// use std::time::Duration;
     ///
     /// # let directory = tempfile::tempdir()?;
@@ -154,7 +154,7 @@ impl<DB: Dialect> Protected<DB> {
     /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
     /// # store.migrate().await?;
     /// # let locks = palisade::connect("memory:").await?;
-    /// let accounts = Protected::new(locks, store);
+    /// let accounts = FencedLocks::new(locks, store);
     /// let wait = Duration::from_secs(5);
     /// let guards = accounts.acquire_all(["account:42", "account:7"], wait).await?;
     ///
@@ -164,13 +164,13 @@ impl<DB: Dialect> Protected<DB> {
     /// guards.release_all().await?;
     /// # Ok(()) }
     /// ```
-    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAllProtected<DB>
+    pub fn acquire_all<I>(&self, resources: I, wait: Duration) -> AcquireAllFenced<DB>
     where
         I: IntoIterator,
         I::Item: TryInto<ResourceName>,
         <I::Item as TryInto<ResourceName>>::Error: Into<InvalidName>,
     {
-        AcquireProtected::new(self, self.locks.acquire_all(resources, wait), Some(wait))
+        AcquireFenced::new(self, self.locks.acquire_all(resources, wait), Some(wait))
     }
 
     /// The lock service.
@@ -200,7 +200,7 @@ impl<DB: Dialect> Protected<DB> {
     }
 }
 
-impl<DB: Dialect> Clone for Protected<DB> {
+impl<DB: Dialect> Clone for FencedLocks<DB> {
     fn clone(&self) -> Self {
         Self {
             locks: self.locks.clone(),

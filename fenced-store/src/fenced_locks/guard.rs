@@ -2,7 +2,7 @@ use std::ops::Deref;
 
 use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 
-use super::{Held, Protected};
+use super::{FencedLocks, Held};
 use crate::{Begin, Dialect, FencedStore, Presented};
 
 /// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
@@ -20,7 +20,7 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 /// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, Protected, SqliteFencedStore};
+/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -29,7 +29,7 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 /// # sqlx::query("CREATE TABLE accounts AS SELECT 42 AS id, 100 AS balance")
 /// #     .execute(store.pool())
 /// #     .await?;
-/// # let accounts = Protected::new(palisade::connect("memory:").await?, store);
+/// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
 /// let from = accounts.acquire("account:42").await?;
 /// let to = accounts.acquire("account:7").await?;
 /// let mut tx = from.begin().and(&to).await?; // both have to be current
@@ -41,16 +41,16 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 #[must_use = "dropping the guard releases the lease"]
 #[derive(Debug)]
 #[clippy::has_significant_drop]
-pub struct ProtectedGuard<DB: Dialect> {
+pub struct FencedGuard<DB: Dialect> {
     held: Held,
     store: FencedStore<DB>,
     /// Whether the store is the lock service, too.
     one_database: bool,
 }
 
-impl<DB: Dialect> ProtectedGuard<DB> {
+impl<DB: Dialect> FencedGuard<DB> {
     /// The caller has claimed the lease's token.
-    pub(super) fn new(lease: LeaseGuard, protected: &Protected<DB>) -> Self {
+    pub(super) fn new(lease: LeaseGuard, protected: &FencedLocks<DB>) -> Self {
         Self {
             held: Held::new(lease),
             store: protected.store.clone(),
@@ -112,7 +112,7 @@ impl<DB: Dialect> ProtectedGuard<DB> {
     }
 }
 
-impl<DB: Dialect> Deref for ProtectedGuard<DB> {
+impl<DB: Dialect> Deref for FencedGuard<DB> {
     type Target = LeaseGuard;
 
     fn deref(&self) -> &LeaseGuard {
@@ -120,8 +120,8 @@ impl<DB: Dialect> Deref for ProtectedGuard<DB> {
     }
 }
 
-impl<'a, DB: Dialect> From<&'a ProtectedGuard<DB>> for Presented<'a> {
-    fn from(guard: &'a ProtectedGuard<DB>) -> Self {
+impl<'a, DB: Dialect> From<&'a FencedGuard<DB>> for Presented<'a> {
+    fn from(guard: &'a FencedGuard<DB>) -> Self {
         Self::of_held(guard.sequencer(), &guard.held)
     }
 }

@@ -2,13 +2,13 @@ use std::fmt;
 
 use tracing::debug;
 
-use super::{ProtectedError, ProtectedGuard};
+use super::{FencedGuard, FencedLockError};
 use crate::{Dialect, FenceError, FencedTx, Receipt, uninterrupted::uninterrupted};
 
 /// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
 /// for certain. The lease is still held.
 ///
-/// It turns into a [`FenceError`] or a [`ProtectedError`] by `?`; that drops the guard.
+/// It turns into a [`FenceError`] or a [`FencedLockError`] by `?`; that drops the guard.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NotCommitted<DB: Dialect> {
@@ -16,13 +16,13 @@ pub struct NotCommitted<DB: Dialect> {
     pub error: FenceError,
     /// Keeps the lease, to [settle](crate::FencedStore::settle) a commit of which nothing is known,
     /// or to try again.
-    pub guard: Box<ProtectedGuard<DB>>,
+    pub guard: Box<FencedGuard<DB>>,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
     /// Commits, and then releases the lease of this guard.
     ///
-    /// Where lock service and store are one database (`PgProtected::in_one_database`), that is one
+    /// Where lock service and store are one database (`PgFencedLocks::in_one_database`), that is one
     /// round trip: the release is in the message of the commit, and in a transaction of its own
     /// after it. So nothing of ours is in your transaction, and nothing is released unless it was
     /// committed. Elsewhere the release follows when the commit has been answered.
@@ -38,8 +38,8 @@ impl<DB: Dialect> FencedTx<DB> {
     ///
     /// # Examples
     /// ```no_run
-    /// # use fenced_store::{PgProtected, ProtectedError};
-    /// # async fn f(accounts: PgProtected) -> Result<(), ProtectedError> {
+    /// # use fenced_store::{PgFencedLocks, FencedLockError};
+    /// # async fn f(accounts: PgFencedLocks) -> Result<(), FencedLockError> {
     /// let guard = accounts.acquire("account:42").await?;
     /// let mut tx = guard.begin().await?;
     /// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
@@ -50,14 +50,14 @@ impl<DB: Dialect> FencedTx<DB> {
     /// ```
     pub async fn commit_and_release(
         self,
-        guard: ProtectedGuard<DB>,
+        guard: FencedGuard<DB>,
     ) -> Result<Receipt, NotCommitted<DB>> {
         uninterrupted(self.committed_and_released(guard)).await
     }
 
     async fn committed_and_released(
         self,
-        guard: ProtectedGuard<DB>,
+        guard: FencedGuard<DB>,
     ) -> Result<Receipt, NotCommitted<DB>> {
         let is_its = self.sequencers().any(|grant| grant == guard.sequencer());
         let lease = (is_its && guard.is_released_by_store()).then(|| guard.sequencer());
@@ -98,7 +98,7 @@ impl<DB: Dialect> From<NotCommitted<DB>> for FenceError {
     }
 }
 
-impl<DB: Dialect> From<NotCommitted<DB>> for ProtectedError {
+impl<DB: Dialect> From<NotCommitted<DB>> for FencedLockError {
     fn from(not_committed: NotCommitted<DB>) -> Self {
         not_committed.error.into()
     }

@@ -3,14 +3,14 @@ use std::time::Duration;
 use lock_core::{ForceReleased, Holder, ResourceName, Sequencer};
 use tracing::debug;
 
-use super::{Protected, ProtectedError};
+use super::{FencedLockError, FencedLocks};
 use crate::{Dialect, FenceError};
 
 /// How often the store is asked to shut the former holder out, including the first time.
 const ATTEMPTS: u32 = 3;
 
 /// For operators.
-impl<DB: Dialect> Protected<DB> {
+impl<DB: Dialect> FencedLocks<DB> {
     /// Ends the lease of the present holder of a resource, and shuts that holder out of the store
     /// at once, whether or not anybody acquires the resource next.
     ///
@@ -41,7 +41,7 @@ impl<DB: Dialect> Protected<DB> {
     pub async fn force_release(
         &self,
         resource: &ResourceName,
-    ) -> Result<ForceReleased, ProtectedError> {
+    ) -> Result<ForceReleased, FencedLockError> {
         let forced = self.locks.force_release(resource).await?;
         match &forced {
             ForceReleased::Ended { revocation, .. } => {
@@ -57,7 +57,7 @@ impl<DB: Dialect> Protected<DB> {
 
     /// Shuts out all earlier holders: the lease of one of them may have ended without the store
     /// being told, by a call that failed half way or by its ttl.
-    async fn claim_anew(&self, resource: &ResourceName) -> Result<(), ProtectedError> {
+    async fn claim_anew(&self, resource: &ResourceName) -> Result<(), FencedLockError> {
         if self.store.high_water(resource).await?.is_none() {
             // Nobody has ever claimed it. It may be a slip of the pen, which shall leave nothing.
             return Ok(());

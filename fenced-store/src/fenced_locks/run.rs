@@ -3,10 +3,10 @@ use std::pin::pin;
 use futures_util::future::{Either, select};
 use tracing::debug;
 
-use super::{AcquireProtected, ProtectedError, ProtectedGuard};
+use super::{AcquireFenced, FencedGuard, FencedLockError};
 use crate::Dialect;
 
-impl<DB: Dialect> AcquireProtected<DB> {
+impl<DB: Dialect> AcquireFenced<DB> {
     /// Acquires as configured, runs a section under the lease, and releases it, as
     /// [`Acquire::run`](lock_core::Acquire::run) does.
     ///
@@ -28,7 +28,7 @@ impl<DB: Dialect> AcquireProtected<DB> {
     /// # #[cfg(feature = "sqlite")]
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use fenced_store::{Protected, ProtectedError, SqliteFencedStore};
+    /// use fenced_store::{FencedLocks, FencedLockError, SqliteFencedStore};
     /// use lock_core::Ttl;
     ///
     /// # let directory = tempfile::tempdir()?;
@@ -38,12 +38,12 @@ impl<DB: Dialect> AcquireProtected<DB> {
     /// # let store = SqliteFencedStore::new(sqlx::SqlitePool::connect_with(options).await?);
     /// # store.migrate().await?;
     /// # let locks = palisade::connect("memory:").await?;
-    /// let accounts = Protected::new(locks, store);
+    /// let accounts = FencedLocks::new(locks, store);
     /// let nightly = accounts.acquire("account:42").ttl(Ttl::secs(30));
     /// let receipt = nightly
     ///     .run(async |guard| {
     ///         let tx = guard.begin().await?; // write through it
-    ///         Ok::<_, ProtectedError>(tx.commit().await?)
+    ///         Ok::<_, FencedLockError>(tx.commit().await?)
     ///     })
     ///     .await?;
     /// println!("written under {}", receipt.token());
@@ -51,8 +51,8 @@ impl<DB: Dialect> AcquireProtected<DB> {
     /// ```
     pub async fn run<T, E, F>(self, section: F) -> Result<T, E>
     where
-        F: AsyncFnOnce(&ProtectedGuard<DB>) -> Result<T, E>,
-        E: From<ProtectedError>,
+        F: AsyncFnOnce(&FencedGuard<DB>) -> Result<T, E>,
+        E: From<FencedLockError>,
     {
         let guard = self.await?;
         let result = until_lost(&guard, section(&guard)).await;
@@ -67,14 +67,14 @@ impl<DB: Dialect> AcquireProtected<DB> {
 }
 
 /// Runs a section until the lease is lost: then it is dropped at its present await.
-pub(crate) async fn until_lost<DB: Dialect, T, E: From<ProtectedError>>(
-    guard: &ProtectedGuard<DB>,
+pub(crate) async fn until_lost<DB: Dialect, T, E: From<FencedLockError>>(
+    guard: &FencedGuard<DB>,
     section: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let (section, lost) = (pin!(section), pin!(guard.lost()));
     // The section is asked first: what it has finished counts.
     match select(section, lost).await {
         Either::Left((result, _)) => result,
-        Either::Right((lost, _)) => Err(ProtectedError::from(lost).into()),
+        Either::Right((lost, _)) => Err(FencedLockError::from(lost).into()),
     }
 }

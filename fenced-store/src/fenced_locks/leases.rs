@@ -5,11 +5,11 @@ use lock_core::{
     backend::{AcquiresLeases, StoreSide},
 };
 
-use super::{Protected, ProtectedGuard, ProtectedGuards};
+use super::{FencedGuard, FencedGuards, FencedLocks};
 use crate::Dialect;
 
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
-#[expect(unnameable_types, reason = "what seals `AcquireProtected`")]
+#[expect(unnameable_types, reason = "what seals `AcquireFenced`")]
 pub trait Leases: AcquiresLeases + Clone + Send + Sync {
     /// What is acquired.
     type Held: AsRef<[LeaseGuard]> + IntoIterator<Item = LeaseGuard, IntoIter: Send> + Send;
@@ -30,12 +30,12 @@ pub trait Leases: AcquiresLeases + Clone + Send + Sync {
     fn above(&self, floor: FencingToken) -> Option<Self>;
 
     /// The caller has claimed the token of each lease.
-    fn protected<DB: Dialect>(held: Self::Held, protected: &Protected<DB>) -> Self::Guard<DB>;
+    fn protected<DB: Dialect>(held: Self::Held, protected: &FencedLocks<DB>) -> Self::Guard<DB>;
 }
 
 impl Leases for Acquire {
     type Held = [LeaseGuard; 1];
-    type Guard<DB: Dialect> = ProtectedGuard<DB>;
+    type Guard<DB: Dialect> = FencedGuard<DB>;
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
@@ -55,15 +55,15 @@ impl Leases for Acquire {
 
     fn protected<DB: Dialect>(
         [lease]: [LeaseGuard; 1],
-        protected: &Protected<DB>,
-    ) -> ProtectedGuard<DB> {
-        ProtectedGuard::new(lease, protected)
+        protected: &FencedLocks<DB>,
+    ) -> FencedGuard<DB> {
+        FencedGuard::new(lease, protected)
     }
 }
 
 impl Leases for AcquireAll {
     type Held = Vec<LeaseGuard>;
-    type Guard<DB: Dialect> = ProtectedGuards<DB>;
+    type Guard<DB: Dialect> = FencedGuards<DB>;
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
@@ -85,8 +85,8 @@ impl Leases for AcquireAll {
 
     fn protected<DB: Dialect>(
         leases: Vec<LeaseGuard>,
-        protected: &Protected<DB>,
-    ) -> ProtectedGuards<DB> {
-        ProtectedGuards::new(leases, protected)
+        protected: &FencedLocks<DB>,
+    ) -> FencedGuards<DB> {
+        FencedGuards::new(leases, protected)
     }
 }

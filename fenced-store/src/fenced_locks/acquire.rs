@@ -8,11 +8,11 @@ use lock_core::{
 };
 use tracing::debug;
 
-use super::{Protected, ProtectedError, ProtectedGuard, leases::Leases};
+use super::{FencedGuard, FencedLockError, FencedLocks, leases::Leases};
 use crate::{Dialect, FenceError};
 
-/// An acquisition that is being prepared: `.await` it for a [`ProtectedGuard`], or for
-/// [`ProtectedGuards`](super::ProtectedGuards) if it is one of several resources. It gets either
+/// An acquisition that is being prepared: `.await` it for a [`FencedGuard`], or for
+/// [`FencedGuards`](super::FencedGuards) if it is one of several resources. It gets either
 /// all of them or none.
 ///
 /// # Errors
@@ -25,15 +25,15 @@ use crate::{Dialect, FenceError};
 /// shuts out older holders, and nobody else.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireProtected<DB: Dialect, L = Acquire> {
-    protected: Protected<DB>,
+pub struct AcquireFenced<DB: Dialect, L = Acquire> {
+    protected: FencedLocks<DB>,
     leases: L,
     /// For all attempts together.
     wait: Option<Duration>,
 }
 
 /// The same for several resources.
-pub type AcquireAllProtected<DB> = AcquireProtected<DB, AcquireAll>;
+pub type AcquireAllFenced<DB> = AcquireFenced<DB, AcquireAll>;
 
 /// How many attempts are made, including the first, when the lock service is behind the store with
 /// one of the resources, or the claims outlast a lease.
@@ -46,13 +46,13 @@ struct Refused {
     above: Option<FencingToken>,
 }
 
-impl<DB: Dialect, L: Leases> AcquiresLeases for AcquireProtected<DB, L> {
+impl<DB: Dialect, L: Leases> AcquiresLeases for AcquireFenced<DB, L> {
     fn lease_settings(&mut self) -> &mut LeaseSettings {
         self.leases.lease_settings()
     }
 }
 
-impl<DB: Dialect> AcquireProtected<DB> {
+impl<DB: Dialect> AcquireFenced<DB> {
     /// See [`Acquire::holder`].
     pub fn holder(mut self, holder: Holder) -> Self {
         self.leases = self.leases.holder(holder);
@@ -66,8 +66,8 @@ impl<DB: Dialect> AcquireProtected<DB> {
     }
 }
 
-impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
-    pub(super) fn new(protected: &Protected<DB>, leases: L, wait: Option<Duration>) -> Self {
+impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
+    pub(super) fn new(protected: &FencedLocks<DB>, leases: L, wait: Option<Duration>) -> Self {
         Self {
             protected: protected.clone(),
             leases,
@@ -98,7 +98,7 @@ impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
     /// all. If the lock service's tokens are behind the store's marks, this repairs the lock
     /// service: the leases are given back and acquired afresh with tokens above the marks. Safety
     /// does not depend on it, because the store refuses the old tokens anyway.
-    async fn lock_and_claim(self) -> Result<L::Guard<DB>, ProtectedError> {
+    async fn lock_and_claim(self) -> Result<L::Guard<DB>, FencedLockError> {
         let started = self.protected.locks.clock().now();
         let protected = self.protected.clone();
         let mut leases = self.leases.clone();
@@ -183,16 +183,16 @@ impl<DB: Dialect, L: Leases> AcquireProtected<DB, L> {
     }
 }
 
-impl<DB: Dialect> AcquireProtected<DB> {
+impl<DB: Dialect> AcquireFenced<DB> {
     /// Takes one look and does not wait for the lease. If it is granted, the claim waits for the
     /// transactions of older holders, as long as the store's settings allow.
     ///
     /// # Errors
-    /// As [`AcquireProtected`], except that a held lease is no error but [`Attempt::Held`].
+    /// As [`AcquireFenced`], except that a held lease is no error but [`Attempt::Held`].
     ///
     /// # Cancel safety
-    /// As [`AcquireProtected`].
-    pub async fn try_acquire(self) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
+    /// As [`AcquireFenced`].
+    pub async fn try_acquire(self) -> Result<Attempt<FencedGuard<DB>>, FencedLockError> {
         self.attempt(Duration::ZERO).await
     }
 
@@ -200,10 +200,10 @@ impl<DB: Dialect> AcquireProtected<DB> {
     pub(crate) async fn attempt(
         self,
         wait: Duration,
-    ) -> Result<Attempt<ProtectedGuard<DB>>, ProtectedError> {
+    ) -> Result<Attempt<FencedGuard<DB>>, FencedLockError> {
         match self.wait(wait).lock_and_claim().await {
             Ok(guard) => Ok(Attempt::Granted(guard)),
-            Err(ProtectedError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
+            Err(FencedLockError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {
                 let retry_after = error.retry_after().unwrap_or_default();
                 Ok(Attempt::held(retry_after))
             }
@@ -212,8 +212,8 @@ impl<DB: Dialect> AcquireProtected<DB> {
     }
 }
 
-impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireProtected<DB, L> {
-    type Output = Result<L::Guard<DB>, ProtectedError>;
+impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireFenced<DB, L> {
+    type Output = Result<L::Guard<DB>, FencedLockError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -221,7 +221,7 @@ impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireProtected<DB, L> {
     }
 }
 
-impl<DB: Dialect, L: Clone> Clone for AcquireProtected<DB, L> {
+impl<DB: Dialect, L: Clone> Clone for AcquireFenced<DB, L> {
     fn clone(&self) -> Self {
         Self {
             protected: self.protected.clone(),

@@ -5,7 +5,7 @@ use crate::FenceError;
 /// An error of a protected resource: from the lock service, or from the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProtectedError {
+pub enum FencedLockError {
     /// The lock service could not be reached, or did not grant the lease.
     #[error(transparent)]
     Lock(#[from] lock_core::Error),
@@ -14,7 +14,7 @@ pub enum ProtectedError {
     Store(#[from] FenceError),
 }
 
-impl ProtectedError {
+impl FencedLockError {
     /// Whether this grant is over: the store has shut it out, or the lock service says that it has
     /// ended. Stop, none of its writes will ever be accepted; acquire afresh.
     #[must_use]
@@ -55,14 +55,14 @@ impl ProtectedError {
 }
 
 /// Lets a function that returns this error return the result of `guard.lost()`.
-impl From<Lost> for ProtectedError {
+impl From<Lost> for FencedLockError {
     fn from(lost: Lost) -> Self {
         Self::Store(lost.into())
     }
 }
 
 /// Makes `?` work on your own statements.
-impl From<sqlx::Error> for ProtectedError {
+impl From<sqlx::Error> for FencedLockError {
     fn from(source: sqlx::Error) -> Self {
         Self::Store(source.into())
     }
