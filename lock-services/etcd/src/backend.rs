@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use tracing::warn;
+
 use super::{
     EtcdOptions, KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl,
     tombstones,
@@ -18,7 +20,8 @@ pub struct EtcdBackend {
 }
 
 impl EtcdBackend {
-    /// Connects, and sees to it that there is a floor.
+    /// Connects, and sees to it that there is a floor. To a cluster without space it connects, too:
+    /// there leases can be looked at and ended, and none can be acquired.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
@@ -42,7 +45,12 @@ impl EtcdBackend {
             let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
             let keys = Keys::new(&options.prefix);
             let service = tombstones::start(client, keys, options.initial_token);
-            service.lift_floor().await?;
+            if let Some(refusal) = service.lift_floor().await? {
+                warn!(
+                    error = &Error::from(refusal) as &dyn std::error::Error,
+                    "leases can be looked at and ended here, but none can be acquired"
+                );
+            }
             Ok(Self { service })
         })
         .await

@@ -7,7 +7,9 @@ use super::{
     leases,
     record::{Entry, Kept, State, TOKENS_PER_REVISION, Tombstone},
     service::{Found, Service, insist},
-    wire::{Compare, DeleteRequest, DeleteResponse, Op, RangeRequest, TxnRequest, method},
+    wire::{
+        Compare, DeleteRequest, DeleteResponse, Op, RangeRequest, TxnRequest, TxnResponse, method,
+    },
 };
 use lock_core::{
     AttemptId, AttemptRef, Error, FencingToken, Forced, Released, ResourceName, Sequencer,
@@ -99,16 +101,9 @@ impl Service {
         known: Option<i64>,
     ) -> Result<bool, Failure> {
         let mut success = vec![Op::delete(&names.entry)];
-        match tombstone {
-            Some(tombstone) => {
-                let lease = self.tombstone_lease_of_ended().await?;
-                success.push(Op::put(&names.tombstone, tombstone.to_vec(), lease));
-            }
-            // The one that was there since the entry.
-            None if self.leases.has_tombstone(names) => {
-                success.push(Op::delete(&names.tombstone));
-            }
-            None => {}
+        // The one that was there since the entry.
+        if tombstone.is_none() && self.leases.has_tombstone(names) {
+            success.push(Op::delete(&names.tombstone));
         }
         if known.is_none() {
             success.insert(0, Op::range(RangeRequest::key(&names.entry)));
@@ -118,13 +113,21 @@ impl Service {
             success,
             failure: Vec::new(),
         };
-        let Some(answer) = self.bury(&txn).await?.filter(|answer| answer.succeeded) else {
+        let answer = match tombstone {
+            Some(text) => self.end(txn, &names.tombstone, text.to_vec()).await?,
+            None => Some(self.change(&txn).await?.into()),
+        };
+        let Some(answer) = answer.filter(|answer: &Answer| answer.txn.succeeded) else {
             return Ok(false);
         };
-        let changed = tombstone.map(|_| answer.revision());
-        let entry = answer.ranges().flat_map(|range| range.kvs).next();
+        let entry = answer.txn.ranges().flat_map(|range| range.kvs).next();
         let lease = known.or(entry.map(|entry| entry.lease)).unwrap_or(0);
-        self.leases.released(names, lease, changed, self.now());
+        if tombstone.is_some() && answer.buried.is_none() {
+            self.entry_ended(names, lease, self.leases.tombstone(names).changed);
+        } else {
+            self.leases
+                .released(names, lease, answer.buried, self.now());
+        }
         Ok(true)
     }
 
@@ -184,7 +187,6 @@ impl Service {
         token: u64,
     ) -> Result<bool, Failure> {
         let mut tombstone = found.remembered().ending(attempt, token);
-        let tombstones = self.tombstone_lease_of_ended().await?;
         let rest = found
             .entry
             .as_ref()
@@ -201,20 +203,30 @@ impl Service {
             }
             (None, _) => {}
         }
-        success.push(Op::put(
-            &names.tombstone,
-            tombstone.encode_to_vec(),
-            tombstones,
-        ));
         let txn = TxnRequest {
             compare: found.unchanged(names).into(),
             success,
             failure: Vec::new(),
         };
-        let Some(answer) = self.bury(&txn).await?.filter(|answer| answer.succeeded) else {
+        let ended = self.end(txn, &names.tombstone, tombstone.encode_to_vec());
+        let (answer, now) = (ended.await, self.now());
+        let answer = match answer {
+            // No entry is left, and a late request for one comes with a lease that is revoked.
+            Err(failure)
+                if failure.no_space()
+                    && found.entry.is_none()
+                    && self.leases.has_taken(names, attempt) =>
+            {
+                self.leases.lose_all(names, attempt, None, now);
+                return Ok(true);
+            }
+            answer => answer?.filter(|answer| answer.txn.succeeded),
+        };
+        let Some(answer) = answer else {
             return Ok(false);
         };
-        let (changed, now) = (answer.revision(), self.now());
+        let earlier = found.tombstone.map_or(0, |tombstone| tombstone.changed);
+        let changed = answer.buried.unwrap_or(earlier);
         let lease = found.entry.map(|entry| entry.lease);
         self.leases.lose_all(names, attempt, lease, now);
         match lease {
@@ -229,6 +241,35 @@ impl Service {
             ),
         }
         Ok(true)
+    }
+
+    /// Carries out a transaction that ends something, and writes a tombstone in the same step.
+    /// `None` if the lease of tombstones is not there any more: another one is asked for next time.
+    ///
+    /// etcd without space deletes, but writes nothing. There an entry is deleted without a
+    /// tombstone, and its lease has to be revoked, so that a late request for it is refused.
+    async fn end(
+        &self,
+        txn: TxnRequest,
+        key: &[u8],
+        tombstone: Vec<u8>,
+    ) -> Result<Option<Answer>, Failure> {
+        let buried = async {
+            let lease = self.tombstone_lease_of_ended().await?;
+            let mut txn = txn.clone();
+            txn.success.push(Op::put(key, tombstone, lease));
+            self.bury(&txn).await
+        };
+        match buried.await {
+            Err(failure) if failure.no_space() && txn.success.iter().any(Op::is_delete) => {
+                Ok(Some(self.change(&txn).await?.into()))
+            }
+            answered => Ok(answered?.map(|txn| Answer {
+                buried: Some(txn.revision()),
+                was_repeated: false,
+                txn,
+            })),
+        }
     }
 
     /// An entry was deleted, and its lease is revoked.
@@ -281,25 +322,47 @@ impl Service {
         let own = self.keys.tombstone(&id);
         let end = || async {
             let tombstone = Tombstone::released(token).encode_to_vec();
-            let tombstones = self.tombstone_lease_of_ended().await?;
             let txn = TxnRequest {
                 compare: vec![Compare::created(key, entry.created)],
-                success: vec![Op::delete(key), Op::put(&own, tombstone, tombstones)],
+                success: vec![Op::delete(key)],
                 failure: vec![Op::range(RangeRequest::key(&own))],
             };
-            let Some(answer) = self.bury(&txn).await? else {
+            let Some(answer) = self.end(txn, &own, tombstone).await? else {
                 return Ok(None);
             };
-            let changed = if answer.succeeded {
-                Some(answer.revision())
+            let changed = if answer.txn.succeeded {
+                Some(answer.buried.unwrap_or(0))
+            } else if answer.was_repeated {
+                // Its first copy has deleted it, and nothing could be remembered of that.
+                Some(0)
             } else {
-                let mut found = answer.ranges().flat_map(|range| range.kvs);
+                let mut found = answer.txn.ranges().flat_map(|range| range.kvs);
                 found.next().map(|own| own.mod_revision)
             };
             let tombstone = changed.map(|changed| leases::Tombstone { id, changed });
             Ok(Some(tombstone))
         };
         insist(end).await
+    }
+}
+
+/// What came of a transaction that ends something.
+struct Answer {
+    txn: TxnResponse,
+    /// By which revision a tombstone was written, if one was.
+    buried: Option<i64>,
+    /// Without a tombstone: whether it was sent more than once.
+    was_repeated: bool,
+}
+
+/// Without a tombstone.
+impl From<(TxnResponse, bool)> for Answer {
+    fn from((txn, was_repeated): (TxnResponse, bool)) -> Self {
+        Self {
+            txn,
+            buried: None,
+            was_repeated,
+        }
     }
 }
 

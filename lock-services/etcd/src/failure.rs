@@ -43,6 +43,8 @@ fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
 const LEASE_EXISTS: &str = "lease already exists";
 /// What it says when a lease is used that does not exist.
 const NO_LEASE: &str = "requested lease not found";
+/// What it says to whatever would write when its space is used up.
+const NO_SPACE: &str = "database space exceeded";
 /// What it says when the token of a login is no longer valid.
 const OLD_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
 
@@ -57,6 +59,11 @@ impl Failure {
 
     pub(super) fn no_lease(&self) -> bool {
         self.status.message().contains(NO_LEASE)
+    }
+
+    /// Nothing was written, and deleting works.
+    pub(super) fn no_space(&self) -> bool {
+        self.status.message().contains(NO_SPACE)
     }
 }
 
@@ -131,13 +138,13 @@ fn meaning(status: &Status) -> (ErrorKind, String) {
         }
         Code::DeadlineExceeded => (ErrorKind::Unavailable, "no answer in time".to_owned()),
         // It passes when an operator has made room.
-        Code::ResourceExhausted => (
+        Code::ResourceExhausted if status.message().contains(NO_SPACE) => (
             ErrorKind::Unavailable,
-            format!(
-                "{}: if it has no space, compact, defragment and disarm the alarm",
-                says()
-            ),
+            "etcd has no space and writes nothing (alarm NOSPACE): compact its history, defragment \
+             it and disarm the alarm"
+                .to_owned(),
         ),
+        Code::ResourceExhausted => (ErrorKind::Unavailable, says()),
         _ if refused(status) => (
             ErrorKind::Unavailable,
             "nobody listens there, or there is no leader".to_owned(),

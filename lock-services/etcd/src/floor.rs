@@ -10,7 +10,10 @@ use lock_core::{Error, ErrorKind, InitialToken};
 impl Service {
     /// Makes sure that there is a floor, and that tokens are not below the clock. So a cluster that
     /// came back without its data, or with a backup's, goes on above everything it has issued.
-    pub(super) async fn lift_floor(&self) -> Result<(), Error> {
+    ///
+    /// A cluster without space lifts no floor, and returns its refusal. The floor is then not
+    /// known, and the next acquisition tries again.
+    pub(super) async fn lift_floor(&self) -> Result<Option<Failure>, Error> {
         for _ in 0..TRIES {
             let (floor, revision) = self.read_floor().await?;
             let start = match self.initial {
@@ -23,12 +26,15 @@ impl Service {
             };
             if floor.changed > 0 && floor.value >= start {
                 self.know_floor(floor);
-                return Ok(());
+                return Ok(None);
             }
             // If it is deleted meanwhile it is made anew, and if it is raised it is read again.
             let value = std::cmp::max(floor.value, start);
-            if self.put_floor(Floor { value, ..floor }).await? {
-                return Ok(());
+            match self.put_floor(Floor { value, ..floor }).await {
+                Ok(true) => return Ok(None),
+                Ok(false) => {}
+                Err(failure) if failure.no_space() => return Ok(Some(failure)),
+                Err(failure) => return Err(failure.into()),
             }
         }
         Err(crowded())
@@ -67,7 +73,9 @@ impl Service {
             if let Some(floor) = self.floor() {
                 return Ok(floor);
             }
-            self.lift_floor().await?;
+            if let Some(refusal) = self.lift_floor().await? {
+                return Err(refusal.into());
+            }
         }
     }
 

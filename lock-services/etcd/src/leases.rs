@@ -154,11 +154,23 @@ impl Leases {
 
     /// Whether this client has written a tombstone of it, which is there still.
     pub(super) fn has_tombstone(&self, names: &Names) -> bool {
+        self.tombstone(names).changed > 0
+    }
+
+    /// The tombstone of it that this client has written; of revision 0 if it did not.
+    pub(super) fn tombstone(&self, names: &Names) -> Tombstone {
         let state = self.state();
-        state
-            .used
-            .get(&names.id)
-            .is_some_and(|used| used.changed > 0)
+        Tombstone {
+            id: names.id,
+            changed: state.used.get(&names.id).map_or(0, |used| used.changed),
+        }
+    }
+
+    /// Whether an attempt of this client has taken a lease, which it may have used.
+    pub(super) fn has_taken(&self, names: &Names, attempt: AttemptId) -> bool {
+        let state = self.state();
+        let used = state.used.get(&names.id);
+        used.is_some_and(|used| used.leases.iter().any(|(by, _)| *by == attempt))
     }
 
     /// An attempt has not used its lease, and never will.

@@ -80,6 +80,14 @@
 //! they change anything, and can be sent again, even to another node. A node without a leader
 //! refuses.
 //!
+//! # Without space
+//! A cluster whose space is used up (alarm `NOSPACE`) deletes and writes nothing. Then a client
+//! connects, looks, renews, releases, cancels and ends leases by force, and acquires nothing:
+//! [`ErrorKind::Unavailable`]. A lease that ends then leaves no tombstone. It is revoked instead,
+//! so that a late copy of its request finds no lease. A release that is sent again later is
+//! answered as one of a lease that ran out. An attempt that shares its entry with another one, or
+//! that this client does not know, cannot be cancelled then.
+//!
 //! # What etcd 3.4 and early 3.5 do
 //! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
 //! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
@@ -98,6 +106,7 @@
 //!
 //! [`LeaseGuard`]: lock_core::LeaseGuard
 //! [`ErrorKind::Released`]: lock_core::ErrorKind::Released
+//! [`ErrorKind::Unavailable`]: lock_core::ErrorKind::Unavailable
 //! [`ErrorKind::Unsupported`]: lock_core::ErrorKind::Unsupported
 #![forbid(unsafe_code)]
 

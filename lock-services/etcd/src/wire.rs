@@ -207,6 +207,10 @@ impl Op {
         }
     }
 
+    pub(super) const fn is_delete(&self) -> bool {
+        matches!(self.op, Some(OneOp::Delete(_)))
+    }
+
     pub(super) fn delete(key: &[u8]) -> Self {
         Self {
             op: Some(OneOp::Delete(DeleteRequest::key(key))),

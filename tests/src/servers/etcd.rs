@@ -5,7 +5,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{process::Command, sync::OnceCell};
 
 use super::{Certificates, owned::Owned, until};
@@ -144,6 +144,22 @@ impl Etcd {
     pub fn addresses(&self) -> Vec<&str> {
         let address = |url: &'_ String| url.rfind('/').map_or(0, |slash| slash + 1);
         self.urls.iter().map(|url| &url[address(url)..]).collect()
+    }
+
+    /// Raises the alarm that it has no space, or ends it. Under this alarm etcd deletes, and writes
+    /// nothing.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn set_without_space(&self, is_without: bool) {
+        let action = if is_without { "ACTIVATE" } else { "DEACTIVATE" };
+        let url = format!("http://{}/v3/maintenance/alarm", self.addresses()[0]);
+        let alarm = json!({ "action": action, "memberID": "0", "alarm": "NOSPACE" });
+        let client = reqwest::Client::builder().no_proxy().build();
+        let client = client.unwrap_or_else(|error| panic!("no HTTP client: {error}"));
+        let answer = client.post(url).json(&alarm).send().await;
+        let answer = answer.unwrap_or_else(|error| panic!("no answer about the alarm: {error}"));
+        assert!(answer.status().is_success(), "{answer:?}");
     }
 
     /// Runs `etcdctl` and returns its output.

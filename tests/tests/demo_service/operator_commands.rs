@@ -2,10 +2,15 @@
 
 use std::process::{Command, Output};
 
-use e2e::{servers::redis, warden::workspace_binary};
+use e2e::{
+    servers::{Etcd, redis},
+    warden::workspace_binary,
+};
 use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
+
+use crate::gateway::Gateway;
 
 pub(crate) async fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("palisade").unwrap());
@@ -130,4 +135,38 @@ async fn with_a_store_without_tables_nobody_loses_a_lease() {
         inspection.holder.map(|holder| holder.token),
         Some(guard.token())
     );
+}
+
+/// Catches: a lease that nobody can end before etcd has space again.
+#[tokio::test]
+async fn on_an_etcd_without_space_operators_look_and_leases_end() {
+    let etcd = Etcd::start().await;
+    let gateway = Gateway::start_on(&etcd.url()).await;
+    let token = gateway.token("released", 300_000).await;
+    gateway.token("forced", 300_000).await;
+    etcd.set_without_space(true).await;
+    let released = gateway.release("released", &token).await;
+    assert_eq!(released.status, 204, "{released:?}");
+    let (lock, store) = (
+        etcd.url(),
+        format!("sqlite:{}", gateway.database().display()),
+    );
+    let of =
+        |command, more: &[&'static str]| [&[command, "--lock", lock.as_str()][..], more].concat();
+    let listed = object(&of("list", &[])).await;
+    assert_eq!(listed["leases"].as_array().unwrap().len(), 1, "{listed}");
+    let held = object(&of("inspect", &["forced"])).await;
+    assert!(held["holder"]["token"].is_u64(), "{held}");
+    let force = [
+        &of("force-release", &["--yes", "forced"])[..],
+        &["--store", &store],
+    ]
+    .concat();
+    let forced = object(&force).await;
+    assert_eq!(forced["released"], true, "{forced}");
+    let found = run(&of("doctor", &[])).await;
+    let found = String::from_utf8(found.stdout).unwrap();
+    assert!(found.contains("disarm the alarm"), "{found}");
+    etcd.set_without_space(false).await;
+    gateway.token("forced", 300_000).await;
 }

@@ -8,7 +8,7 @@ use fenced_store::PgFencedStore;
 use lock_core::Ttl;
 use palisade::redis::redlock::RedlockOptions;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
 
 use crate::gateway::{Answer, Gateway, send};
@@ -185,21 +185,13 @@ async fn on_a_redlock_without_a_majority_a_gateway_is_not_ready() {
     until_ready(&gateway).await;
 }
 
-/// Its alarm is raised by hand.
 #[tokio::test]
 async fn on_an_etcd_without_space_a_gateway_is_not_ready() {
     let etcd = Etcd::start().await;
     let gateway = Gateway::start_on(&etcd.url()).await;
     until_ready(&gateway).await;
-    let alarm = async |action: &str| {
-        let url = format!("http://{}/v3/maintenance/alarm", etcd.addresses()[0]);
-        let alarm = json!({ "action": action, "memberID": "0", "alarm": "NOSPACE" });
-        let request = reqwest::Client::builder().no_proxy().build().unwrap();
-        let answer = request.post(url).json(&alarm).send().await.unwrap();
-        assert!(answer.status().is_success(), "{answer:?}");
-    };
-    alarm("ACTIVATE").await;
+    etcd.set_without_space(true).await;
     until_not_ready(&gateway, "lock_service").await;
-    alarm("DEACTIVATE").await;
+    etcd.set_without_space(false).await;
     until_ready(&gateway).await;
 }

@@ -21,4 +21,5 @@ mod many;
 mod outages;
 mod paused;
 mod remembered;
+mod without_space;
 mod world;
