@@ -43,6 +43,11 @@ pub(crate) mod sealed {
             false
         }
 
+        /// Whether the server has ended the session, or is about to.
+        fn is_session_over(_: &sqlx::Error) -> bool {
+            false
+        }
+
         /// Whether the role lacks a right.
         fn is_denied(_: &sqlx::Error) -> bool {
             false

@@ -351,6 +351,8 @@ impl FenceError {
 /// of a standby).
 fn may_return(source: &sqlx::Error) -> bool {
     match source {
+        #[cfg(feature = "mysql")]
+        source if <sqlx::MySql as crate::dialect::sealed::Errors>::is_read_only(source) => true,
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
             let passing = ["08", "53", "57", "25006", "0A000"];
             passing.iter().any(|prefix| code.starts_with(prefix))

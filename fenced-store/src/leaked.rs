@@ -68,6 +68,24 @@ pub(crate) fn unless_read_only<DB: Operations, T>(
     result
 }
 
+/// The same for an error of ours.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) fn says_read_only<DB: Operations>(error: &FenceError) -> bool {
+    match error {
+        FenceError::Busy { source } | FenceError::Db { source } => DB::is_read_only(source),
+        _ => false,
+    }
+}
+
+/// The error of a call for which its session has done nothing yet. A session that has ended is then
+/// nothing to stop for: the same call gets another one.
+pub(crate) fn before_anything<DB: Operations>(source: sqlx::Error) -> FenceError {
+    if DB::is_session_over(&source) || matches!(source, sqlx::Error::Io(_)) {
+        return FenceError::Busy { source };
+    }
+    DB::of_our_call(source)
+}
+
 /// A connection to read what is committed by now. In a leaked transaction, a query may see what was
 /// committed long ago, whatever has happened since.
 pub(crate) async fn to_read<DB: Operations>(
@@ -79,7 +97,7 @@ pub(crate) async fn to_read<DB: Operations>(
         Ok(connection)
     })
     .await
-    .map_err(DB::of_our_call)
+    .map_err(before_anything::<DB>)
 }
 
 /// Begins one of our transactions, which is not fenced.
@@ -88,7 +106,7 @@ pub(crate) async fn begin_unfenced<DB: Installation>(
 ) -> Result<Transaction<'static, DB>, FenceError> {
     past_leaked(pool, || pool.begin_with(DB::begin_unfenced()))
         .await
-        .map_err(DB::of_our_call)
+        .map_err(before_anything::<DB>)
 }
 
 /// A connection that is given back queues behind the idle ones, so all idle ones have to be looked

@@ -107,6 +107,12 @@ impl<DB: RollBack> OpenTx<DB> {
         give_back(ScopeGuard::into_inner(self.held).connection);
     }
 
+    /// Its session is not used again.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn close_session_at_its_end(&mut self) {
+        self.held.connection.close_on_drop();
+    }
+
     /// Rolls back. If the future is dropped, a task goes on with it.
     pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
         uninterrupted(ScopeGuard::into_inner(self.held).roll_back()).await

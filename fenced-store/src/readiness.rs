@@ -26,7 +26,8 @@ pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), Fen
     }
 }
 
-/// Whether our schemas can be trusted, all migrations were applied, and the role has these rights.
+/// Whether our schemas can be trusted, all migrations were applied, the role has these rights, and
+/// the database takes writes.
 /// If it may not read whether they were applied, the rights say why.
 pub(crate) async fn check<DB: Installation>(
     pool: &Pool<DB>,
@@ -35,16 +36,23 @@ pub(crate) async fn check<DB: Installation>(
     DB::check_owner(pool).await?;
     let checked = DB::check_migrations(pool).await;
     if checked.as_ref().err().is_none_or(is_denied::<DB>) {
-        DB::check_rights(pool, rights).await?;
+        told_read_only::<DB>(DB::check_rights(pool, rights).await)?;
     }
-    checked
+    checked?;
+    check_writable(pool).await
 }
 
 /// Fails if the database takes no writes: a standby, one that is switched to read only, a file that
 /// can only be read, a full disk. Leaves nothing behind.
 pub(crate) async fn check_writable<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
-    match DB::try_to_write(pool).await {
-        Err(FenceError::Db { source }) if DB::is_read_only(&source) => {
+    told_read_only::<DB>(DB::try_to_write(pool).await)
+}
+
+fn told_read_only<DB: Installation>(done: Result<(), FenceError>) -> Result<(), FenceError> {
+    match done {
+        Err(FenceError::Db { source } | FenceError::Busy { source })
+            if DB::is_read_only(&source) =>
+        {
             let reason = match source.as_database_error() {
                 Some(error) => error.message().to_owned(),
                 None => source.to_string(),

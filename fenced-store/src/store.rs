@@ -119,10 +119,11 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Checks that the database is as this build needs it, and that the role may do what a fenced
     /// write needs: before the first request finds out, in a program that does not migrate.
     ///
-    /// When it returns, exactly the migrations of this build have been applied, and the role has
-    /// the rights in Postgres, MySQL and MariaDB, at this moment. The tables of the application are
+    /// When it returns, exactly the migrations of this build have been applied, the role has the
+    /// rights in Postgres, MySQL and MariaDB, and the database takes writes, at this moment: see
+    /// [`check_writable`](FencedStore::check_writable). The tables of the application are
     /// not looked at, and neither are rights that only [administrators](FencedStore::admin) and
-    /// [`protect`](FencedStore::protect) need. It changes nothing.
+    /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
     ///
     /// # Errors
     /// [`FenceError::NotMigrated`] if none of our tables is there, [`FenceError::NotReady`] with

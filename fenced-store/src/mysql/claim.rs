@@ -8,7 +8,7 @@ use super::options::MySqlTxOptions;
 use crate::{
     FenceError,
     dialect::sealed::{Errors, Operations},
-    leaked::to_read,
+    leaked::{says_read_only, to_read},
     literal::literal,
     marks,
     rule::{self, Claim},
@@ -49,7 +49,13 @@ pub(super) async fn attempt(
     let mut connection = to_read(pool).await?;
     // A claim that cannot win is refused before it queues: in the queue it would hold up others.
     may_claim(&mut connection, sequencer).await?;
-    send(&mut connection, raise(options, sequencer)).await?;
+    let sent = send(&mut connection, raise(options, sequencer)).await;
+    if let Err(Failed::Otherwise(error)) = &sent
+        && says_read_only::<MySql>(error)
+    {
+        connection.close_on_drop();
+    }
+    sent?;
     match may_claim(&mut connection, sequencer).await? {
         Claim::Replay => Ok(()),
         // Unreachable: the mark would have been raised.

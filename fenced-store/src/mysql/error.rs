@@ -20,8 +20,8 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
         });
     }
     match number(&source) {
-        // Lock wait timeout; NOWAIT; too many connections.
-        Some(1205 | 3572 | 1040) => Ok(FenceError::Busy { source }),
+        // Lock wait timeout; NOWAIT; too many connections, of the server or of the user.
+        Some(1205 | 3572 | 1040 | 1203 | 1226) => Ok(FenceError::Busy { source }),
         // Deadlock; record changed since last read (MariaDB, snapshot isolation).
         Some(1213 | 1020) => Ok(FenceError::Serialization { source }),
         // Interrupted; killed; shutdown; statement, idle and transaction timeouts.
@@ -35,6 +35,8 @@ impl Errors for MySql {
     fn of_our_call(source: sqlx::Error) -> FenceError {
         match number(&source) {
             Some(1146) => FenceError::NotMigrated { source },
+            // During a failover, for example.
+            _ if Self::is_read_only(&source) => FenceError::Busy { source },
             _ => source.into(),
         }
     }
@@ -59,7 +61,12 @@ impl Errors for MySql {
 
     /// Of the server, of the transaction, or of the table.
     fn is_read_only(error: &sqlx::Error) -> bool {
-        matches!(number(error), Some(1290 | 1792 | 1036 | 1874))
+        matches!(number(error), Some(1290 | 1792 | 1836 | 1036 | 1874))
+    }
+
+    /// A shutdown; `KILL`; a session that was idle for too long.
+    fn is_session_over(error: &sqlx::Error) -> bool {
+        matches!(number(error), Some(1053 | 1927 | 4031))
     }
 
     /// sqlx counts the transactions that it knows to be open.

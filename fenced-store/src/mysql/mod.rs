@@ -21,23 +21,25 @@ use std::time::Duration;
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
-    mysql::MySqlQueryResult,
+    mysql::{MySqlQueryResult, MySqlRow},
 };
 use tracing::debug;
 
 pub(crate) use self::error::classify;
-use self::error::is_name_missing;
 pub use self::options::MySqlTxOptions;
+use self::{error::is_name_missing, options::limited};
 use crate::{
     FenceError, FencedLocks, FencedStore,
     admin::by_statements::Wording,
     begin_request::{BeginRequest, Fence},
     dialect::sealed::{Errors, Operations},
-    leaked::{begin_counted, past_leaked},
+    leaked::{before_anything, begin_counted, past_leaked, says_read_only},
     literal::literal,
     marks,
     open_tx::{OpenTx, PATIENCE, RollBack, in_time},
+    queries::Queries,
     rule,
+    statement::Value,
     tx_name::TxName,
 };
 
@@ -70,6 +72,25 @@ impl Operations for MySql {
 
     fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
         options.lock_timeout
+    }
+
+    async fn look(
+        connection: &mut MySqlConnection,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<MySqlRow>, FenceError> {
+        let rows = Self::rows(connection, &limited(sql), values).await;
+        rows.map_err(Self::of_our_call)
+    }
+
+    async fn change(
+        connection: &mut MySqlConnection,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<u64, FenceError> {
+        let statement = Self::statement(&limited(sql), values)?;
+        let result = Self::run(connection, statement).await;
+        Ok(result.map_err(Self::of_our_call)?.rows_affected())
     }
 
     const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
@@ -109,7 +130,8 @@ impl Operations for MySql {
         options: &MySqlTxOptions,
         sequencer: &Sequencer,
     ) -> Result<(), FenceError> {
-        let mut connection = past_leaked(pool, || pool.acquire()).await?;
+        let connection = past_leaked(pool, || pool.acquire()).await;
+        let mut connection = connection.map_err(before_anything::<Self>)?;
         let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
         let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
         Self::look(&mut connection, &wait, &[]).await?;
@@ -131,9 +153,14 @@ impl Operations for MySql {
             literal(&begin::resources(request)),
         );
         let begin = AssertSqlSafe(begin).into_sql_str();
-        let mut tx = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await?;
+        let begun = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await;
+        let mut tx = begun.map_err(before_anything::<Self>)?;
         for sequencer in request.fences().map(Fence::sequencer) {
-            begin::fence(&mut tx, options, sequencer, tx_name).await?;
+            let fenced = begin::fence(&mut tx, options, sequencer, tx_name).await;
+            if fenced.as_ref().is_err_and(says_read_only::<Self>) {
+                tx.close_session_at_its_end();
+            }
+            fenced?;
         }
         Ok(tx)
     }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// Settings of claims and fenced transactions in MariaDB and MySQL.
 ///
@@ -19,8 +19,15 @@ impl MySqlTxOptions {
     /// and how long a transaction waits for a claim that is in progress. Defaults to 2 s; `None`
     /// keeps the session's setting, by default 50 s.
     ///
-    /// In whole seconds, rounded up, from 1 s to 34 years. Applies to MariaDB only: MySQL cannot
-    /// limit a single statement, and there the session's `innodb_lock_wait_timeout` counts.
+    /// As long as this they also wait for a backup that keeps writes out (`FLUSH TABLES WITH READ
+    /// LOCK`, `BACKUP STAGE`) and for a change of a table's schema. What has no options here, such
+    /// as a look or a note of a job, waits for these for 2 s. Then the error is
+    /// [`Busy`](crate::FenceError::Busy). A commit, and your own statements, wait as long as the
+    /// session's `lock_wait_timeout`, by default a day in MariaDB and a year in MySQL.
+    ///
+    /// In whole seconds, rounded up, from 1 s to a year. Applies to MariaDB only: MySQL cannot
+    /// limit a single statement, and there the session's `innodb_lock_wait_timeout` and
+    /// `lock_wait_timeout` count.
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
@@ -38,7 +45,8 @@ impl MySqlTxOptions {
         self
     }
 
-    /// The prefix that limits the lock wait of a statement. To MySQL it is a comment.
+    /// The prefix that limits the lock waits of a statement, and is over with it: for rows, and for
+    /// tables, which a backup locks. To MySQL it is a comment.
     ///
     /// 0 would mean "do not wait", so the minimum is 1.
     pub(super) fn limit(&self) -> String {
@@ -46,9 +54,22 @@ impl MySqlTxOptions {
             return String::new();
         };
         let rounded_up = timeout.as_nanos().div_ceil(1_000_000_000);
-        let seconds = rounded_up.clamp(1, 1 << 30);
-        format!("/*M! SET STATEMENT innodb_lock_wait_timeout = {seconds} FOR */ ")
+        let seconds = rounded_up.clamp(1, 365 * 24 * 3600);
+        format!(
+            "{PREFIX} lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds} FOR */ "
+        )
     }
+}
+
+/// How the prefix begins.
+const PREFIX: &str = "/*M! SET STATEMENT";
+
+/// A statement of ours with the default limit, unless it has one.
+pub(super) fn limited(sql: &str) -> Cow<'_, str> {
+    if sql.starts_with(PREFIX) {
+        return sql.into();
+    }
+    (MySqlTxOptions::default().limit() + sql).into()
 }
 
 impl Default for MySqlTxOptions {
@@ -72,7 +93,7 @@ mod tests {
         for (timeout, seconds) in [
             (Duration::ZERO, "1"),
             (Duration::from_millis(1001), "2"),
-            (Duration::MAX, "1073741824"),
+            (Duration::MAX, "31536000"),
         ] {
             assert!(limit(Some(timeout)).contains(&format!("timeout = {seconds} FOR")));
         }

@@ -1,8 +1,8 @@
 //! Protected tables. A change of the schema cannot be undone here.
 
-use sqlx::{ConnectOptions, Connection, MySql, MySqlConnection, MySqlPool};
+use sqlx::{Connection, MySql, MySqlConnection, MySqlPool};
 
-use super::schema_lock::lock;
+use super::schema_lock::locked;
 use crate::{
     FenceError,
     dialect::sealed::Operations,
@@ -76,13 +76,15 @@ fn table(protection: &Protection) -> Table<'_> {
 
 /// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
 /// session is strict, whatever the application's are. An id that cannot be the name of a resource
-/// is then an error. Whoever protects a table meanwhile waits: both would drop the same triggers.
-/// Migrations wait, too, so a table that is in use is not waited for as long as is usual, a day.
+/// is then an error.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
-    let mut connection = pool.connect_options().as_ref().clone().connect().await?;
-    let strict = "SET SESSION sql_mode = 'STRICT_ALL_TABLES', lock_wait_timeout = 50";
-    MySql::look(&mut connection, strict, &[]).await?;
-    lock(&mut connection).await?;
+    let mut connection = locked(pool).await?;
+    MySql::rows(
+        &mut connection,
+        "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
+        &[],
+    )
+    .await?;
     Ok(connection)
 }
 

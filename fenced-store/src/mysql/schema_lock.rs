@@ -2,16 +2,19 @@
 
 use std::io;
 
-use sqlx::{AssertSqlSafe, ConnectOptions, MySqlConnection, MySqlPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Executor, MySqlConnection, MySqlPool};
 
 use crate::FenceError;
 
 /// The lock belongs to the whole server, so its name contains the database.
 pub(super) const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
-/// A connection of its own, which keeps out others until it is closed.
+/// A connection of its own, which keeps out others who change the schema until it is closed.
 pub(super) async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
+    // A table that is in use, or a backup, is not waited for as long as is usual, a day.
+    let limit = sqlx::raw_sql("SET SESSION lock_wait_timeout = 50");
+    connection.execute(limit).await?;
     lock(&mut connection).await?;
     Ok(connection)
 }
@@ -20,7 +23,7 @@ pub(super) async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceErr
 ///
 /// sqlx's own lock passes a timeout of -1, which means "for ever" to MySQL and "not at all" to
 /// MariaDB.
-pub(super) async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
+async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
     let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;
     if granted == Some(1) {

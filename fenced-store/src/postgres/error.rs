@@ -69,6 +69,12 @@ impl Errors for Postgres {
         database_error(error).is_some_and(|error| error.code() == "25006")
     }
 
+    /// An administrator, a shutdown, a crash; a session that was idle for too long.
+    fn is_session_over(error: &sqlx::Error) -> bool {
+        let over = ["57P01", "57P02", "57P05"];
+        database_error(error).is_some_and(|error| over.contains(&error.code()))
+    }
+
     /// Whether the role lacks a right.
     fn is_denied(error: &sqlx::Error) -> bool {
         database_error(error).is_some_and(|error| error.code() == "42501")

@@ -112,6 +112,8 @@ impl Installation for Postgres {
         let mut connection = to_read(pool).await?;
         let read_only = Self::look(&mut connection, IS_READ_ONLY, &[]).await?;
         if let Some(row) = read_only.first() {
+            // The name may lead to another server by the next look.
+            connection.close_on_drop();
             let reason = Self::text(row, 0)?;
             return Err(NotReady::ReadOnly { reason }.into());
         }

@@ -152,8 +152,8 @@ async fn without_space_a_new_cluster_is_looked_at_and_grants_nothing() {
     server.set_without_space(true).await;
     let locks = manager(&server.url(), &prefix).await;
     assert!(locks.inspect(&named("r")).await.unwrap().holder.is_none());
-    assert_no_space(&locks.acquire("r").try_now().await.unwrap_err());
+    assert_no_space(&locks.acquire("r").try_acquire().await.unwrap_err());
     server.set_without_space(false).await;
-    let granted = locks.acquire("r").try_now().await.unwrap();
+    let granted = locks.acquire("r").try_acquire().await.unwrap();
     assert!(matches!(granted, Attempt::Granted(_)), "{granted:?}");
 }

@@ -7,6 +7,7 @@ mod commits;
 mod dropped;
 mod ids;
 mod older;
+mod outages;
 mod protect;
 mod rights;
 pub(crate) mod server;

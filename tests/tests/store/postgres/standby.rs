@@ -4,7 +4,8 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::DatabaseServer,
 };
-use fenced_store::{FenceError, FencedStore};
+use fenced_store::{FenceError, FencedStore, Rights};
+use lock_core::ErrorKind;
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -52,5 +53,34 @@ async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
     for _ in 0..8 {
         store.claim(&own).await.unwrap();
         store.begin(&own).await.unwrap().rollback().await.unwrap();
+    }
+}
+
+/// Catches: a start on a standby that looks well until the first request.
+#[tokio::test]
+async fn what_begins_on_a_standby_says_so() {
+    let server = DatabaseServer::postgres(&[]).await;
+    let store = FencedStore::new(PgPool::connect(server.url()).await.unwrap());
+    store.migrate().await.unwrap();
+    store.check(Rights::ClaimAndWrite).await.unwrap();
+    let standby = server.lagging_standby().await;
+    let store = FencedStore::new(PgPool::connect(standby.url()).await.unwrap());
+    for rights in [Rights::Write, Rights::ClaimAndWrite] {
+        let told = store.check(rights).await.unwrap_err();
+        assert_kind!(told, NotReady);
+        assert!(
+            told.to_string().contains("standby") && told.may_pass(),
+            "{told}"
+        );
+    }
+    for told in [
+        palisade::one_database(store).await.map(drop).unwrap_err(),
+        palisade::connect(standby.url())
+            .await
+            .map(drop)
+            .unwrap_err(),
+    ] {
+        assert_eq!(told.kind(), ErrorKind::Unavailable, "{told}");
+        assert!(told.to_string().contains("standby"), "{told}");
     }
 }
