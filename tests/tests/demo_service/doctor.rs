@@ -1,6 +1,9 @@
 use std::process::Output;
 
-use e2e::servers::{PgBouncer, PoolMode, Redis, mariadb_database, postgres_database};
+use e2e::servers::{
+    DatabaseServer, Etcd, PgBouncer, PoolMode, Redis, ZooKeeper, mariadb_database,
+    postgres_database,
+};
 use fenced_store::PgFencedStore;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor, PgPool};
@@ -101,6 +104,98 @@ fn the_doctor_tells_of_all_that_is_down_and_shows_no_password() {
     }
     assert!(!found.concat().contains("hunter2"), "{found:#?}");
     assert_eq!(run(&["doctor"]).status.code(), Some(2));
+}
+
+#[track_caller]
+fn assert_lacks(findings: &[String], part: &str) {
+    assert!(
+        !findings.iter().any(|found| found.contains(part)),
+        "{part}: {findings:#?}"
+    );
+}
+
+/// Each finding names what the server said. Doing what it says ends it.
+/// Catches: the advice to give rights, whatever kept the lease from being granted.
+#[tokio::test]
+async fn the_doctor_names_the_cause_that_keeps_leases_from_being_granted() {
+    let granted = "a lease was granted";
+    let redis = Redis::start().await;
+    let lock = ["--lock", redis.url()];
+    let () = redis
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "1"])
+        .await;
+    let (code, found) = examined(&lock);
+    assert_eq!(code, Some(3), "{found:#?}");
+    assert_has(&found, "down lock: ..NOREPLICAS");
+    assert_lacks(&found, "rights");
+    let () = redis
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "0"])
+        .await;
+    assert_has(&examined(&lock).1, granted);
+
+    let user = redis.allow_documented("-evalsha").await;
+    let (code, found) = examined(&["--lock", &user]);
+    assert_eq!(code, Some(1), "{found:#?}");
+    assert_has(&found, "wrong lock: ..evalsha..docs/operations.md");
+    let user = redis.allow_documented("").await;
+    assert_has(&examined(&["--lock", &user]).1, granted);
+
+    let etcd = Etcd::start().await;
+    etcd.set_without_space(true).await;
+    let lock = ["--lock", &etcd.url()];
+    assert_has(&examined(&lock).1, "wrong lock: ..disarm the alarm");
+    etcd.set_without_space(false).await;
+    let (code, found) = examined(&lock);
+    assert_eq!(code, Some(0), "{found:#?}");
+}
+
+/// A hand-over takes ten times as long then, and nothing else shows it.
+#[tokio::test]
+async fn the_doctor_finds_a_redis_user_without_channels() {
+    let redis = Redis::start().await;
+    let refused = "advice lock: the server refuses a channel..ssubscribe..NoPerm";
+    for denied in ["-ssubscribe", "resetchannels"] {
+        let user = redis.allow_documented(denied).await;
+        let (code, found) = examined(&["--lock", &user]);
+        assert_eq!(code, Some(0), "{found:#?}");
+        assert_has(&found, refused);
+    }
+    let user = redis.allow_documented("").await;
+    let (_, found) = examined(&["--lock", &user]);
+    assert_has(&found, "good lock: a waiter had it");
+    assert_lacks(&found, "the server refuses a channel");
+}
+
+/// Catches: a probe that asks for a longer lease than such a session can keep.
+#[tokio::test]
+async fn the_doctor_finds_nothing_wrong_with_short_sessions_of_zookeeper() {
+    let server = ZooKeeper::start_with(&["maxSessionTimeout=10000"]).await;
+    let (code, found) = examined(&["--lock", &server.url()]);
+    assert_eq!(code, Some(0), "{found:#?}");
+    assert_has(&found, "good lock: a waiter had it");
+}
+
+#[tokio::test]
+async fn the_doctor_says_of_a_standby_what_chooses_the_primary() {
+    let server = DatabaseServer::postgres(&[]).await;
+    let pool = PgPool::connect(server.url()).await.unwrap();
+    PgFencedStore::new(pool).migrate().await.unwrap();
+    let standby = server.lagging_standby().await;
+    let (code, found) = examined(&[
+        "--lock",
+        "postgres://127.0.0.1:1/x",
+        "--store",
+        standby.url(),
+    ]);
+    assert_eq!(code, Some(3), "{found:#?}");
+    assert_has(&found, "wrong store: it is a standby..name the primary");
+    assert_lacks(&found, "target_session_attrs");
+    let (code, found) = examined(&["--store", standby.url()]);
+    assert_eq!(code, Some(3), "{found:#?}");
+    assert_has(&found, "down lock: ..it is a standby");
+    let (_, found) = examined(&["--store", server.url()]);
+    assert_lacks(&found, "it is a standby");
+    assert_has(&found, "good store: it is the primary");
 }
 
 /// Each is wider than anything needs, and the advice ends it.

@@ -2,7 +2,7 @@ mod settings;
 
 use std::time::Duration;
 
-use fenced_store::{Dialect, FenceError, FencedStore, Rights};
+use fenced_store::{Dialect, FenceError, FencedStore, NotReady, Rights};
 use lock_core::{Clock, LockManager, SystemClock};
 use sqlx::Pool;
 
@@ -49,6 +49,13 @@ async fn tables_and_rights<DB: Dialect>(findings: &mut Findings, store: &FencedS
                 "call FencedStore::migrate as the owner, or apply `palisade migrations print`",
             );
             false
+        }
+        Err(error @ FenceError::NotReady(NotReady::ReadOnly { .. })) => {
+            findings.wrong(
+                error,
+                "connect to a server that takes writes, or let this role write there",
+            );
+            true
         }
         Err(error) => {
             findings.wrong(

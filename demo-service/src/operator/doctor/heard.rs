@@ -56,8 +56,10 @@ struct Message(String);
 
 impl Visit for Message {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
+        match field.name() {
+            "message" => self.0 = format!("{value:?}{}", self.0),
+            "error" => self.0 = format!("{}: {value:?}", self.0),
+            _ => {}
         }
     }
 }

@@ -1,11 +1,16 @@
 use std::time::Duration;
 
 use lock_core::{
-    Clock, Error, ErrorKind, Fairness, Fencing, Issuer, LockManager, SystemClock, Ttl, Waking,
+    Clock, Error, ErrorKind, Fairness, Fencing, Issuer, LeaseGuard, LockManager, SystemClock, Ttl,
+    Waking,
 };
 
 use super::{Findings, Heard};
-use crate::{address::Address, failure::Failure, operator::locks};
+use crate::{
+    address::Address,
+    failure::{Failure, with_sources},
+    operator::locks,
+};
 
 /// The resource whose lease is taken and released. Nobody else has that name.
 fn probe() -> String {
@@ -31,11 +36,22 @@ pub(super) async fn examine_lock(
     };
     let cycled = cycle(&locks).await;
     match cycled {
-        Ok((token, took)) => findings.good(format_args!(
-            "a lease was granted with token {token} and released, in {:.1} ms",
-            took.as_secs_f64() * 1000.0
-        )),
-        Err(error) => findings.wrong(error, "give this user the rights of docs/operations.md"),
+        Ok((token, took)) => {
+            findings.good(format_args!(
+                "a lease was granted with token {token} and released, in {}",
+                ms(took)
+            ));
+            match hand_over(&locks).await {
+                Ok(took) => {
+                    findings.good(format_args!(
+                        "a waiter had it {} after its release",
+                        ms(took)
+                    ));
+                }
+                Err(error) => refused(findings, &error),
+            }
+        }
+        Err(error) => refused(findings, &error),
     }
     promises(findings, &locks);
     for warning in heard.take() {
@@ -44,18 +60,73 @@ pub(super) async fn examine_lock(
     Ok(Some(locks))
 }
 
+/// What kept a lease from being granted. The error says the cause, and often what to do.
+fn refused(findings: &mut Findings, error: &Error) {
+    let change = match error.kind() {
+        ErrorKind::Refused => {
+            "change what the server refuses; if it is a right, docs/operations.md has the list"
+        }
+        ErrorKind::Unavailable => {
+            "examine it again when this is over: until then nobody gets a lease here"
+        }
+        ErrorKind::Lost | ErrorKind::Released => {
+            "examine it again: the lease was ended meanwhile, or the service was too slow"
+        }
+        _ => "change what the error names",
+    };
+    findings.wrong(with_sources(error), change);
+}
+
+fn ms(took: Duration) -> String {
+    format!("{:.1} ms", took.as_secs_f64() * 1000.0)
+}
+
+/// How long after a release a waiter has the lease. A lock service warns if it cannot wake one.
+async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
+    let probe = probe();
+    let guard = acquire(locks, &probe).await?;
+    let release = async {
+        until_waiting(locks, &probe).await;
+        let released = SystemClock.now();
+        guard.release().await.map(|_| released)
+    };
+    let waiting = async {
+        let guard = acquire(locks, &probe).await?;
+        Ok((guard, SystemClock.now()))
+    };
+    let (released, (guard, granted)) = tokio::try_join!(release, waiting)?;
+    guard.release().await?;
+    Ok(granted.since(released))
+}
+
+/// Until somebody waits. Not every lock service knows, so there is a bound.
+async fn until_waiting(locks: &LockManager, probe: &str) {
+    let until = SystemClock.now() + Duration::from_secs(1);
+    while SystemClock.now() < until {
+        let seen = locks.inspect(probe).await;
+        if seen.is_ok_and(|seen| seen.waiters.is_some_and(|waiters| waiters > 0)) {
+            return;
+        }
+        SystemClock
+            .sleep_until(SystemClock.now() + Duration::from_millis(20))
+            .await;
+    }
+}
+
+/// For two seconds, which every lock service grants: a session of ZooKeeper may be short.
+async fn acquire(locks: &LockManager, probe: &str) -> Result<LeaseGuard, Error> {
+    let acquire = locks.acquire(probe).ttl(Ttl::secs(2));
+    acquire.wait(Duration::from_secs(5)).await
+}
+
 /// The token of a lease, and how long the second acquire and release took: the first one also
 /// connects.
 async fn cycle(locks: &LockManager) -> Result<(u64, Duration), Error> {
-    let (probe, ttl) = (probe(), Ttl::secs(10));
+    let probe = probe();
     let mut last = None;
     for _ in 0..2 {
         let began = SystemClock.now();
-        let guard = locks
-            .acquire(&probe)
-            .ttl(ttl)
-            .wait(Duration::from_secs(5))
-            .await?;
+        let guard = acquire(locks, &probe).await?;
         let token = guard.token().get();
         guard.release().await?;
         last = Some((token, SystemClock.now().since(began)));

@@ -166,7 +166,13 @@ impl Listener {
                 if subscriptions.is_denied {
                     debug!(%error, channel, "no grants from this channel, either");
                 } else {
-                    warn!(%error, channel, "no grants from this channel: its waiters poll");
+                    warn!(
+                        %error,
+                        channel,
+                        "the server refuses a channel, so waiters poll and get a lease later: give \
+                         this user the command ssubscribe and the channels of palisade::redis, \
+                         Rights"
+                    );
                 }
                 subscriptions.is_denied = true;
                 subscriptions.shards.insert(channel, shard);

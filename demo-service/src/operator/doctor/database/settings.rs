@@ -38,7 +38,7 @@ impl Settings for Postgres {
             } else {
                 "it is the primary"
             },
-            "connect to the primary: target_session_attrs=read-write chooses it",
+            "name the primary in the URL, or a name that follows it: one host is dialled",
         );
         findings.must(
             fsync && full_pages,
