@@ -109,7 +109,8 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
     let reader = FencedStore::new(SqlitePool::connect_with(options).await.unwrap());
     // There is nothing to be migrated.
     reader.migrate().await.unwrap();
-    reader.check(Rights::Write).await.unwrap();
+    let told = reader.check(Rights::Write).await.unwrap_err();
+    assert!(told.to_string().contains("takes no writes"), "{told}");
     let session = world.store_of_one().await;
     let query_only = "PRAGMA query_only = true";
     session.pool().execute(query_only).await.unwrap();
