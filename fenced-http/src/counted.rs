@@ -25,7 +25,7 @@ const OF_THE_LAYER: [ProblemType; 6] = [
 
 #[cfg(feature = "metrics")]
 fn count(problem: ProblemType, times: u64) {
-    use lock_core::metric::EDGE_REFUSALS;
+    use lock_core::backend::metric::EDGE_REFUSALS;
 
     EDGE_REFUSALS.describe();
     let status = problem.status().as_str().to_owned();

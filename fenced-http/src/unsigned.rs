@@ -53,7 +53,7 @@ impl TokenVerifier for Unsigned {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use lock_core::{Clock, FencingToken, Holder, InitialToken, ResourceName, Sequencer};
+    use lock_core::{FencingToken, Holder, InitialToken, ResourceName, Sequencer, backend::Clock};
     use lock_testing::ManualClock;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! Events that are worth an alert: they are counted as metrics and written to the log.
 
-use lock_core::metric::{
+use lock_core::backend::metric::{
     FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
     TERMINATIONS,
 };

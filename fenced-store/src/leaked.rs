@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use lock_core::support::unlogged;
+use lock_core::backend::support::unlogged;
 use sqlx::{ConnectOptions, Pool, Transaction, pool::PoolConnection};
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use sqlx_core::transaction::TransactionManager;

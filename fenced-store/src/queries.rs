@@ -1,6 +1,6 @@
 //! What all databases of sqlx do in the same way, said without naming one.
 
-use lock_core::support::unlogged;
+use lock_core::backend::support::unlogged;
 use sqlx::{
     Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Row,
     SqlSafeStr, Type, database::HasStatementCache,

@@ -1,6 +1,6 @@
 use std::future::poll_fn;
 
-use lock_core::BoxFuture;
+use lock_core::backend::BoxFuture;
 use tokio::runtime::Handle;
 use tracing::Instrument;
 

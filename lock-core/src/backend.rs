@@ -1,11 +1,13 @@
 //! What implementors of a lock service and of a store need, and users do not.
 
-mod answer;
+pub(crate) mod answer;
 mod attempt_id;
 mod lease_settings;
+pub mod metric;
 mod request;
 mod service;
 pub(crate) mod store_side;
+pub mod support;
 
 use std::{
     fmt,
@@ -13,15 +15,24 @@ use std::{
 };
 
 pub use self::{
-    answer::{Attempt, Forced, HolderView, Inspection, Listed, Released, Renewed},
+    answer::{Forced, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
     lease_settings::{AcquiresLeases, LeaseSettings},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
     store_side::StoreSide,
 };
-pub use crate::manager::lead_resource;
-use crate::{Capabilities, Error, ErrorKind, FencingToken, Grant, ResourceName, Sequencer};
+use crate::{
+    Attempt, Capabilities, Error, ErrorKind, FencingToken, Inspection, Listed, Released,
+    ResourceName, Sequencer,
+};
+pub use crate::{
+    boxed::BoxFuture,
+    clock::{Clock, Moment, SystemClock},
+    lease::{Grant, Lease},
+    manager::{Candidate, InTurn, Single, TermGuard, Together, lead_resource},
+    retry_policy::Pauses,
+};
 
 /// A lock service: grants leases with fencing tokens.
 ///

@@ -19,39 +19,33 @@ mod lease;
 mod manager;
 pub mod memory;
 mod metadata;
-pub mod metric;
 mod plausibility;
 mod resource;
 mod retry_policy;
 mod sequencer;
-pub mod support;
 mod token;
 mod ttl;
 mod unpoisoned;
 
+pub(crate) use self::backend::{
+    AcquireRequest, AttemptId, AttemptRef, BoxFuture, Clock, Forced, Grant, Lease, LockBackend,
+    LockService, Moment, Pauses, RenewRequest, Renewed, SystemClock, Upkeep, Wait, support,
+};
 pub use self::{
-    backend::{
-        AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, HolderView, Inspection,
-        InvalidAttemptId, Listed, LockBackend, LockService, Released, RenewRequest, Renewed,
-        Upkeep, Wait,
-    },
-    boxed::BoxFuture,
+    backend::answer::{Attempt, HolderView, Inspection, Listed, Released},
     capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
-    clock::{Clock, Moment, SystemClock},
     error::{Error, ErrorKind, Operation, Outcome},
     floor::InitialToken,
     holder::{Holder, InvalidHolder},
     issuer::Issuer,
-    lease::{Grant, Lease},
     manager::{
-        Acquire, AcquireAll, AcquireTogether, Candidate, DetachedLease, ForceReleased, InTurn,
-        Lead, LeaseGuard, LeaseGuards, LockManager, LockManagerBuilder, Lost, LostReason, Owner,
-        Single, Stats, Term, TermGuard, Together,
+        Acquire, AcquireAll, AcquireTogether, DetachedLease, ForceReleased, Lead, LeaseGuard,
+        LeaseGuards, LockManager, LockManagerBuilder, Lost, LostReason, Owner, Stats, Term,
     },
     metadata::{InvalidMetadata, Metadata},
     plausibility::Plausibility,
     resource::{InvalidName, ResourceName},
-    retry_policy::{Jitter, Pauses, RetryPolicy},
+    retry_policy::{Jitter, RetryPolicy},
     sequencer::Sequencer,
     token::{FencingToken, InvalidToken},
     ttl::{InvalidTtl, Ttl},

@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, Extension, InitialToken, LockBackend, LockService, memory::MemoryBackend};
+use lock_core::{
+    Extension, InitialToken,
+    backend::{Clock, LockBackend, LockService},
+    memory::MemoryBackend,
+};
 use lock_testing::{
     ManualClock,
     conformance::{Harness, RealTime},

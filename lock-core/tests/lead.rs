@@ -12,7 +12,8 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, future::join_all};
 use lock_core::{
-    Clock, Error, InitialToken, LockManager, LostReason, Operation, Ttl, memory::MemoryBackend,
+    Error, InitialToken, LockManager, LostReason, Operation, Ttl, backend::Clock,
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, Process};
 use tokio::sync::Notify;

@@ -10,8 +10,9 @@ use std::{
 };
 
 use lock_core::{
-    Attempt, Clock, Error, ErrorKind, FencingToken, Holder, InitialToken, LeaseGuard, LockManager,
-    LostReason, Outcome, Released, Renewed, ResourceName, Ttl, backend::StoreSide,
+    Attempt, Error, ErrorKind, FencingToken, Holder, InitialToken, LeaseGuard, LockManager,
+    LostReason, Outcome, Released, ResourceName, Ttl,
+    backend::{Clock, Renewed, StoreSide},
     memory::MemoryBackend,
 };
 use lock_testing::ManualClock;

@@ -11,9 +11,12 @@ use std::{
 
 use futures_util::FutureExt;
 use lock_core::{
-    Attempt, Clock, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
+    Attempt, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
+    backend::{
+        Clock,
+        metric::{self, MetricKind},
+    },
     memory::MemoryBackend,
-    metric::{self, MetricKind},
 };
 use lock_testing::{Chaos, Fault, ManualClock};
 use metrics::with_local_recorder;

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, FencingToken, Plausibility};
+use lock_core::{FencingToken, Plausibility, backend::Clock};
 use lock_testing::ManualClock;
 
 #[test]

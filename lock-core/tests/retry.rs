@@ -5,8 +5,10 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use lock_core::{
-    Acquire, Clock, Error, ErrorKind, InitialToken, Jitter, LeaseGuard, LockManager, Moment,
-    Operation, RetryPolicy, Ttl, memory::MemoryBackend,
+    Acquire, Error, ErrorKind, InitialToken, Jitter, LeaseGuard, LockManager, Operation,
+    RetryPolicy, Ttl,
+    backend::{Clock, Moment},
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock};
 

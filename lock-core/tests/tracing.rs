@@ -10,8 +10,9 @@ use std::{
 };
 
 use lock_core::{
-    Clock, ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation,
-    SystemClock, Ttl, memory::MemoryBackend,
+    ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation, Ttl,
+    backend::{Clock, SystemClock},
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock};
 use tracing::{

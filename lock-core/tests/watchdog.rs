@@ -9,9 +9,12 @@ use std::{
 
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, ErrorKind, FencingToken,
-    Grant, InitialToken, Inspection, LeaseGuard, LockBackend, LockManager, LostReason, Moment,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, Ttl, backend::StoreSide,
+    Attempt, Capabilities, Error, ErrorKind, FencingToken, InitialToken, Inspection, LeaseGuard,
+    LockManager, LostReason, Released, ResourceName, Sequencer, Ttl,
+    backend::{
+        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, Moment, RenewRequest, Renewed,
+        StoreSide,
+    },
     memory::MemoryBackend,
 };
 use lock_testing::ManualClock;

@@ -6,13 +6,13 @@ use std::{
 
 use tokio::sync::watch;
 
-use lock_core::{BoxFuture, Clock, Moment, support::lock};
+use lock_core::backend::{BoxFuture, Clock, Moment, support::lock};
 
 /// A clock that only moves when told to. Clones are the same clock.
 ///
 /// # Examples
 /// ```
-/// use lock_core::Clock;
+/// use lock_core::backend::Clock;
 /// use lock_testing::ManualClock;
 /// use std::time::Duration;
 ///

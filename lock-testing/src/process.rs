@@ -3,7 +3,7 @@ use std::{pin::pin, sync::Arc};
 use tokio::sync::watch;
 
 use super::{ManualClock, round_trip::Link};
-use lock_core::{LockManager, LockService};
+use lock_core::{LockManager, backend::LockService};
 
 /// A simulated client process: a lock manager of its own, which can be stopped with all its tasks.
 ///

@@ -2,9 +2,12 @@ use std::fmt;
 
 use super::pause::there_and_back;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, FencingToken, Forced,
-    Grant, Inspection, Listed, LockBackend, LockService, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer,
+    Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Released, ResourceName,
+    Sequencer,
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, Forced, Grant, LockBackend, LockService,
+        RenewRequest, Renewed,
+    },
 };
 
 /// The link between a process and the lock service: an await on the way there and one back.

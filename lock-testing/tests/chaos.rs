@@ -5,9 +5,10 @@ use std::{future::IntoFuture, sync::Arc};
 
 use futures_util::future::join;
 use lock_core::{
-    AcquireRequest, AttemptRef, Clock, ErrorKind, FencingToken, Grant, Holder, InitialToken,
-    Inspection, Issuer, LeaseGuard, LockBackend, LockManager, Operation, Outcome, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Ttl, memory::MemoryBackend,
+    ErrorKind, FencingToken, Holder, InitialToken, Inspection, Issuer, LeaseGuard, LockManager,
+    Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockBackend, RenewRequest, Renewed},
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 

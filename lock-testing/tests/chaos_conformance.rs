@@ -2,7 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, InitialToken, LockService, memory::MemoryBackend};
+use lock_core::{
+    InitialToken,
+    backend::{Clock, LockService},
+    memory::MemoryBackend,
+};
 use lock_testing::{Chaos, ManualClock, conformance::Harness};
 
 struct Calm {

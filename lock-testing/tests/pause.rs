@@ -4,7 +4,10 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use lock_core::{Clock, LostReason, Moment, Ttl};
+use lock_core::{
+    LostReason, Ttl,
+    backend::{Clock, Moment},
+};
 use lock_testing::{
     FencedCell, Process,
     pause::{self, Broken},

@@ -5,7 +5,8 @@ use std::{cell::Cell, sync::Arc, time::Duration};
 
 use futures_util::future::join;
 use lock_core::{
-    Clock, FencingToken, InitialToken, LockBackend, Operation, ResourceName, Ttl,
+    FencingToken, InitialToken, Operation, ResourceName, Ttl,
+    backend::{Clock, LockBackend},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock, Process, Until};

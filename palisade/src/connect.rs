@@ -1,8 +1,9 @@
 use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
-    BoxFuture, Clock, Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder,
-    LockService, Operation, SystemClock, Ttl, memory::MemoryBackend, support::OURSELVES,
+    Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder, Operation, Ttl,
+    backend::{BoxFuture, Clock, LockService, SystemClock, support::OURSELVES},
+    memory::MemoryBackend,
 };
 
 use crate::settings::Settings;
@@ -174,7 +175,9 @@ impl Connect {
             ($backend:ty, $options:ty) => {{
                 let prefix = self.prefix.clone().or(settings.prefix);
                 let options = <$options>::default()
-                    .prefix(prefix.unwrap_or_else(|| lock_core::support::PREFIX.to_owned()))
+                    .prefix(
+                        prefix.unwrap_or_else(|| lock_core::backend::support::PREFIX.to_owned()),
+                    )
                     .initial_token(self.initial_token);
                 let options = match self.response_timeout.or(settings.response_timeout) {
                     Some(timeout) => options.response_timeout(timeout),

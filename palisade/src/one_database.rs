@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use fenced_store::{PgFencedLocks, PgFencedStore};
-use lock_core::{Error, LockManager, SystemClock};
+use lock_core::{Error, LockManager, backend::SystemClock};
 use palisade_postgres::{PostgresBackend, PostgresOptions};
 
 /// Makes the database of the store the lock service, too: one PostgreSQL database is enough.

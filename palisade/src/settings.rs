@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, ErrorKind, Operation, support::OURSELVES};
+use lock_core::{Error, ErrorKind, Operation, backend::support::OURSELVES};
 
 /// A URL without these settings, which the lock services do not know, and the settings.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The metrics of the crates, as an alarm would see them.
 
-use lock_core::metric::Metric;
+use lock_core::backend::metric::Metric;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 /// How often something was counted, with any labels.

@@ -9,7 +9,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use lock_core::{Clock, Moment, Sequencer, SystemClock};
+use lock_core::{
+    Sequencer,
+    backend::{Clock, Moment, SystemClock},
+};
 
 /// A grant, or an action under one, with its times.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! What a user must not notice: that a connection was closed while nobody used it.
 
-use lock_core::{Attempt, Error, Extension, ForceReleased, LockManager, Released, Renewed, Ttl};
+use lock_core::{
+    Attempt, Error, Extension, ForceReleased, LockManager, Released, Ttl, backend::Renewed,
+};
 
 const TTL: Ttl = Ttl::secs(10);
 

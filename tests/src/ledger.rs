@@ -5,7 +5,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use lock_core::{Clock, LeaseGuard, Sequencer, SystemClock};
+use lock_core::{
+    LeaseGuard, Sequencer,
+    backend::{Clock, SystemClock},
+};
 use lock_testing::FencedCell;
 
 use crate::history::{Event, History};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, SystemClock};
+use lock_core::backend::{Clock, SystemClock};
 use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 
 /// How long to wait for something that must happen. It takes far less time.

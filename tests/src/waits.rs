@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use lock_core::{Clock, ErrorKind, LockManager, SystemClock};
+use lock_core::{
+    ErrorKind, LockManager,
+    backend::{Clock, SystemClock},
+};
 
 const WAIT: Duration = Duration::from_secs(1);
 

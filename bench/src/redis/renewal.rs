@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use e2e::servers::Redis;
 use futures_util::{StreamExt, stream};
-use lock_core::{Attempt, LockBackend, RenewRequest, Renewed, SystemClock, Ttl};
+use lock_core::{
+    Attempt, Ttl,
+    backend::{LockBackend, RenewRequest, Renewed, SystemClock},
+};
 use palisade::redis::{RedisBackend, RedisOptions};
 use redis::aio::MultiplexedConnection;
 

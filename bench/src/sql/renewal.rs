@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, LockBackend, RenewRequest, Renewed, SystemClock, Ttl};
+use lock_core::{
+    Attempt, Ttl,
+    backend::{LockBackend, RenewRequest, Renewed, SystemClock},
+};
 use palisade::postgres::{PostgresBackend, PostgresOptions};
 
 use super::world::{ACCOUNTS, World};

@@ -4,7 +4,7 @@ use std::{fs, sync::Arc, time::Duration};
 
 use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
-use lock_core::{LockManager, SystemClock, Ttl};
+use lock_core::{LockManager, Ttl, backend::SystemClock};
 use palisade::postgres::{PostgresBackend, PostgresOptions};
 use sqlx::postgres::PgPoolOptions;
 use tokio::time::sleep;

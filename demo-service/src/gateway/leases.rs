@@ -14,8 +14,8 @@ use axum::{
 use fenced_http::{Fenced, Problem, ProblemType};
 use fenced_store::{AcquireFenced, FencedLockError};
 use lock_core::{
-    DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, Renewed,
-    ResourceName, Sequencer, Ttl,
+    DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, ResourceName,
+    Sequencer, Ttl, backend::Renewed,
 };
 use tokio::sync::SemaphorePermit;
 

@@ -1,7 +1,7 @@
 use std::{error::Error, iter, str::FromStr, time::Duration};
 
 use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, Rights, SqliteFencedStore};
-use lock_core::{Operation, support::database_url};
+use lock_core::{Operation, backend::support::database_url};
 use sqlx::{
     ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
 };

@@ -9,7 +9,10 @@ use fenced_store::{
     Dialect, FencedLockError, FencedLocks, FencedStore,
     jobs::{JobSlot, SlotState, Standing},
 };
-use lock_core::{Clock, ErrorKind, LockManager, SystemClock};
+use lock_core::{
+    ErrorKind, LockManager,
+    backend::{Clock, SystemClock},
+};
 use serde_json::{Value, json};
 
 use super::{

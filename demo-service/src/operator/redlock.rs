@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Error, ErrorKind, SystemClock};
+use lock_core::{Error, ErrorKind, backend::SystemClock};
 use palisade::redlock::{HealProgress, RedlockNodes, RedlockOptions};
 use serde_json::json;
 

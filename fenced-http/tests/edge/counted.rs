@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fenced_http::{FENCING_TOKEN, FencingHeader, FencingLayer, Scope, Unsigned};
 use http::{HeaderValue, Request, Response};
 use http_body_util::Full;
-use lock_core::{Issuer, metric};
+use lock_core::{Issuer, backend::metric};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use tower::{Layer, Service, service_fn};
 

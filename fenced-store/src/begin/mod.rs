@@ -6,7 +6,7 @@ mod transact;
 
 use std::{fmt, future::IntoFuture, iter};
 
-use lock_core::BoxFuture;
+use lock_core::backend::BoxFuture;
 
 pub(crate) use self::transact::RETRIES;
 pub use self::{execute::Executed, presented::Presented};

@@ -2,9 +2,8 @@ use std::{future::IntoFuture, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
-    Acquire, AcquireAll, Attempt, BoxFuture, ErrorKind, FencingToken, Holder, LeaseGuard, Moment,
-    Owner, ResourceName,
-    backend::{AcquiresLeases, LeaseSettings, StoreSide},
+    Acquire, AcquireAll, Attempt, ErrorKind, FencingToken, Holder, LeaseGuard, Owner, ResourceName,
+    backend::{AcquiresLeases, BoxFuture, LeaseSettings, Moment, StoreSide},
 };
 use tracing::debug;
 

@@ -22,8 +22,8 @@ pub struct NotCommitted<DB: Dialect> {
 impl<DB: Dialect> FencedTx<DB> {
     /// Commits, and then releases the lease of this guard.
     ///
-    /// Where lock service and store are one database (`PgFencedLocks::in_one_database`), that is one
-    /// round trip: the release is in the message of the commit, and in a transaction of its own
+    /// Where lock service and store are one database (`PgFencedLocks::in_one_database`), that is
+    /// one round trip: the release is in the message of the commit, and in a transaction of its own
     /// after it. So nothing of ours is in your transaction, and nothing is released unless it was
     /// committed. Elsewhere the release follows when the commit has been answered.
     ///

@@ -1,4 +1,7 @@
-use lock_core::{Candidate, Error, Lead, LeaseGuard, Released, TermGuard, backend::lead_resource};
+use lock_core::{
+    Error, Lead, LeaseGuard, Released,
+    backend::{Candidate, TermGuard, lead_resource},
+};
 
 use super::{AcquireFenced, FencedGuard, FencedLockError, FencedLocks};
 use crate::Dialect;

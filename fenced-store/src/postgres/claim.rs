@@ -1,6 +1,6 @@
 //! Claims do not wait for a holder that is paused inside a transaction.
 
-use lock_core::{Sequencer, support::unlogged};
+use lock_core::{Sequencer, backend::support::unlogged};
 use sqlx::{PgPool, Postgres, Row, SqlStr};
 use tracing::warn;
 

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{LockManager, ResourceName, Sequencer, support::unlogged};
+use lock_core::{LockManager, ResourceName, Sequencer, backend::support::unlogged};
 use sqlx::{
     Connection, Executor, PgConnection, PgPool, Postgres,
     postgres::{PgQueryResult, PgTransactionManager},

@@ -9,7 +9,8 @@ use fenced_store::{
     },
 };
 use lock_core::{
-    Clock, ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName, SystemClock,
+    ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName,
+    backend::{Clock, SystemClock},
     memory::MemoryBackend,
 };
 

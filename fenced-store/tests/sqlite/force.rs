@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use fenced_store::FencedLocks;
 use lock_core::{
-    Clock, ForceReleased, InitialToken, LockManager, Operation, ResourceName, SystemClock,
+    ForceReleased, InitialToken, LockManager, Operation, ResourceName,
+    backend::{Clock, SystemClock},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, Until};

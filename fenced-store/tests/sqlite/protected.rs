@@ -11,8 +11,10 @@ use std::{
 
 use fenced_store::{FenceError, FencedLockError, FencedLocks, FencedTx};
 use lock_core::{
-    Attempt, Clock, ErrorKind, FencingToken, Holder, InitialToken, LockManager, LostReason,
-    Operation, Owner, SystemClock, Ttl, memory::MemoryBackend,
+    Attempt, ErrorKind, FencingToken, Holder, InitialToken, LockManager, LostReason, Operation,
+    Owner, Ttl,
+    backend::{Clock, SystemClock},
+    memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
 use sqlx::Sqlite;

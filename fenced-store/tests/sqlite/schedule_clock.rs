@@ -8,7 +8,7 @@ use fenced_store::{
 };
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use lock_core::{Clock, InitialToken, Ttl, memory::MemoryBackend};
+use lock_core::{InitialToken, Ttl, backend::Clock, memory::MemoryBackend};
 use lock_testing::{ManualClock, Process};
 use sqlx::Sqlite;
 

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 ///
 /// # Examples
 /// ```
-/// use lock_core::{AttemptRef, AttemptId, Holder, ResourceName};
+/// use lock_core::{Holder, ResourceName, backend::{AttemptRef, AttemptId}};
 ///
 /// let attempt = AttemptRef::new(ResourceName::new("account:42")?, Holder::random());
 /// let read: AttemptId = attempt.id.to_string().parse()?;

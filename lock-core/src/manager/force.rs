@@ -32,8 +32,8 @@ impl LockManager {
     /// It looks first and ends the lease that it saw, never one that was granted after the look.
     /// The holder learns of the loss at its next renewal. Until then the holder goes on, and so do
     /// its writes: **the store does not know yet**. The store refuses them as soon as somebody else
-    /// has acquired the resource and claimed it, or at once with `FencedLocks::force_release` of the
-    /// crate `fenced-store`.
+    /// has acquired the resource and claimed it, or at once with `FencedLocks::force_release` of
+    /// the crate `fenced-store`.
     ///
     /// # Examples
     /// ```

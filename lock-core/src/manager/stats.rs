@@ -1,7 +1,7 @@
 /// Counts of a manager and all its clones, in one process, since it was made.
 ///
 /// A snapshot: the figures were read one after the other. With the feature `metrics` the same
-/// figures are exported, see [`metric`](crate::metric); the durations are only exported.
+/// figures are exported, see [`metric`](crate::backend::metric); the durations are only exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {

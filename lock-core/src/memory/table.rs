@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use self::{counter::Counter, held::Held, queue::Queue};
 use super::ENDED_TTL;
-use crate::support::Tombstones;
+use crate::backend::support::Tombstones;
 use crate::{
     AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
     RenewRequest, Renewed, ResourceName, Wait,

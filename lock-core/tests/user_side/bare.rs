@@ -1,7 +1,8 @@
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Capabilities, Error, ErrorKind, FencingToken, Grant,
-    Holder, Inspection, Issuer, LockBackend, LockService, Operation, Outcome, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Ttl, memory::MemoryBackend,
+    Attempt, Capabilities, Error, ErrorKind, FencingToken, Holder, Inspection, Issuer, Operation,
+    Outcome, Released, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockService, RenewRequest, Renewed},
+    memory::MemoryBackend,
 };
 
 /// A lock service that has no more than every one has to have.

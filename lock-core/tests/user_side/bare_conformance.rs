@@ -3,7 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, InitialToken, LockService, memory::MemoryBackend};
+use lock_core::{
+    InitialToken,
+    backend::{Clock, LockService},
+    memory::MemoryBackend,
+};
 use lock_testing::{ManualClock, conformance::Harness};
 
 use crate::bare::Bare;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl,
+    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl, backend::Clock,
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, Process};

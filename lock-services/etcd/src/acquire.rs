@@ -10,8 +10,8 @@ use super::{
 use std::sync::Arc;
 
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, InitialToken, Lease, Outcome,
-    Wait,
+    Attempt, Error, ErrorKind, FencingToken, InitialToken, Outcome,
+    backend::{AcquireRequest, Grant, Lease, Wait},
 };
 
 /// What became of an entry.

@@ -8,7 +8,7 @@ use super::{
 };
 use std::sync::Arc;
 
-use lock_core::{AcquireRequest, Error, ErrorKind};
+use lock_core::{Error, ErrorKind, backend::AcquireRequest};
 
 /// A request to acquire, while it is under way.
 pub(super) struct Acquisition<'a> {

@@ -7,9 +7,12 @@ use super::{
     tombstones,
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
-    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking, support::connecting::connect,
+    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
+    Released, ResourceName, Sequencer, Waking,
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
+        Renewed, support::connecting::connect,
+    },
 };
 
 /// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has

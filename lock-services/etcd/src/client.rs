@@ -27,8 +27,11 @@ use super::{
     wire::{AuthenticateRequest, AuthenticateResponse, method},
 };
 use lock_core::{
-    Clock, Error,
-    support::{Silence, connecting::invalid, lock},
+    Error,
+    backend::{
+        Clock,
+        support::{Silence, connecting::invalid, lock},
+    },
 };
 
 /// How long a node may take to accept a connection, at most.

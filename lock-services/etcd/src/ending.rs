@@ -12,8 +12,8 @@ use super::{
     },
 };
 use lock_core::{
-    AttemptId, AttemptRef, Error, FencingToken, Forced, Released, ResourceName, Sequencer,
-    support::Patience,
+    Error, FencingToken, Released, ResourceName, Sequencer,
+    backend::{AttemptId, AttemptRef, Forced, support::Patience},
 };
 
 /// The ways in which a lease ends.

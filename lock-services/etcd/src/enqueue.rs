@@ -11,7 +11,10 @@ use super::{
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
-use lock_core::{Error, ErrorKind, Upkeep, Wait};
+use lock_core::{
+    Error, ErrorKind,
+    backend::{Upkeep, Wait},
+};
 
 /// What came of asking for a queue entry.
 pub(super) enum Enqueued {

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, io};
 
 use tonic::{Code, Status};
 
-use lock_core::{Error, ErrorKind, support::RuntimeEnded};
+use lock_core::{Error, ErrorKind, backend::support::RuntimeEnded};
 
 /// Why a call has failed, and whether it may have happened all the same.
 #[derive(Clone, Debug)]

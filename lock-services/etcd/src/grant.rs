@@ -8,7 +8,7 @@ use super::{
     queued::Life,
     wire::{GrantRequest, GrantResponse, method},
 };
-use lock_core::support::Patience;
+use lock_core::backend::support::Patience;
 
 /// Has a lease granted, at least as long as asked for. Its life is counted from before it was asked
 /// for; `None` if it was there already, because an earlier request was carried out.

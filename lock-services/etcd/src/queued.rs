@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::Moment;
+use lock_core::backend::Moment;
 
 /// A queue entry.
 #[derive(Debug)]

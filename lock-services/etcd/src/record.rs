@@ -3,7 +3,7 @@
 use prost::{Enumeration, Message};
 
 use super::wire::KeyValue;
-use lock_core::{AttemptId, FencingToken, Holder, HolderView, Metadata};
+use lock_core::{FencingToken, Holder, HolderView, Metadata, backend::AttemptId};
 
 /// How many ended attempts are remembered. Older ones are forgotten.
 const ENDED_MAX: usize = 64;
@@ -227,7 +227,7 @@ pub(super) fn token(floor: u64, created: i64) -> Option<FencingToken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lock_core::{AttemptRef, ResourceName};
+    use lock_core::{ResourceName, backend::AttemptRef};
 
     fn attempt() -> AttemptId {
         let resource = ResourceName::new("r").unwrap();

@@ -8,7 +8,10 @@ use super::{
     service::{Found, Service, TRIES},
     wire::RangeRequest,
 };
-use lock_core::{Error, Lease, RenewRequest, Renewed};
+use lock_core::{
+    Error,
+    backend::{Lease, RenewRequest, Renewed},
+};
 
 /// How many leases are renewed in one step: a transaction may have 128 parts.
 const CHUNK: usize = 50;

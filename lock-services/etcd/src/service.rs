@@ -20,8 +20,11 @@ use super::{
     },
 };
 use lock_core::{
-    Clock, Error, ErrorKind, InitialToken, Moment,
-    support::{Patience, Tasks, lock},
+    Error, ErrorKind, InitialToken,
+    backend::{
+        Clock, Moment,
+        support::{Patience, Tasks, lock},
+    },
 };
 
 /// How long the cluster is asked by a look that does not wait, and for what changes nothing or is

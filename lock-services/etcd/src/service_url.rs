@@ -2,7 +2,7 @@
 
 use lock_core::{
     Error, ErrorKind,
-    support::{
+    backend::support::{
         connecting::{self, invalid},
         tls_files::TlsFiles,
     },

@@ -4,7 +4,7 @@ use tonic::transport::Endpoint;
 
 #[cfg(not(feature = "tls"))]
 use lock_core::ErrorKind;
-use lock_core::{Error, support::tls_files::TlsFiles};
+use lock_core::{Error, backend::support::tls_files::TlsFiles};
 
 /// What a URL begins with for the transport underneath.
 pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
@@ -19,7 +19,7 @@ pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
 pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, Error> {
     use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 
-    use lock_core::support::tls_files::no_pem;
+    use lock_core::backend::support::tls_files::no_pem;
 
     let pems = files.read()?;
     let config = match pems.ca {

@@ -6,7 +6,7 @@ use std::{
 use tokio::sync::Mutex as Turns;
 
 use super::{ENDED_TTL, client::Client, failure::Failure, grant::grant, queued::Life};
-use lock_core::{Moment, support::lock};
+use lock_core::backend::{Moment, support::lock};
 
 /// The lease that tombstones are attached to. It is kept alive for as long as the client lives, and
 /// outlasts everything that the client has asked for by [`ENDED_TTL`].

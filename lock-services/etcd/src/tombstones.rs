@@ -18,7 +18,7 @@ use super::{
     service::{Found, Service},
     wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
 };
-use lock_core::{Clock, InitialToken};
+use lock_core::{InitialToken, backend::Clock};
 
 /// How often the client looks what is due.
 const EVERY: Duration = Duration::from_secs(5);

@@ -9,7 +9,10 @@ use super::{
     service::Found,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
 };
-use lock_core::{Error, Moment, Upkeep};
+use lock_core::{
+    Error,
+    backend::{Moment, Upkeep},
+};
 
 /// How a wait ends.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Wait, support::Patience,
+    Attempt, Error, ErrorKind,
+    backend::{AcquireRequest, Grant, Lease, Moment, Wait, support::Patience},
 };
 use sqlx::Row;
 

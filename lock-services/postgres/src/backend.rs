@@ -1,12 +1,15 @@
 use std::sync::Arc;
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
-    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
-    support::{
-        connecting::{connect, invalid},
-        database_url,
+    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
+    Released, ResourceName, Sequencer, Waking,
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
+        Renewed,
+        support::{
+            connecting::{connect, invalid},
+            database_url,
+        },
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};

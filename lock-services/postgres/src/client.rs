@@ -8,8 +8,11 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Error, ErrorKind, Moment,
-    support::{Asking, Silence, Tasks, lock, unlogged},
+    Error, ErrorKind,
+    backend::{
+        Clock, Moment,
+        support::{Asking, Silence, Tasks, lock, unlogged},
+    },
 };
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
 

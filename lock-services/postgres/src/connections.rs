@@ -3,7 +3,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, support::lock};
+use lock_core::{Error, backend::support::lock};
 use sqlx::{
     ConnectOptions, PgPool, Postgres,
     pool::PoolConnection,

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use lock_core::{
-    AttemptId, AttemptRef, Error, ErrorKind, Lease, Released, RenewRequest, Renewed, Sequencer,
+    Error, ErrorKind, Released, Sequencer,
+    backend::{AttemptId, AttemptRef, Lease, RenewRequest, Renewed},
 };
 use sqlx::Row;
 

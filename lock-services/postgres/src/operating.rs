@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use lock_core::{
-    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
-    Wait, support::Patience,
+    Error, ErrorKind, FencingToken, HolderView, Inspection, Listed, Metadata, ResourceName,
+    backend::{Forced, Wait, support::Patience},
 };
 use sqlx::{Row, postgres::PgRow};
 use tracing::warn;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use lock_core::{Error, support::connecting::invalid};
+use lock_core::{Error, backend::support::connecting::invalid};
 
 /// Settings of a lock service on PostgreSQL.
 #[derive(Clone, Debug)]

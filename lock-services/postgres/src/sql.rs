@@ -1,7 +1,8 @@
 //! The calls that are sent, and a few statements besides.
 
 use lock_core::{
-    AcquireRequest, AttemptId, AttemptRef, FencingToken, RenewRequest, ResourceName, Sequencer, Ttl,
+    FencingToken, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest},
 };
 
 use super::call::{Call, Value};

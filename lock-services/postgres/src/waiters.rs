@@ -10,8 +10,11 @@ use std::{
 
 use foldhash::HashMap;
 use lock_core::{
-    AttemptRef, Error, Moment,
-    support::{fingerprint, lock},
+    Error,
+    backend::{
+        AttemptRef, Moment,
+        support::{fingerprint, lock},
+    },
 };
 use sqlx::Row;
 use tokio::{sync::Notify, task::AbortHandle};

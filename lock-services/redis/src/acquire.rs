@@ -10,7 +10,10 @@ use super::{
     look::{Answer, Looking, Offer},
     pushes::{Place, Pushed, Reach},
 };
-use lock_core::{AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Wait};
+use lock_core::{
+    Attempt, Error, ErrorKind,
+    backend::{AcquireRequest, Grant, Lease, Moment, Wait},
+};
 
 /// The first waiters look again after this time although nobody told them to. Those behind them
 /// take longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong.

@@ -10,10 +10,13 @@ use super::{
     service::{ASKING_MAX, Service, Tombstone},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, Extension,
-    Fairness, Fencing, FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released,
-    RenewRequest, Renewed, ResourceName, Sequencer, Waking,
-    support::{Tasks, connecting::connect},
+    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
+    Released, ResourceName, Sequencer, Waking,
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
+        Renewed,
+        support::{Tasks, connecting::connect},
+    },
 };
 
 /// A lock service on Redis. Dropping it closes its connections.

@@ -19,7 +19,7 @@ use super::{
     slots::{Slot, Slots},
     turns::Turns,
 };
-use lock_core::{Error, ErrorKind, support::lock};
+use lock_core::{Error, ErrorKind, backend::support::lock};
 
 /// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
 /// that is drawn anew when it turns out to be old.

@@ -13,7 +13,7 @@ use redis::{
     aio::{ConnectionLike, MultiplexedConnection},
 };
 
-use lock_core::{Moment, support::lock};
+use lock_core::backend::{Moment, support::lock};
 
 /// So long after a counter was lifted to the clock, it counts on by itself. A connection may
 /// outlive that its server is demoted and comes back with an older counter, as in a cluster. That

@@ -16,8 +16,8 @@ use super::{
     service::{Service, refused},
 };
 use lock_core::{
-    AcquireRequest, Error, ErrorKind, FencingToken, Lease, Metadata, Moment, Outcome, Wait,
-    support::Patience,
+    Error, ErrorKind, FencingToken, Metadata, Outcome,
+    backend::{AcquireRequest, Lease, Moment, Wait, support::Patience},
 };
 
 /// How long a look has for its answer, even if the wait is over before: longer than it takes around

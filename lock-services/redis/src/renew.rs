@@ -10,7 +10,10 @@ use super::{
     scripts::RENEW,
     service::refused,
 };
-use lock_core::{Error, Lease, LockBackend, Moment, RenewRequest, Renewed, Ttl};
+use lock_core::{
+    Error, Ttl,
+    backend::{Lease, LockBackend, Moment, RenewRequest, Renewed},
+};
 
 impl RedisBackend {
     /// Renews leases with as few scripts as their keys allow. A script that fails fails its own

@@ -14,7 +14,10 @@ use super::{
     scripts::REWRITE,
     service::Service,
 };
-use lock_core::{AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Grant};
+use lock_core::{
+    Error, ErrorKind, FencingToken,
+    backend::{AcquireRequest, AttemptRef, Grant},
+};
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
 /// written on the same connection before, and meanwhile nothing else is answered there.

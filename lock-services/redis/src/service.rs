@@ -11,9 +11,12 @@ use super::{
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
 };
 use lock_core::{
-    AttemptId, AttemptRef, Clock, Error, ErrorKind, FencingToken, Forced, HolderView, InitialToken,
-    Inspection, Metadata, Released, ResourceName, Sequencer, Ttl, Wait,
-    support::{Patience, Tasks},
+    Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Metadata, Released,
+    ResourceName, Sequencer, Ttl,
+    backend::{
+        AttemptId, AttemptRef, Clock, Forced, Wait,
+        support::{Patience, Tasks},
+    },
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.

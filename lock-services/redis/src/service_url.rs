@@ -9,7 +9,7 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind,
-    support::{
+    backend::support::{
         connecting::{self, invalid},
         tls_files::TlsFiles,
     },

@@ -4,7 +4,7 @@ use futures_util::{
     FutureExt,
     future::{Shared, WeakShared},
 };
-use lock_core::{BoxFuture, support::lock};
+use lock_core::backend::{BoxFuture, support::lock};
 
 /// Work that is done once for all callers that wait for it: a shared future. Any waiter that is
 /// polled drives it. If all of them go away, it is given up.

@@ -4,14 +4,14 @@ use redis::{ConnectionAddr, RedisError};
 
 #[cfg(not(feature = "tls"))]
 use lock_core::ErrorKind;
-use lock_core::{Error, support::tls_files::TlsFiles};
+use lock_core::{Error, backend::support::tls_files::TlsFiles};
 
 /// A transport with TLS; its address means nothing.
 #[cfg(feature = "tls")]
 pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     use redis::{Client, ClientTlsConfig, TlsCertificates};
 
-    use lock_core::support::tls_files::no_pem;
+    use lock_core::backend::support::tls_files::no_pem;
 
     // rustls panics if a program has several providers of cryptography and has not chosen one.
     if rustls::crypto::CryptoProvider::get_default().is_none() {

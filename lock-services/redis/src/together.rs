@@ -12,8 +12,8 @@ use super::{
     service::refused,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Metadata, Moment,
-    Outcome, Wait, support::Patience,
+    Attempt, Error, ErrorKind, FencingToken, Metadata, Outcome,
+    backend::{AcquireRequest, Grant, Lease, Moment, Wait, support::Patience},
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.

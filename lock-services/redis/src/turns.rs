@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_core::{
     Error, ErrorKind,
-    support::{RuntimeEnded, Tasks},
+    backend::support::{RuntimeEnded, Tasks},
 };
 use tokio::sync::Semaphore;
 

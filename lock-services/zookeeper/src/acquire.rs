@@ -15,7 +15,10 @@ use super::{
     session::Session,
     table::Begun,
 };
-use lock_core::{Attempt, Error, Grant, Wait};
+use lock_core::{
+    Attempt, Error,
+    backend::{Grant, Wait},
+};
 
 /// How often a directory that somebody deletes is made again.
 const DIRECTORY_ATTEMPTS: u32 = 3;

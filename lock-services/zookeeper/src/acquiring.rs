@@ -4,8 +4,11 @@ use super::{
     entry::Stop, error::Failure, note::Note, service::Service, session::Session, table::Hold,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, Lease, Moment, Ttl,
-    support::{End, Patience},
+    Attempt, Error, ErrorKind, Ttl,
+    backend::{
+        AcquireRequest, Grant, Lease, Moment,
+        support::{End, Patience},
+    },
 };
 
 /// One acquire under way.

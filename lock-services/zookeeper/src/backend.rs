@@ -10,9 +10,12 @@ use super::{
     service_url::ServiceUrl,
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Waking, support::connecting::connect,
+    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
+    Released, ResourceName, Sequencer, Waking,
+    backend::{
+        AcquireRequest, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest, Renewed,
+        support::connecting::connect,
+    },
 };
 
 /// A lock service on a ZooKeeper ensemble.

@@ -12,7 +12,10 @@ use super::{
     session::Session,
     watch::Watch,
 };
-use lock_core::{AttemptRef, Error, ErrorKind, Moment};
+use lock_core::{
+    Error, ErrorKind,
+    backend::{AttemptRef, Moment},
+};
 
 /// Why an acquire cannot go on as it was.
 #[derive(Debug)]

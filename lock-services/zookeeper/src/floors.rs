@@ -6,7 +6,9 @@ use std::{
 };
 
 use super::{error::Failure, paths::Paths, session::Session, watch::Watch};
-use lock_core::{Error, ErrorKind, FencingToken, InitialToken, ResourceName, support::lock};
+use lock_core::{
+    Error, ErrorKind, FencingToken, InitialToken, ResourceName, backend::support::lock,
+};
 
 /// How many floors are remembered. One that is not costs a round trip.
 const REMEMBERED_MAX: usize = 10_000;

@@ -13,7 +13,10 @@ use super::{
     table::{Begun, Hold},
     waiting::{Watches, Woken},
 };
-use lock_core::{Attempt, Error, ErrorKind, FencingToken, Grant, Lease, Wait};
+use lock_core::{
+    Attempt, Error, ErrorKind, FencingToken,
+    backend::{Grant, Lease, Wait},
+};
 
 /// How often a floor that others keep changing is read again.
 const BIND_ATTEMPTS: u32 = 20;

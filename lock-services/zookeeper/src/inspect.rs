@@ -10,7 +10,8 @@ use super::{
     upkeep::Shown,
 };
 use lock_core::{
-    Error, ErrorKind, FencingToken, Forced, HolderView, Inspection, Listed, Metadata, ResourceName,
+    Error, ErrorKind, FencingToken, HolderView, Inspection, Listed, Metadata, ResourceName,
+    backend::Forced,
 };
 
 /// How many resources are looked at at the same time.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lock_core::{
     Error, InitialToken,
-    support::{
+    backend::support::{
         PREFIX,
         connecting::{check_prefix, invalid},
     },

@@ -1,6 +1,6 @@
 //! Who stands in the queue for a resource, by the names of the nodes.
 
-use lock_core::AttemptId;
+use lock_core::backend::AttemptId;
 
 /// What stands between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];

@@ -18,8 +18,11 @@ use super::{
     table::{Leftover, Node, Table},
 };
 use lock_core::{
-    Clock, Error, Moment, ResourceName,
-    support::{Patience, lock},
+    Error, ResourceName,
+    backend::{
+        Clock, Moment,
+        support::{Patience, lock},
+    },
 };
 
 /// One client of a lock service.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{
     Error,
-    support::connecting::{self, invalid},
+    backend::support::connecting::{self, invalid},
 };
 
 const PORT: u16 = 2181;

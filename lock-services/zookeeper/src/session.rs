@@ -13,8 +13,11 @@ use zookeeper_client::{
 
 use super::{ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
-    Clock, Error, ErrorKind, Moment, Ttl,
-    support::{Silence, Tasks, lock},
+    Error, ErrorKind, Ttl,
+    backend::{
+        Clock, Moment,
+        support::{Silence, Tasks, lock},
+    },
 };
 
 /// After how long a silence a connection is given up for another one.

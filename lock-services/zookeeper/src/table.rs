@@ -8,8 +8,11 @@ use std::{
 
 use super::{ENDED_TTL, note::Note, queue::Identity, session::Session, watch::Watch};
 use lock_core::{
-    AttemptId, AttemptRef, FencingToken, Holder, Moment, ResourceName, Sequencer,
-    support::{End, Tombstones},
+    FencingToken, Holder, ResourceName, Sequencer,
+    backend::{
+        AttemptId, AttemptRef, Moment,
+        support::{End, Tombstones},
+    },
 };
 
 type Key = (ResourceName, Holder);

@@ -14,8 +14,8 @@ use super::{
     table::Leftover,
 };
 use lock_core::{
-    AttemptRef, Error, ErrorKind, Lease, Released, RenewRequest, Renewed, Sequencer, Ttl,
-    support::End,
+    Error, ErrorKind, Released, Sequencer, Ttl,
+    backend::{AttemptRef, Lease, RenewRequest, Renewed, support::End},
 };
 
 /// A lease as its node shows it.

@@ -14,7 +14,7 @@ use super::{
     session::{Connection, Session},
     watch::Watch,
 };
-use lock_core::Moment;
+use lock_core::backend::Moment;
 
 /// After how long a waiter looks again even if it was told nothing.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);

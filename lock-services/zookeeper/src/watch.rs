@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use lock_core::support::lock;
+use lock_core::backend::support::lock;
 use zookeeper_client::OneshotWatcher;
 
 type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;

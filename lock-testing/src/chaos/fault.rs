@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use lock_core::{Clock, Moment};
+use lock_core::backend::{Clock, Moment};
 
 /// What happens to one request to the lock service.
 ///

@@ -18,9 +18,12 @@ use self::{
     request::{Request, no_answer},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, FencingToken,
-    Forced, Grant, Inspection, Listed, LockBackend, LockService, Operation, Released, RenewRequest,
-    Renewed, ResourceName, Sequencer, support::lock,
+    Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Operation, Released,
+    ResourceName, Sequencer,
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, LockService,
+        RenewRequest, Renewed, support::lock,
+    },
 };
 
 /// A wrapper around a lock service that loses, delays and repeats messages as told.

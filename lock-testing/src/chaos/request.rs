@@ -1,6 +1,6 @@
 use lock_core::{
-    AcquireRequest, AttemptId, AttemptRef, Error, ErrorKind, FencingToken, LockService, Operation,
-    RenewRequest, ResourceName, Sequencer,
+    Error, ErrorKind, FencingToken, Operation, ResourceName, Sequencer,
+    backend::{AcquireRequest, AttemptId, AttemptRef, LockService, RenewRequest},
 };
 
 /// A copy of a request, to be sent when its caller may already be gone.

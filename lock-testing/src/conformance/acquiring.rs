@@ -3,7 +3,10 @@ use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use super::{
     Harness, LONG, TOO_SLOW, TRIES, grant, is_held, release, request, resource, sequencer, settle,
 };
-use lock_core::{Attempt, AttemptRef, ErrorKind, RenewRequest, Renewed, ResourceName};
+use lock_core::{
+    Attempt, ErrorKind, ResourceName,
+    backend::{AttemptRef, RenewRequest, Renewed},
+};
 
 /// A service that counts whole milliseconds may keep a lease for one millisecond longer than it
 /// says.

@@ -1,6 +1,9 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
 use crate::dropped::DropAt;
-use lock_core::{AcquireRequest, Attempt, AttemptRef, LockService, ResourceName, Wait};
+use lock_core::{
+    Attempt, ResourceName,
+    backend::{AcquireRequest, AttemptRef, LockService, Wait},
+};
 
 /// Clause 9: after a cancel the attempt holds nothing, and its late requests gain nothing.
 pub async fn cancel_leaves_nothing(harness: &impl Harness) {

@@ -1,7 +1,7 @@
 use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
 use lock_core::{
-    AcquireRequest, FencingToken, Grant, Holder, LockService, Moment, Released, RenewRequest,
-    Renewed, Sequencer, Ttl,
+    FencingToken, Holder, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, Grant, LockService, Moment, RenewRequest, Renewed},
 };
 
 /// The same sequencer with another token, and with another holder.

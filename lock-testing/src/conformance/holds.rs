@@ -1,7 +1,7 @@
 use super::{Harness, LONG, claims, grant, is_held, request, resource, sequencer};
 use lock_core::{
-    AcquireRequest, AttemptRef, ErrorKind, Extension, LockService, Released, RenewRequest, Renewed,
-    Sequencer, Ttl,
+    ErrorKind, Extension, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockService, RenewRequest, Renewed},
 };
 
 /// Clause 16: the lease ends with its last hold, and then the holder may acquire anew.

@@ -1,5 +1,5 @@
 //! The tests that every backend has to pass, ours or yours: one named case per clause of
-//! [`LockBackend`](lock_core::LockBackend)'s contract.
+//! [`LockBackend`](lock_core::backend::LockBackend)'s contract.
 //!
 //! Make a [`RealTime`] of it, or write a [`Harness`] if time can be moved, and let
 //! [`conformance_tests!`](crate::conformance_tests) name the tests:
@@ -7,7 +7,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use lock_core::LockService;
+//! use lock_core::backend::LockService;
 //! use lock_testing::conformance::RealTime;
 //!
 //! # async fn connect_mine() -> LockService { std::future::pending().await }
@@ -63,8 +63,8 @@ pub use self::{
     },
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, Extension, Grant, Holder, Issuer, LockService,
-    Moment, ResourceName, Sequencer, Ttl, Wait,
+    Attempt, Extension, Holder, Issuer, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockService, Moment, Wait},
 };
 
 /// A fresh lock service for one case.

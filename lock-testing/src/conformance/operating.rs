@@ -3,8 +3,8 @@ use super::{
     waiting,
 };
 use lock_core::{
-    AttemptRef, ErrorKind, Extension, Forced, Listed, LockService, Outcome, Released, RenewRequest,
-    Renewed, ResourceName, Wait,
+    ErrorKind, Extension, Listed, Outcome, Released, ResourceName,
+    backend::{AttemptRef, Forced, LockService, RenewRequest, Renewed, Wait},
 };
 
 /// Clause 17: force ends a lease for good, and draws a token above it that nobody holds.

@@ -3,8 +3,8 @@ use super::{
     waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, ErrorKind, Extension, LockService, Metadata, Outcome, ResourceName,
-    Wait,
+    Attempt, ErrorKind, Extension, Metadata, Outcome, ResourceName,
+    backend::{AcquireRequest, LockService, Wait},
 };
 
 /// Clause 13: an inspection shows the note of the present holder, however it was granted.

@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, LockService, SystemClock, Ttl};
+use lock_core::{
+    Ttl,
+    backend::{Clock, LockService, SystemClock},
+};
 
 use super::Harness;
 

@@ -1,7 +1,7 @@
 use super::{Harness, LONG, claims, grant, is_held, release, request, resource};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, ErrorKind, Extension, Grant, Holder, LockService, Outcome,
-    ResourceName,
+    Attempt, ErrorKind, Extension, Holder, Outcome, ResourceName,
+    backend::{AcquireRequest, AttemptRef, Grant, LockService},
 };
 
 /// How many names to try to find one in another part of the service.

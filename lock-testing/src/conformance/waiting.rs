@@ -6,8 +6,8 @@ use super::{
     Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Fairness, FencingToken, LockService, ResourceName, Upkeep, Wait,
-    Waking,
+    Attempt, Fairness, FencingToken, ResourceName, Waking,
+    backend::{AcquireRequest, LockService, Upkeep, Wait},
 };
 
 /// A push takes less; polling once a second takes longer, counted from when the waiter settled.

@@ -9,7 +9,7 @@ use std::{
 
 pub use self::refused::Refused;
 use super::pause::there_and_back;
-use lock_core::{Sequencer, support::lock};
+use lock_core::{Sequencer, backend::support::lock};
 
 /// A protected resource in memory: a value behind the store rule, for tests without a database.
 ///

@@ -120,7 +120,7 @@ pub use self::{
     verdict::{Broken, Passed},
 };
 use super::{ManualClock, Process};
-use lock_core::{FencingToken, InitialToken, LockService, memory::MemoryBackend};
+use lock_core::{FencingToken, InitialToken, backend::LockService, memory::MemoryBackend};
 
 /// Longer than the longest lease, which is 24 h.
 const PAUSE: Duration = Duration::from_secs(25 * 60 * 60);

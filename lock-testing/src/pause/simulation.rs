@@ -7,7 +7,7 @@ use super::{
     driven::{Driven, Step, Stuck},
 };
 use crate::{ManualClock, Process};
-use lock_core::LockService;
+use lock_core::backend::LockService;
 
 /// A test that is run again and again, each time from the beginning in a world of its own.
 pub(super) struct Simulation<'t, W> {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_core::{Error, SystemClock, Ttl};
+use lock_core::{Error, Ttl, backend::SystemClock};
 use palisade::redlock::{RedlockNodes, RedlockOptions};
 
 use super::Redis;

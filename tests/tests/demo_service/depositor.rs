@@ -11,7 +11,10 @@ use std::{
 
 use e2e::history::{Event, History};
 use fenced_http::FencingHeader;
-use lock_core::{Clock, Sequencer, SystemClock};
+use lock_core::{
+    Sequencer,
+    backend::{Clock, SystemClock},
+};
 use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -8,7 +8,10 @@ use e2e::{
 };
 use fenced_store::PgFencedStore;
 use futures_util::future::join_all;
-use lock_core::{Clock, SystemClock, Ttl};
+use lock_core::{
+    Ttl,
+    backend::{Clock, SystemClock},
+};
 use sqlx::PgPool;
 
 /// The lease that the killed process waits for.

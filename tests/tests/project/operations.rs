@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, process::Command};
 
 use e2e::project::{root, tracked_files};
-use lock_core::metric::{self, MetricKind};
+use lock_core::backend::metric::{self, MetricKind};
 
 fn document() -> String {
     let files = tracked_files(Some("md"));
@@ -137,7 +137,7 @@ fn the_documentation_of_the_names_lists_them_all() {
     let files = tracked_files(Some("rs"));
     let source = files
         .iter()
-        .find(|file| file.path.ends_with("lock-core/src/metric.rs"));
+        .find(|file| file.path.ends_with("lock-core/src/backend/metric.rs"));
     let listed: BTreeSet<_> = source
         .unwrap()
         .text

@@ -4,7 +4,7 @@
 
 use e2e::counted::times;
 use fenced_store::{FenceError, FencedStore, Rights};
-use lock_core::metric::TERMINATIONS;
+use lock_core::backend::metric::TERMINATIONS;
 use metrics_util::debugging::DebuggingRecorder;
 
 pub(crate) use crate::rule::a_pool_full_of_strays_is_cleared;

@@ -3,7 +3,10 @@ mod settings;
 use std::time::Duration;
 
 use fenced_store::{Dialect, FenceError, FencedStore, NotReady, Rights};
-use lock_core::{Clock, LockManager, SystemClock};
+use lock_core::{
+    LockManager,
+    backend::{Clock, SystemClock},
+};
 use sqlx::Pool;
 
 use self::settings::Settings;

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use lock_core::{
-    Clock, Error, ErrorKind, Fairness, Fencing, Issuer, LeaseGuard, LockManager, SystemClock, Ttl,
-    Waking,
+    Error, ErrorKind, Fairness, Fencing, Issuer, LeaseGuard, LockManager, Ttl, Waking,
+    backend::{Clock, SystemClock},
 };
 
 use super::{Findings, Heard};

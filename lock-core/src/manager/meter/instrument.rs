@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::metric::Metric;
+use crate::backend::metric::Metric;
 
 /// Label names and values.
 pub(super) type Labels<'a> = &'a [(&'static str, &'static str)];

@@ -2,7 +2,7 @@ mod instrument;
 
 use self::instrument::{Count, Level, Times};
 use super::{lost::LostReason, stats::Stats};
-use crate::metric;
+use crate::backend::metric;
 
 /// Everything that a manager counts. Counting takes no lock and never fails.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use e2e::{
     servers::{Etcd, etcd, until},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Grant, Holder, Issuer,
-    LockBackend, Released, Sequencer, Ttl, Wait,
+    Attempt, ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, Wait},
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;

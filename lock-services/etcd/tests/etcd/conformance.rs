@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Etcd, etcd};
-use lock_core::{Extension, FencingToken, InitialToken, LockService, SystemClock, Ttl};
+use lock_core::{
+    Extension, FencingToken, InitialToken, Ttl,
+    backend::{LockService, SystemClock},
+};
 use lock_testing::conformance::RealTime;
 use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::sync::OnceCell;

@@ -5,8 +5,8 @@ use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
-    AcquireRequest, AttemptRef, Holder, LockBackend, LockManager, Released, RenewRequest, Renewed,
-    Ttl,
+    Holder, LockManager, Released, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, RenewRequest, Renewed},
 };
 use lock_testing::DropAt;
 use palisade_etcd::ENDED_TTL;

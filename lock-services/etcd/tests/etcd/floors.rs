@@ -7,7 +7,10 @@ use std::sync::{
 
 use e2e::servers::etcd;
 use futures_util::future::join_all;
-use lock_core::{AcquireRequest, AttemptRef, FencingToken, Holder, LockBackend, Ttl};
+use lock_core::{
+    FencingToken, Holder, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend},
+};
 use tokio::time::timeout;
 
 use crate::world::{Load, PATIENCE, backend, manager, named, prefix, sections};

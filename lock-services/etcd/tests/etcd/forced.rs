@@ -4,7 +4,10 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::etcd,
 };
-use lock_core::{AcquireRequest, Attempt, AttemptRef, Forced, Holder, LockBackend, Ttl};
+use lock_core::{
+    Attempt, Holder, Ttl,
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend},
+};
 
 use crate::world::{backend, keys, named, prefix};
 

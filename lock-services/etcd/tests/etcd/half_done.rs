@@ -5,8 +5,8 @@ use e2e::{
     servers::{Etcd, EtcdUser, until},
 };
 use lock_core::{
-    AcquireRequest, AttemptRef, Error, ErrorKind, Holder, Issuer, LockBackend, Outcome, Sequencer,
-    Ttl, Wait,
+    Error, ErrorKind, Holder, Issuer, Outcome, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, Wait},
 };
 use palisade_etcd::EtcdBackend;
 

@@ -7,8 +7,8 @@ use e2e::{
     servers::{etcd, until},
 };
 use lock_core::{
-    AcquireRequest, AttemptRef, ErrorKind, FencingToken, Holder, Issuer, LockBackend, Released,
-    Sequencer, Ttl, Upkeep, Wait,
+    ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, Upkeep, Wait},
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use e2e::servers::etcd;
 use lock_core::{
-    AcquireRequest, AttemptRef, Clock, Holder, Issuer, LockBackend, Sequencer, SystemClock, Ttl,
-    backend::StoreSide,
+    Holder, Issuer, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, StoreSide, SystemClock},
 };
 use serde_json::Value;
 

@@ -3,7 +3,10 @@
 use std::{fmt::Write as _, process::Stdio};
 
 use e2e::servers::{Etcd, etcd, until};
-use lock_core::{AcquireRequest, AttemptRef, Holder, LockBackend, Ttl, Wait};
+use lock_core::{
+    Holder, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, Wait},
+};
 use tokio::{io::AsyncWriteExt, time::timeout};
 
 use crate::world::{PATIENCE, backend, keys, named, prefix};

@@ -15,7 +15,10 @@ use e2e::{
     waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, ErrorKind, SystemClock, Ttl};
+use lock_core::{
+    ErrorKind, Ttl,
+    backend::{Clock, SystemClock},
+};
 use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::{net::TcpListener, time::timeout};
 

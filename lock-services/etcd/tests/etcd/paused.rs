@@ -7,7 +7,8 @@ use e2e::{
     servers::{Etcd, etcd, until},
 };
 use lock_core::{
-    AcquireRequest, AttemptRef, ErrorKind, Holder, LockBackend, LockManager, Ttl, Upkeep, Wait,
+    ErrorKind, Holder, LockManager, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, Upkeep, Wait},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -8,8 +8,11 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    AcquireRequest, AttemptRef, BoxFuture, Clock, ErrorKind, Holder, Issuer, LockBackend, Moment,
-    Released, RenewRequest, Renewed, Sequencer, SystemClock, Ttl, Wait,
+    ErrorKind, Holder, Issuer, Released, Sequencer, Ttl,
+    backend::{
+        AcquireRequest, AttemptRef, BoxFuture, Clock, LockBackend, Moment, RenewRequest, Renewed,
+        SystemClock, Wait,
+    },
 };
 use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::time::timeout;

@@ -5,8 +5,8 @@ use e2e::{
     servers::{Etcd, until},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Forced, Holder, Issuer, LockBackend,
-    Outcome, Released, Sequencer, Ttl,
+    Attempt, Error, ErrorKind, Holder, Issuer, Outcome, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend},
 };
 
 use crate::world::{backend, keys, manager, named, prefix};

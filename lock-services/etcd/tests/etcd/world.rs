@@ -5,7 +5,10 @@ use e2e::{
     ledger::Ledger,
     servers::Etcd,
 };
-use lock_core::{Clock, FencingToken, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    FencingToken, LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use palisade_etcd::{EtcdBackend, EtcdOptions};
 
 /// For what takes seconds.

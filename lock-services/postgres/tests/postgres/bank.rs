@@ -16,7 +16,10 @@ use e2e::{
     servers::until,
 };
 use fenced_store::{FenceError, PgFencedStore};
-use lock_core::{Clock, Error, LeaseGuard, LockManager, Sequencer, SystemClock, Ttl};
+use lock_core::{
+    Error, LeaseGuard, LockManager, Sequencer, Ttl,
+    backend::{Clock, SystemClock},
+};
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},

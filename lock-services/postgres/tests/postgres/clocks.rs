@@ -8,8 +8,8 @@ use e2e::{
 };
 use fenced_store::FenceError;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, ErrorKind, FencingToken, Holder, Issuer, LockBackend as _,
-    LockManager, LostReason, Sequencer, Ttl,
+    Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, LostReason, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend as _},
 };
 use palisade_postgres::PostgresOptions;
 use sqlx::PgPool;

@@ -1,7 +1,7 @@
 //! The contract of a lock service, directly and through PgBouncer.
 
 use e2e::servers::{PgBouncer, PoolMode, PostgresDatabase};
-use lock_core::{Extension, LockBackend as _};
+use lock_core::{Extension, backend::LockBackend as _};
 use lock_testing::conformance::RealTime;
 use palisade_postgres::PostgresOptions;
 use tokio::sync::OnceCell;

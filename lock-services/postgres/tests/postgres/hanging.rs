@@ -4,8 +4,10 @@ use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use e2e::servers::{DatabaseServer, until};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, Error, ErrorKind, Holder, Issuer, LockBackend as _,
-    LockManager, Outcome, RenewRequest, Renewed, Sequencer, SystemClock, Ttl,
+    Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
+    backend::{
+        AcquireRequest, AttemptRef, Clock, LockBackend as _, RenewRequest, Renewed, SystemClock,
+    },
 };
 use palisade_postgres::{PostgresBackend, PostgresOptions};
 use sqlx::{AssertSqlSafe, Executor as _, PgPool, postgres::PgConnectOptions};

@@ -1,7 +1,8 @@
 //! Requests that come late, and what is remembered for them.
 
 use lock_core::{
-    AcquireRequest, AttemptRef, ErrorKind, Holder, LockBackend as _, Released, Sequencer, Ttl,
+    ErrorKind, Holder, Released, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend as _},
 };
 use palisade_postgres::PostgresOptions;
 use sqlx::{Connection as _, PgConnection, PgPool, Row as _};
@@ -95,7 +96,7 @@ async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
     let database = database().await;
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
     let pool = options.connect(database.url()).await.unwrap();
-    let clock = std::sync::Arc::new(lock_core::SystemClock);
+    let clock = std::sync::Arc::new(lock_core::backend::SystemClock);
     let backend =
         palisade_postgres::PostgresBackend::on(pool.clone(), PostgresOptions::default(), clock);
     let backend = backend.await.unwrap();

@@ -6,7 +6,10 @@ use e2e::{
     process::Process,
     servers::{PostgresDatabase, until},
 };
-use lock_core::{Clock, LeaseGuard, LockManager, Released, SystemClock, Ttl};
+use lock_core::{
+    LeaseGuard, LockManager, Released, Ttl,
+    backend::{Clock, SystemClock},
+};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::{task::JoinHandle, time::timeout};

@@ -7,7 +7,7 @@ use e2e::{
     signal,
 };
 use fenced_store::FenceError;
-use lock_core::{Attempt, LockManager, SystemClock, Ttl};
+use lock_core::{Attempt, LockManager, Ttl, backend::SystemClock};
 use palisade_postgres::{PostgresBackend, PostgresOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::PgPool;

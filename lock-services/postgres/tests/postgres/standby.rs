@@ -224,7 +224,7 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
 async fn connections_of_a_lock_service_follow_the_settings_of_the_pool() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
-    let clock = std::sync::Arc::new(lock_core::SystemClock);
+    let clock = std::sync::Arc::new(lock_core::backend::SystemClock);
     let backend =
         palisade_postgres::PostgresBackend::on(pool.clone(), PostgresOptions::default(), clock);
     let locks = LockManager::builder()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::PgFencedStore;
-use lock_core::{LockManager, ResourceName, SystemClock};
+use lock_core::{LockManager, ResourceName, backend::SystemClock};
 use palisade_postgres::{PostgresBackend, PostgresOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 

@@ -3,7 +3,10 @@ use std::collections::{HashMap, VecDeque};
 use tokio::sync::watch;
 
 use super::Pushed;
-use lock_core::{AttemptId, FencingToken, Moment};
+use lock_core::{
+    FencingToken,
+    backend::{AttemptId, Moment},
+};
 
 /// The attempts of this process that pushes may be for.
 #[derive(Debug, Default)]

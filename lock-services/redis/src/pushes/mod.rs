@@ -29,7 +29,10 @@ use super::{
     nodes::Nodes,
     service::{Service, Unwanted},
 };
-use lock_core::{AttemptId, Clock, FencingToken, Moment, support::lock};
+use lock_core::{
+    FencingToken,
+    backend::{AttemptId, Clock, Moment, support::lock},
+};
 
 /// Where pushed grants come in. Its tasks end with it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value};
 
-use lock_core::{AttemptId, FencingToken};
+use lock_core::{FencingToken, backend::AttemptId};
 
 /// A grant as `queue.lua` publishes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use super::{
     service::Service,
 };
 use lock_core::{
-    AcquireRequest, Attempt, Error, ErrorKind, Grant, InitialToken, Moment, Pauses, RetryPolicy,
-    Wait, support::Patience,
+    Attempt, Error, ErrorKind, InitialToken, RetryPolicy,
+    backend::{AcquireRequest, Grant, Moment, Pauses, Wait, support::Patience},
 };
 
 /// How often nobody may win at once before that is told as "held".

@@ -10,7 +10,10 @@ use super::{
     nodes::{Nodes, Step},
     scripts,
 };
-use lock_core::{AcquireRequest, FencingToken, Grant, InitialToken, Lease, Moment, Ttl};
+use lock_core::{
+    FencingToken, InitialToken, Ttl,
+    backend::{AcquireRequest, Grant, Lease, Moment},
+};
 
 /// What has become of a try.
 #[derive(Debug)]

@@ -2,9 +2,12 @@ use std::sync::Arc;
 
 use super::{KIND, RedlockOptions, keys::Keys, nodes::Nodes, service::Service};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Capabilities, Clock, Error, Extension, Fairness, Fencing,
-    FencingToken, Forced, Grant, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed,
-    ResourceName, Sequencer, Waking, support::connecting::connect,
+    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
+    Released, ResourceName, Sequencer, Waking,
+    backend::{
+        AcquireRequest, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest, Renewed,
+        support::connecting::connect,
+    },
 };
 
 /// A lock service on several independent Redis servers. Dropping it closes its connections.

@@ -7,8 +7,8 @@ use super::{
     service::Service,
 };
 use lock_core::{
-    AcquireRequest, AttemptRef, Error, ErrorKind, FencingToken, Forced, Holder, Metadata,
-    ResourceName,
+    Error, ErrorKind, FencingToken, Holder, Metadata, ResourceName,
+    backend::{AcquireRequest, AttemptRef, Forced},
 };
 
 /// What is seen of a resource between the lease that was ended and the next one.

@@ -18,7 +18,7 @@ use super::{
     options::invalid,
 };
 use crate::service_url::{ServiceUrl, Topology};
-use lock_core::{Clock, Error, ErrorKind, Ttl};
+use lock_core::{Error, ErrorKind, Ttl, backend::Clock};
 
 /// How many nodes there may be.
 const NODES: std::ops::RangeInclusive<usize> = 3..=15;

@@ -10,7 +10,7 @@ use super::{
     nodes::Nodes,
     options::invalid,
 };
-use lock_core::{Clock, Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl};
+use lock_core::{Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl, backend::Clock};
 
 /// The nodes as operators see them: brings them into service and takes them out.
 ///

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::KIND;
 use crate::RedisOptions;
-use lock_core::{Error, InitialToken, Operation, support::connecting};
+use lock_core::{Error, InitialToken, Operation, backend::support::connecting};
 
 /// Settings of a Redlock lock service.
 #[derive(Clone, Debug)]

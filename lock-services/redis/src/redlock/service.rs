@@ -7,7 +7,8 @@ use super::{
     scripts,
 };
 use lock_core::{
-    AttemptRef, Error, ErrorKind, InitialToken, Lease, Released, RenewRequest, Renewed, Sequencer,
+    Error, ErrorKind, InitialToken, Released, Sequencer,
+    backend::{AttemptRef, Lease, RenewRequest, Renewed},
 };
 
 /// Everything that the nodes are asked for.

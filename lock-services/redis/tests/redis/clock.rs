@@ -10,8 +10,8 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, HolderView, LeaseGuard, LockManager, Moment, Released, Renewed, ResourceName, Sequencer,
-    SystemClock, Ttl,
+    HolderView, LeaseGuard, LockManager, Released, ResourceName, Sequencer, Ttl,
+    backend::{Clock, Moment, Renewed, SystemClock},
 };
 use tokio::time::timeout;
 

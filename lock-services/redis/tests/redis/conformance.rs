@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, RedlockServers, redis};
-use lock_core::{Extension, FencingToken, InitialToken, SystemClock, Ttl};
+use lock_core::{Extension, FencingToken, InitialToken, Ttl, backend::SystemClock};
 use lock_testing::conformance::{Harness, RealTime};
 use palisade_redis::{
     RedisBackend, RedisOptions,

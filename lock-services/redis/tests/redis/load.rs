@@ -6,7 +6,7 @@ use e2e::{
     history::{Event, History},
     ledger::{Ledger, Section},
 };
-use lock_core::{LeaseGuard, Moment};
+use lock_core::{LeaseGuard, backend::Moment};
 
 /// What all tasks share: `N` resources, each with a ledger.
 pub(crate) struct Load<const N: usize> {

@@ -7,8 +7,9 @@ use e2e::{
     servers::{Redis, redis},
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, Holder, Issuer,
-    LockBackend, LockManager, Outcome, ResourceName, Sequencer, SystemClock, Ttl,
+    Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, Outcome, ResourceName,
+    Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, SystemClock},
 };
 use palisade_redis::{QUEUE_TTL, RedisBackend, RedisOptions};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
@@ -472,7 +473,10 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
         } = request.attempt;
         let issuer = Issuer::new("redis").unwrap();
         let sequencer = Sequencer::new(issuer, resource, grant.token, holder);
-        renewals.push(lock_core::RenewRequest::new(sequencer, Ttl::secs(60)));
+        renewals.push(lock_core::backend::RenewRequest::new(
+            sequencer,
+            Ttl::secs(60),
+        ));
     }
     let wrong = world.keys("*:lease:a").await.remove(0);
     let mut commands = world.commands.clone();
@@ -480,5 +484,8 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let () = commands.rpush(&wrong, "not a lease").await.unwrap();
     let answers = LockBackend::renew(&backend, &renewals).await;
     assert_eq!(answers[0].as_ref().unwrap_err().kind(), ErrorKind::Refused);
-    assert!(matches!(answers[1], Ok(lock_core::Renewed::Renewed(_))));
+    assert!(matches!(
+        answers[1],
+        Ok(lock_core::backend::Renewed::Renewed(_))
+    ));
 }

@@ -9,7 +9,8 @@ use e2e::{
 };
 use futures_util::future::join_all;
 use lock_core::{
-    Clock, FencingToken, LeaseGuard, LockManager, Moment, Released, ResourceName, SystemClock, Ttl,
+    FencingToken, LeaseGuard, LockManager, Released, ResourceName, Ttl,
+    backend::{Clock, Moment, SystemClock},
 };
 use palisade_redis::QUEUE_TTL;
 use serde::Deserialize;

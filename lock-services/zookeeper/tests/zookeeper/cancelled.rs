@@ -7,8 +7,8 @@ use std::{
 
 use e2e::servers::zookeeper;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Error, ErrorKind, Grant, Holder, LockBackend, Released,
-    ResourceName, Wait,
+    Attempt, Error, ErrorKind, Holder, Released, ResourceName,
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, Wait},
 };
 use lock_testing::DropAt;
 use tokio::time::timeout;

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{ZooKeeper, zookeeper};
-use lock_core::{Extension, FencingToken, InitialToken, LockService, SystemClock, Ttl};
+use lock_core::{
+    Extension, FencingToken, InitialToken, Ttl,
+    backend::{LockService, SystemClock},
+};
 use lock_testing::conformance::RealTime;
 use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
 use tokio::sync::OnceCell;

@@ -1,7 +1,10 @@
 //! Acquires that are dropped, and that nobody cancels.
 
 use e2e::servers::{until, zookeeper};
-use lock_core::{AcquireRequest, Attempt, LockBackend, Released, Wait};
+use lock_core::{
+    Attempt, Released,
+    backend::{AcquireRequest, LockBackend, Wait},
+};
 use lock_testing::DropAt;
 use palisade_zookeeper::ZooKeeperBackend;
 

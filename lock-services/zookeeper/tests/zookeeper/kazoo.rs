@@ -9,7 +9,10 @@ use e2e::{
     python::environment,
     servers::{ZooKeeper, zookeeper},
 };
-use lock_core::{Clock, LeaseGuard, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    LeaseGuard, LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use serde_json::Value;
 use tokio::{process::Command, time::timeout};
 
@@ -139,7 +142,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
             let turn = kazoo.event().await;
             let moment = |name: &str| {
                 let nanos = turn[name].as_u64().unwrap();
-                lock_core::Moment::from_origin(Duration::from_nanos(nanos))
+                lock_core::backend::Moment::from_origin(Duration::from_nanos(nanos))
             };
             turns.push((moment("began_ns"), moment("ended_ns"), None));
         }

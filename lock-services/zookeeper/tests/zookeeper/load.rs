@@ -12,7 +12,10 @@ use e2e::{
     observer::until_within,
     servers::ELECTION,
 };
-use lock_core::{Clock, LockManager, SystemClock, Ttl};
+use lock_core::{
+    LockManager, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::task::JoinHandle;
 
 const RESOURCES: usize = 2;

@@ -9,7 +9,10 @@ use e2e::{
     waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, ErrorKind, LostReason, Operation, SystemClock, Ttl};
+use lock_core::{
+    ErrorKind, LostReason, Operation, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::time::timeout;
 
 use crate::world::Namespace;

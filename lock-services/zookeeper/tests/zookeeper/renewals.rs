@@ -1,7 +1,10 @@
 //! Renewals of one lease that are under way at the same time.
 
 use e2e::servers::zookeeper;
-use lock_core::{Clock, LockBackend, Moment, RenewRequest, Renewed, SystemClock, Ttl, Wait};
+use lock_core::{
+    Ttl,
+    backend::{Clock, LockBackend, Moment, RenewRequest, Renewed, SystemClock, Wait},
+};
 
 use crate::world::{Namespace, granted, nodes, request};
 

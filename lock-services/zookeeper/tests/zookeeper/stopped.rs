@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::{process::Process, servers::zookeeper};
-use lock_core::{AttemptRef, Clock, LockBackend, LockManager, Released, SystemClock, Ttl, Wait};
+use lock_core::{
+    LockManager, Released, Ttl,
+    backend::{AttemptRef, Clock, LockBackend, SystemClock, Wait},
+};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

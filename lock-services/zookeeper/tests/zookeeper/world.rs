@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use e2e::servers::ZooKeeper;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, FencingToken, Holder, Issuer, LockBackend, LockManager,
-    ResourceName, Sequencer, SystemClock, Ttl, Wait,
+    Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, SystemClock, Wait},
 };
 use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
 use zookeeper_client::Client;

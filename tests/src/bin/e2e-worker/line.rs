@@ -1,7 +1,10 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
 use clap::Args;
-use lock_core::{Clock, LockManager, SystemClock};
+use lock_core::{
+    LockManager,
+    backend::{Clock, SystemClock},
+};
 use serde_json::json;
 use tokio::task::JoinSet;
 

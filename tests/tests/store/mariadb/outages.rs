@@ -7,7 +7,10 @@ use fenced_store::{
     FenceError, FencedLockError, FencedStore, MySqlFencedStore, NotReady, Rights,
     admin::{AdminError, Reason, Reset},
 };
-use lock_core::{Clock, ResourceName, SystemClock};
+use lock_core::{
+    ResourceName,
+    backend::{Clock, SystemClock},
+};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySqlConnection, MySqlPool,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},

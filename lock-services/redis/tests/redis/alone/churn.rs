@@ -11,7 +11,10 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use palisade_redis::QUEUE_TTL;
 use rand::RngExt;
 use tokio::{runtime::Handle, time::timeout};

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::until, proxy::Fault};
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, SystemClock, Ttl};
+use lock_core::{
+    LockManager, Ttl,
+    backend::{Clock, SystemClock},
+};
 
 use crate::{
     alone::alone,

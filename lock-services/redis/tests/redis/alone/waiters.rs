@@ -6,7 +6,10 @@ use e2e::{
     servers::Redis,
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::time::timeout;
 
 use crate::alone::alone;

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::{observer::until, proxy::Fault};
-use lock_core::{Attempt, Clock, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    Attempt, LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 
 use crate::faults::{pushes::PROVISIONAL, world::World};
 

@@ -9,8 +9,8 @@ use std::{
 
 use e2e::observer::until;
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Holder, LeaseGuard, LockBackend, LockManager, Metadata,
-    Released, ResourceName, SystemClock, Ttl, Wait,
+    Attempt, Holder, LeaseGuard, LockManager, Metadata, Released, ResourceName, Ttl,
+    backend::{AcquireRequest, AttemptRef, LockBackend, SystemClock, Wait},
 };
 use lock_testing::DropAt;
 use palisade_redis::RedisBackend;

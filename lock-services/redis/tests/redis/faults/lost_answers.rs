@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::{observer::until, proxy::Fault};
-use lock_core::{Clock, Released, SystemClock, Ttl};
+use lock_core::{
+    Released, Ttl,
+    backend::{Clock, SystemClock},
+};
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, is_free};
 

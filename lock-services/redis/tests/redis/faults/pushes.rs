@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::{observer::until, proxy::Fault};
-use lock_core::{Clock, LeaseGuard, LockManager, Released, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    LeaseGuard, LockManager, Released, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::task::JoinHandle;
 
 use crate::faults::{

@@ -8,7 +8,10 @@ use e2e::{
     proxy::{Fault, Proxy, Trap},
 };
 use futures_util::future::join_all;
-use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
 

@@ -1,7 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
-use lock_core::{FencingToken, InitialToken, LockManager, LockService, ResourceName, SystemClock};
+use lock_core::{
+    FencingToken, InitialToken, LockManager, ResourceName,
+    backend::{LockService, SystemClock},
+};
 use palisade_redis::{RedisBackend, RedisOptions};
 
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);

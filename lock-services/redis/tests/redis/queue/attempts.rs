@@ -1,7 +1,10 @@
 //! One acquisition, several attempts: at two gateways, or one after the other.
 
 use e2e::observer::until;
-use lock_core::{Clock, LockBackend, Released, SystemClock};
+use lock_core::{
+    Released,
+    backend::{Clock, LockBackend, SystemClock},
+};
 
 use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, waiting};
 

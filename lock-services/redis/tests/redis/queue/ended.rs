@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use e2e::observer::until;
-use lock_core::{ErrorKind, LockBackend, Ttl};
+use lock_core::{ErrorKind, Ttl, backend::LockBackend};
 
 use crate::queue::world::{World, again, request};
 

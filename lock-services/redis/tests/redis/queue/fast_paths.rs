@@ -1,7 +1,10 @@
 //! Releases that grant to the next in line at once, and those that have to look closer.
 
 use e2e::servers::redis;
-use lock_core::{AcquireRequest, AttemptRef, Holder, LockBackend, Released};
+use lock_core::{
+    Holder, Released,
+    backend::{AcquireRequest, AttemptRef, LockBackend},
+};
 use redis::AsyncCommands;
 
 use crate::queue::world::{LONG, World, granted, request, sequencer, waiting};

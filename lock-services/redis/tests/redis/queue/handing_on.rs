@@ -5,7 +5,10 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{Redis, redis},
 };
-use lock_core::{AttemptRef, LockBackend, ResourceName, Ttl};
+use lock_core::{
+    ResourceName, Ttl,
+    backend::{AttemptRef, LockBackend},
+};
 
 use crate::queue::world::{Client, Waiter, World, granted, request, waiting};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Clock, ErrorKind, FencingToken, LockBackend, Outcome,
-    ResourceName, SystemClock, Wait,
+    Attempt, ErrorKind, FencingToken, Outcome, ResourceName,
+    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, SystemClock, Wait},
 };
 
 use crate::queue::world::{Client, World, granted, request, waiting};

@@ -7,7 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::redis,
 };
-use lock_core::{Attempt, LockBackend, Ttl};
+use lock_core::{Attempt, Ttl, backend::LockBackend};
 
 use crate::queue::world::{World, granted, request, waiting};
 

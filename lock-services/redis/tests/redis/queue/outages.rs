@@ -8,7 +8,10 @@ use e2e::{
     servers::redis,
 };
 use futures_util::{FutureExt, future::join_all};
-use lock_core::{Attempt, Clock, LockBackend, SystemClock, Upkeep, Wait};
+use lock_core::{
+    Attempt,
+    backend::{Clock, LockBackend, SystemClock, Upkeep, Wait},
+};
 
 use crate::queue::world::{SOON, Unconfirmed, World, again, granted, request, waiting};
 

@@ -6,8 +6,9 @@ use e2e::{
     servers::redis,
 };
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, Error, FencingToken, Grant, Holder, InitialToken, Issuer,
-    LockBackend, Released, ResourceName, Sequencer, SystemClock, Ttl, Upkeep, Wait,
+    Attempt, Error, FencingToken, Holder, InitialToken, Issuer, Released, ResourceName, Sequencer,
+    Ttl,
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, SystemClock, Upkeep, Wait},
 };
 use palisade_redis::{RedisBackend, RedisOptions};
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use e2e::servers::{Certificates, Redis};
 use futures_util::future::join_all;
-use lock_core::{ErrorKind, SystemClock, Ttl};
+use lock_core::{ErrorKind, Ttl, backend::SystemClock};
 use palisade_redis::redlock::{NodeState, RedlockNodes, RedlockOptions};
 
 use crate::redlock::world::cycle;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use e2e::servers::{Redis, RedlockServers, until};
-use lock_core::{ErrorKind, SystemClock};
+use lock_core::{ErrorKind, backend::SystemClock};
 use palisade_redis::redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions};
 use tokio::{runtime::Handle, sync::oneshot};
 

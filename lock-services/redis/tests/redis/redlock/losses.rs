@@ -6,7 +6,7 @@ use e2e::{
     observer::Observer,
     servers::{RedlockServers, until},
 };
-use lock_core::{Attempt, ErrorKind, LeaseGuard, SystemClock, Ttl};
+use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::SystemClock};
 use palisade_redis::redlock::{NodeState, RedlockNodes, RedlockOptions};
 
 use crate::redlock::world::{

@@ -10,7 +10,10 @@ use std::{
 
 use e2e::history::{Event, History};
 use futures_util::future::join_all;
-use lock_core::{Clock, FencingToken, Holder, Issuer, ResourceName, Sequencer, SystemClock};
+use lock_core::{
+    FencingToken, Holder, Issuer, ResourceName, Sequencer,
+    backend::{Clock, SystemClock},
+};
 use redis::{Client, RedisResult, Script, aio::MultiplexedConnection};
 
 use crate::redlock::world::pause;

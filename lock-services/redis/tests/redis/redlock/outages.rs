@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::{idle::nothing_is_noticed, waits::ends_when_it_says};
-use lock_core::{Clock, ErrorKind, Outcome, SystemClock, Ttl};
+use lock_core::{
+    ErrorKind, Outcome, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::time::timeout;
 
 use crate::redlock::world::{Clients, PATIENCE, connect, cycle, provisioned};

@@ -1,7 +1,7 @@
 //! Nodes come into service when somebody says so, all of them, once.
 
 use e2e::servers::RedlockServers;
-use lock_core::{ErrorKind, FencingToken, InitialToken, Renewed, Ttl};
+use lock_core::{ErrorKind, FencingToken, InitialToken, Ttl, backend::Renewed};
 use palisade_redis::redlock::{NodeState, RedlockOptions};
 
 use crate::redlock::world::{SHORT, connect, cycle, in_service, provisioned, states};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use e2e::servers::{RedlockServers, until};
 use lock_core::{
-    AcquireRequest, Attempt, AttemptRef, FencingToken, Grant, Holder, Issuer, LockBackend, Outcome,
-    Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Ttl,
+    Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, RenewRequest, Renewed, SystemClock},
 };
 use palisade_redis::redlock::{NodeState, RedlockBackend, RedlockOptions};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use e2e::{project::files_in, servers::Redis};
-use lock_core::{Clock, SystemClock};
+use lock_core::backend::{Clock, SystemClock};
 use redis::{Client, Script, Value, aio::MultiplexedConnection};
 
 const MARKER: &str = "t:node";

@@ -7,7 +7,10 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::RedlockServers,
 };
-use lock_core::{Clock, LockManager, Released, SystemClock, Ttl};
+use lock_core::{
+    LockManager, Released, Ttl,
+    backend::{Clock, SystemClock},
+};
 
 use crate::redlock::world::provisioned;
 

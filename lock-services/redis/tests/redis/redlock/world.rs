@@ -2,7 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use e2e::{observer::until, servers::RedlockServers};
 use futures_util::future::join_all;
-use lock_core::{Clock, Error, FencingToken, LockManager, Released, SystemClock, Ttl};
+use lock_core::{
+    Error, FencingToken, LockManager, Released, Ttl,
+    backend::{Clock, SystemClock},
+};
 use palisade_redis::redlock::{HealProgress, NodeState, RedlockOptions};
 use tokio::{sync::oneshot, task::JoinHandle};
 

@@ -7,7 +7,10 @@ use e2e::{
     history::{Event, History},
     observer::until,
 };
-use lock_core::{Clock, LockManager, Outcome, SystemClock, Ttl};
+use lock_core::{
+    LockManager, Outcome, Ttl,
+    backend::{Clock, SystemClock},
+};
 use tokio::task::JoinHandle;
 
 use crate::topologies::world::RESOURCE;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, RedisCluster, until};
-use lock_core::{LockManager, SystemClock};
+use lock_core::{LockManager, backend::SystemClock};
 use palisade_redis::{RedisBackend, RedisOptions};
 use tokio::time::timeout;
 

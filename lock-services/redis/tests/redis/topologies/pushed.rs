@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::servers::{RedisCluster, RedisWithSentinels, until};
-use lock_core::{Clock, LockManager, ResourceName, SystemClock, Ttl};
+use lock_core::{
+    LockManager, ResourceName, Ttl,
+    backend::{Clock, SystemClock},
+};
 
 use crate::topologies::world::{RESOURCE, Servers};
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, until};
-use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, SystemClock, Ttl};
+use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, Ttl, backend::SystemClock};
 use palisade_redis::{RedisBackend, RedisOptions};
 
 const WITHIN: Duration = Duration::from_secs(1);

@@ -7,7 +7,10 @@ use e2e::{
     project::files_in,
     servers::{Redis, RedisCluster, documented_rights, until},
 };
-use lock_core::{ErrorKind, LockBackend, LockManager, ResourceName, SystemClock};
+use lock_core::{
+    ErrorKind, LockManager, ResourceName,
+    backend::{LockBackend, SystemClock},
+};
 use palisade_redis::{RedisBackend, RedisOptions};
 
 /// Commands that no script runs. The last line is that of the optional ones, but for clusters.

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, Replicated};
-use lock_core::{FencingToken, InitialToken, LockManager, SystemClock};
+use lock_core::{FencingToken, InitialToken, LockManager, backend::SystemClock};
 use palisade_redis::{RedisBackend, RedisOptions};
 
 /// The resource of all tests, whose shard is the same whatever the prefix.

@@ -8,7 +8,10 @@ use std::{
 
 use e2e::history::Event;
 use fenced_store::{FenceError, PgIsolation, PgTxOptions};
-use lock_core::{Clock, Sequencer, SystemClock};
+use lock_core::{
+    Sequencer,
+    backend::{Clock, SystemClock},
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
 
