@@ -5,7 +5,7 @@
 use std::{error::Error, time::Duration};
 
 use apalis::prelude::*;
-use palisade::store::{PgFencedStore, PgFencedLocks, FencedLockError, jobs::JobOutcome};
+use palisade::store::{FencedLockError, PgFencedLocks, PgFencedStore, jobs::JobOutcome};
 
 #[derive(Clone, Debug)]
 struct Interest {

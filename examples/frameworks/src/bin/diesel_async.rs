@@ -59,9 +59,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut connection = AsyncPgConnection::establish(&url).await?;
 
     let slow = bank.acquire("account:42");
-    let slow = slow
-        .ttl(Ttl::secs(1)).renew(false)
-        .await?;
+    let slow = slow.ttl(Ttl::secs(1)).renew(false).await?;
     tokio::time::sleep(Duration::from_secs(2)).await; // paused past its lease
     let next = bank
         .acquire("account:42")

@@ -61,9 +61,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let accounts = palisade::one_database(store).await?;
 
     let slow = accounts.acquire("account:42");
-    let slow = slow
-        .ttl(Ttl::secs(1)).renew(false)
-        .await?;
+    let slow = slow.ttl(Ttl::secs(1)).renew(false).await?;
     tokio::time::sleep(Duration::from_secs(2)).await; // paused past its lease
     let next = accounts
         .acquire("account:42")
