@@ -54,7 +54,7 @@ mod waiters;
 
 use std::time::Duration;
 
-pub use self::{backend::PostgresBackend, options::PostgresOptions};
+pub use self::{backend::PostgresBackend, options::PostgresOptions, own_session::is_own_session};
 
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "postgres";

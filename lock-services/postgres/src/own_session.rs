@@ -33,9 +33,12 @@ impl SessionName {
     }
 }
 
-/// Whether connections to this address have sessions of their own. Makes one to find out; if that
-/// fails, the answer is no.
-pub(super) async fn is_own_session(address: &PgConnectOptions, timeout: Duration) -> bool {
+/// Whether connections to this address have sessions of their own, or a pooler is in between. Makes
+/// one to find out; if that fails, the answer is no.
+///
+/// # Cancel safety
+/// Cancel safe: the connection is closed.
+pub async fn is_own_session(address: &PgConnectOptions, timeout: Duration) -> bool {
     let name = SessionName::random();
     let asked = async {
         let mut session = name.at(address.clone()).connect().await?;

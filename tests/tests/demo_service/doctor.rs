@@ -52,7 +52,7 @@ async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
         "good store: PostgreSQL ",
         "wrong store: fsync is off..stale writes",
         "wrong store: the tables..are missing..migrate",
-        "advice store: port ..pooler",
+        "advice store: a pooler is in between",
         "good store: its clock agrees",
     ] {
         assert_has(&found, expected);

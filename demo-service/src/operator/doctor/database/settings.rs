@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use fenced_store::Dialect;
+use palisade::postgres::is_own_session;
 use sqlx::{Executor, FromRow, MySql, Pool, Postgres, Sqlite, postgres::PgRow};
 
 use super::Findings;
@@ -25,10 +28,9 @@ impl Settings for Postgres {
              current_setting('server_version'), pg_is_in_recovery(), \
              current_setting('fsync') = 'on', current_setting('full_page_writes') = 'on', \
              (SELECT count(*) FROM pg_stat_replication), \
-             current_setting('synchronous_standby_names') <> '', inet_server_port()";
-        let (number, version, is_replica, fsync, full_pages, replicas, waits_for_replicas, port) =
-            unprepared::<(i32, String, bool, bool, bool, i64, bool, Option<i32>)>(pool, ASK)
-                .await?;
+             current_setting('synchronous_standby_names') <> ''";
+        let (number, version, is_replica, fsync, full_pages, replicas, waits_for_replicas) =
+            unprepared::<(i32, String, bool, bool, bool, i64, bool)>(pool, ASK).await?;
         let version = format!("PostgreSQL {version}");
         findings.must(number >= 120_000, version, "use PostgreSQL 12 or newer");
         findings.must(
@@ -55,11 +57,10 @@ impl Settings for Postgres {
                 "set synchronous_standby_names: a failover loses claims otherwise",
             );
         }
-        let dialled = i32::from(pool.connect_options().get_port());
-        if port.is_some_and(|port| port != dialled) {
+        if !is_own_session(&pool.connect_options(), Duration::from_secs(2)).await {
             findings.advice(
-                format_args!("port {dialled} is not the server's own: a pooler, or published"),
-                "a pooler has to be in transaction or session mode; waiters for a lock are woken \
+                "a pooler is in between, which gives connections other sessions",
+                "it has to be in transaction or session mode; waiters for a lock are woken \
                  at once with `?listen=` and the server's own address",
             );
         }
