@@ -41,18 +41,19 @@ async fn delay(lock: &str, prefix: Option<&str>) -> Duration {
     of.extend(prefix.iter().flat_map(|prefix| ["--prefix", prefix]));
     let mut killed = Process::spawn("e2e-worker", of);
     until_waiting(1).await;
-    let next = tokio::spawn({
-        let locks = locks.clone();
-        async move { locks.acquire("r").ttl(Ttl::secs(20)).await.unwrap() }
-    });
-    until_waiting(2).await;
-    killed.kill().await;
-    held.release().await.unwrap();
-    let released = SystemClock.now();
-    let next = next.await.unwrap();
-    let delay = SystemClock.now().since(released);
+    let next = async {
+        let next = locks.acquire("r").ttl(Ttl::secs(20)).await.unwrap();
+        (SystemClock.now(), next)
+    };
+    let kill_and_release = async {
+        until_waiting(2).await;
+        killed.kill().await;
+        held.release().await.unwrap();
+        SystemClock.now()
+    };
+    let ((granted, next), released) = tokio::join!(next, kill_and_release);
     next.release().await.unwrap();
-    delay
+    granted.since(released)
 }
 
 #[tokio::test]
