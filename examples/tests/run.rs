@@ -53,9 +53,7 @@ async fn a_service_takes_the_write_of_the_holder_alone() {
     let (database, pool) = bank().await;
     let mut service = Process::spawn("web_service", [database.url()]);
     let account = format!("{}/accounts/42", said(&mut service).await);
-    let clients = palisade::one_database(PgFencedStore::new(pool))
-        .await
-        .unwrap();
+    let clients = palisade::open(PgFencedStore::new(pool)).await.unwrap();
     let slow = clients.acquire("account:42").await.unwrap();
     let late = Credential::new(slow.sequencer()).unwrap();
     slow.release().await.unwrap();
@@ -156,7 +154,7 @@ async fn a_call_of_a_stale_holder_fails_its_precondition() {
     let (database, pool) = bank().await;
     let mut service = Process::spawn("tonic_service", [database.url()]);
     let mut client = BankClient::connect(said(&mut service).await).await.unwrap();
-    let locks = palisade::one_database(PgFencedStore::new(pool.clone()));
+    let locks = palisade::open(PgFencedStore::new(pool.clone()));
     let locks = locks.await.unwrap();
     let slow = locks.acquire("account:42").await.unwrap();
     let late = Credential::new(slow.sequencer()).unwrap();

@@ -69,7 +69,7 @@ pub(crate) fn unless_read_only<DB: Operations, T>(
 }
 
 /// The same for an error of ours.
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
+#[cfg(feature = "mysql")]
 pub(crate) fn says_read_only<DB: Operations>(error: &FenceError) -> bool {
     match error {
         FenceError::Busy { source } | FenceError::Db { source } => DB::is_read_only(source),

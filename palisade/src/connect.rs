@@ -137,6 +137,39 @@ impl Connect {
         self
     }
 
+    /// Connects, and puts the lock service in front of this store, whose missing migrations are
+    /// applied. A role that may not apply them needs none.
+    ///
+    /// # Errors
+    /// As awaiting this, and as [`migrate`](fenced_store::FencedStore::migrate) and
+    /// [`check`](fenced_store::FencedStore::check).
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the connection is closed.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[cfg(feature = "postgres")]
+    /// # use palisade::store::{FencedLockError, PgFencedStore};
+    /// # async fn f(store: PgFencedStore) -> Result<(), FencedLockError> {
+    /// let accounts = palisade::connect("redis://localhost").in_front_of(store).await?;
+    /// accounts.acquire("account:42").await?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "store")]
+    pub async fn in_front_of<DB: fenced_store::Dialect>(
+        self,
+        store: fenced_store::FencedStore<DB>,
+    ) -> Result<fenced_store::FencedLocks<DB>, fenced_store::FencedLockError> {
+        store.migrate().await?;
+        store.check(fenced_store::Rights::ClaimAndWrite).await?;
+        let locks = self.await?;
+        Ok(fenced_store::FencedLocks::new(locks, store))
+    }
+
     /// See [`LockManagerBuilder::ttl`].
     pub fn ttl(mut self, ttl: Ttl) -> Self {
         self.manager = self.manager.ttl(ttl);

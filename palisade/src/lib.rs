@@ -2,8 +2,8 @@
 //!
 //! # The types, from the lock to the write
 //!
-//! - [`connect`](connect()) makes a [`LockManager`] of a URL; `one_database` makes lock service and
-//!   store of one PostgreSQL.
+//! - [`connect`](connect()) makes a [`LockManager`] of a URL, and puts it in front of a store;
+//!   `open` makes lock service and store of one PostgreSQL.
 //! - [`LockManager`] has [`acquire`](LockManager::acquire),
 //!   [`acquire_all`](LockManager::acquire_all),
 //!   [`acquire_together`](LockManager::acquire_together), [`lead`](LockManager::lead), and for
@@ -25,7 +25,7 @@
 
 mod connect;
 #[cfg(feature = "postgres")]
-mod one_database;
+mod open;
 mod settings;
 
 #[cfg(feature = "http")]
@@ -46,4 +46,4 @@ pub use palisade_zookeeper as zookeeper;
 
 pub use self::connect::{Connect, connect};
 #[cfg(feature = "postgres")]
-pub use self::one_database::one_database;
+pub use self::open::{Database, open};

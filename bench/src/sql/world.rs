@@ -53,7 +53,7 @@ impl World {
             let count = i32::try_from(ACCOUNTS)?;
             sqlx::query(table).bind(count).execute(&pool).await?;
         }
-        let accounts = palisade::one_database(store).await?;
+        let accounts = palisade::open(store).await?;
         // The first claim of all sets the issuer, and is made apart.
         accounts.acquire("first").await?.release().await?;
         Ok(Self {

@@ -1,15 +1,12 @@
 //! Tells who leads, and every change of it: `follower postgres://localhost/shop`
 use futures_util::StreamExt;
-use palisade::store::PgFencedStore;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args()
         .nth(1)
         .ok_or("usage: follower DATABASE_URL")?;
-    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
-    store.migrate().await?;
-    let shop = palisade::one_database(store).await?;
+    let shop = palisade::open(url).await?;
     let every = std::time::Duration::from_millis(500);
     let mut leaders = std::pin::pin!(shop.locks().observe("scheduler", every));
     while let Some(seen) = leaders.next().await {

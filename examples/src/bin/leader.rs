@@ -1,6 +1,6 @@
 //! One of many processes leads, and its writes are refused as soon as another one does:
 //! `leader postgres://localhost/shop 10.0.0.7:8080`
-use palisade::store::{FencedLockError, PgFencedStore};
+use palisade::store::FencedLockError;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,9 +8,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(url), Some(address)) = (arguments.next(), arguments.next()) else {
         return Err("usage: leader DATABASE_URL ADDRESS".into());
     };
-    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
-    store.migrate().await?;
-    let shop = palisade::one_database(store).await?;
+    let shop = palisade::open(url).await?;
 
     let lead = shop.lead("scheduler");
     let lead = lead.metadata(address.as_str());

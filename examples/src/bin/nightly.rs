@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use palisade::store::{
-    FencedLockError, PgFencedStore,
+    FencedLockError,
     jobs::{Missed, Schedule},
 };
 
@@ -12,9 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args()
         .nth(1)
         .ok_or("usage: nightly DATABASE_URL")?;
-    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
-    store.migrate().await?;
-    let shop = palisade::one_database(store).await?;
+    let shop = palisade::open(url).await?;
     let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
     loop {
         let runs = shop

@@ -1,6 +1,6 @@
 //! A job that runs once for each slot, however often and by however many processes it is started:
 //! `run_once postgres://localhost/shop 2026-11-27`
-use palisade::store::{FencedLockError, PgFencedStore, jobs::JobOutcome};
+use palisade::store::{FencedLockError, jobs::JobOutcome};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,9 +8,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(url), Some(slot)) = (arguments.next(), arguments.next()) else {
         return Err("usage: run_once DATABASE_URL SLOT".into());
     };
-    let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
-    store.migrate().await?;
-    let shop = palisade::one_database(store).await?;
+    let shop = palisade::open(url).await?;
 
     let report = shop.once("report", slot.as_str()).run(async |tx| {
         // Whatever is done through `tx` is committed with the marker of the slot, or not at all.

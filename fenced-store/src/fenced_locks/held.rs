@@ -2,7 +2,9 @@ use std::sync::OnceLock;
 #[cfg(feature = "postgres")]
 use std::time::Duration;
 
-use lock_core::{LeaseGuard, backend::StoreSide};
+use lock_core::LeaseGuard;
+#[cfg(feature = "postgres")]
+use lock_core::backend::StoreSide;
 
 use crate::FenceError;
 

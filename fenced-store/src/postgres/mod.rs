@@ -55,7 +55,7 @@ impl FencedLocks<Postgres> {
     /// is granted and claimed in one, and so are
     /// [commit and release](crate::FencedTx::commit_and_release).
     ///
-    /// `palisade::one_database` makes the lock service over the pool of the store.
+    /// `palisade::open` makes the lock service over the pool of the store.
     ///
     /// If the lock service is *not* in the database of the store, every transaction is refused:
     /// [`MarkLost`](FenceError::MarkLost). The tokens are those of the database, so the store's

@@ -31,7 +31,7 @@ async fn slots_are_listed_tried_again_and_forgotten() {
     let database = postgres_database().await;
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
-    let jobs = palisade::one_database(store).await.unwrap();
+    let jobs = palisade::open(store).await.unwrap();
     let of = ["--store", database.url()];
     let empty = run(&[&["jobs", "list"][..], &of].concat()).await;
     assert_eq!(
@@ -91,7 +91,7 @@ async fn forgetting_names_the_slot_that_is_in_its_way() {
     let database = postgres_database().await;
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
-    let jobs = palisade::one_database(store).await.unwrap();
+    let jobs = palisade::open(store).await.unwrap();
     for slot in ["2026-11-22T02:00:00Z", TUESDAY] {
         assert!(works(&jobs, slot).await.is_done());
     }

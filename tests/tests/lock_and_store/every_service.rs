@@ -105,5 +105,5 @@ async fn jobs_and_leaders_behind_zookeeper() {
 #[tokio::test]
 async fn jobs_and_leaders_in_one_postgres() {
     let (_database, store) = store().await;
-    works(palisade::one_database(store).await.unwrap()).await;
+    works(palisade::open(store).await.unwrap()).await;
 }

@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
     let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
     store.migrate().await?;
-    let bank = palisade::one_database(store).await?;
+    let bank = palisade::open(store).await?;
 
     let mut queue = MemoryStorage::new(); // or that of apalis-postgres, apalis-redis, ..
     for day in ["2026-11-26", "2026-11-27", "2026-11-27"] {

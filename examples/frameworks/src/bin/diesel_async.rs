@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
     let store = PgFencedStore::new(sqlx::PgPool::connect(&url).await?);
     store.migrate().await?;
-    let bank = palisade::one_database(store).await?;
+    let bank = palisade::open(store).await?;
     let mut connection = AsyncPgConnection::establish(&url).await?;
 
     let slow = bank.acquire("account:42");

@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // SeaORM 2 has the same sqlx: both use one pool.
     let store = PgFencedStore::new(db.get_postgres_connection_pool().clone());
     store.migrate().await?;
-    let accounts = palisade::one_database(store).await?;
+    let accounts = palisade::open(store).await?;
 
     let slow = accounts.acquire("account:42");
     let slow = slow.ttl(Ttl::secs(1)).renew(false).await?;

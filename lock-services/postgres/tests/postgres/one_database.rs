@@ -32,7 +32,7 @@ impl World {
         )
         .await
         .unwrap();
-        let accounts = palisade::one_database(PgFencedStore::new(pool.clone())).await;
+        let accounts = palisade::open(PgFencedStore::new(pool.clone())).await;
         let accounts = accounts.unwrap();
         let first = accounts.acquire("another").await.unwrap();
         assert!(!first.is_claimed(), "it has no issuer yet");
@@ -228,9 +228,7 @@ async fn it_works_through_a_pooler_in_transaction_mode() {
     let world = World::new().await;
     let pooler = PgBouncer::start(&world.database, PoolMode::Transaction).await;
     let pool = PgPool::connect(&pooler.url(&world.database)).await.unwrap();
-    let accounts = palisade::one_database(PgFencedStore::new(pool))
-        .await
-        .unwrap();
+    let accounts = palisade::open(PgFencedStore::new(pool)).await.unwrap();
     for _ in 0..10 {
         let guard = accounts.acquire("account:42").await.unwrap();
         assert!(guard.is_claimed());

@@ -119,7 +119,7 @@ async fn connecting_to_a_standby_says_that_it_is_one() {
     assert!(error.to_string().contains("standby"), "{error}");
     let pool = PgPool::connect(&world.url).await.unwrap();
     let store = PgFencedStore::new(pool);
-    let error = palisade::one_database(store).await.unwrap_err();
+    let error = palisade::open(store).await.unwrap_err();
     assert!(error.to_string().contains("standby"), "{error}");
 }
 
@@ -206,7 +206,7 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
         .await
         .unwrap();
     let store = fenced_store::PgFencedStore::new(pool);
-    let shop = palisade::one_database(store).await.unwrap();
+    let shop = palisade::open(store).await.unwrap();
     let short = shop.acquire("r").ttl(Ttl::secs(1));
     let guard = short.await.unwrap();
     let mut tx = guard.begin().await.unwrap();

@@ -47,7 +47,7 @@ impl Works {
     async fn connect(&self) -> Result<PgFencedLocks, Box<dyn Error>> {
         let store = PgFencedStore::new(PgPool::connect(&self.store).await?);
         let Some(lock) = &self.lock else {
-            return Ok(palisade::one_database(store).await?);
+            return Ok(palisade::open(store).await?);
         };
         let connecting = palisade::connect(lock);
         let locks = match &self.prefix {

@@ -150,7 +150,7 @@ async fn no_holder_of_a_lease_in_postgres_reaches_a_trace() {
         holders.push(guard.sequencer().holder());
         guard.release().await.unwrap();
     }
-    let one = palisade::one_database(store).await.unwrap();
+    let one = palisade::open(store).await.unwrap();
     for _ in 0..2 {
         let guard = one.acquire("r").await.unwrap();
         holders.push(guard.sequencer().holder());
