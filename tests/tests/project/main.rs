@@ -11,3 +11,4 @@ mod lua;
 mod migrations;
 mod operations;
 mod sources;
+mod words;
