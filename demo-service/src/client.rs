@@ -11,14 +11,10 @@ use reqwest::{
     header::{HeaderValue, InvalidHeaderValue},
 };
 
-use crate::{
-    duration::millis,
-    events::{Act, ClientName},
-    failure::{Failure, with_sources},
-    gateway::wire::{
-        AccountBody, AcquireBody, BalanceBody, CLIENT_HEADER, LeaseBody, RenewBody, RunBody,
-    },
-};
+use crate::api::wire::{AccountBody, BalanceBody, CLIENT_HEADER, RunBody};
+use crate::events::{Act, ClientName};
+use palisade_cli::{Failure, with_sources};
+use palisade_gateway::wire::{AcquireBody, LeaseBody, RenewBody, millis};
 
 /// A client of one gateway.
 #[derive(Clone, Debug)]

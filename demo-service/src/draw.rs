@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use crate::{console::Console, events::Recording, failure::Failure, report};
+use palisade_cli::{Console, Failure};
+
+use crate::{events::Recording, report};
 
 /// Prints the picture as SVG, as it is on the page and in the report; or the page, as HTML.
 ///

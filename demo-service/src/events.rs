@@ -9,7 +9,6 @@ mod tally;
 pub(crate) use self::{
     event::{Act, ClientName, Event, Story, What},
     exchange::{Exchange, ExchangeId, Message},
-    narration::seconds,
     recorder::{Recorder, Recording},
     tally::Tally,
 };

@@ -1,17 +1,13 @@
 //! The accounts in the database. The statements are the same everywhere; no handler knows which
 //! database it talks to.
 
-mod open;
 mod refusal;
-pub(crate) mod sqlite_file;
 
-use fenced_store::Dialect;
-use sqlx::{Postgres, Sqlite};
+use fenced_store::{Dialect, FencedStore};
+use palisade_cli::{AnyStore, Failure, told};
+use sqlx::{Executor, Postgres, Sqlite};
 
-pub(crate) use self::{
-    open::{AnyStore, connect, open, parse},
-    refusal::was_refused,
-};
+pub(crate) use self::refusal::was_refused;
 
 /// The result is `None` if there is no such account.
 const BALANCE: &str = "SELECT balance FROM demo_accounts WHERE id = $1";
@@ -24,18 +20,10 @@ const OPEN_ACCOUNT: &str = "INSERT INTO demo_accounts (id, balance) VALUES ($1, 
 const REPLACE_BALANCE: &str =
     "UPDATE demo_accounts SET balance = $3 WHERE id = $1 AND balance = $2";
 
-/// Remembers what the key was first used for, and reads it.
-const FIRST_REQUEST: &str = "INSERT INTO demo_idempotency_keys (id, request, used_at) \
-                             VALUES ($1, $2, $3) \
-                             ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at \
-                             RETURNING request";
-
-const FORGET_REQUESTS: &str = "DELETE FROM demo_idempotency_keys WHERE used_at < $1";
-
 /// A database that keeps accounts beside its high-water marks.
 pub(crate) trait Ledger: Dialect {
-    /// Creates the tables if they do not exist, even if two gateways start at once. Where they
-    /// exist it needs no right to create any, but fails if the role may not use them.
+    /// Creates the table if it does not exist, even if two programs start at once. Where it exists,
+    /// this needs no right to create any.
     const CREATE: &'static str;
 
     /// Reads a balance.
@@ -58,21 +46,37 @@ pub(crate) trait Ledger: Dialect {
         id: &str,
         balance: i64,
     ) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
+}
 
-    /// What an idempotency key was first used for: this request, unless it was used before. `now`
-    /// is in seconds since 1970.
-    fn first_request(
-        connection: &mut Self::Connection,
-        key: &str,
-        request: &str,
-        now: i64,
-    ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
+/// Creates the table of accounts if it does not exist, and opens an account, if one is named and is
+/// not there already.
+///
+/// # Errors
+/// [`Failure::ServerLost`] if the database fails.
+pub(crate) async fn prepare(store: &AnyStore, first: Option<(&str, i64)>) -> Result<(), Failure> {
+    let prepared = match store {
+        AnyStore::Postgres(store) => prepare_in(store, first).await,
+        AnyStore::Sqlite(store) => prepare_in(store, first).await,
+        _ => return Err(Failure::Usage(format!("no accounts in {}", store.kind()))),
+    };
+    prepared.map_err(|error| Failure::ServerLost(told(&error)))
+}
 
-    /// Forgets the keys whose last use was before this time.
-    fn forget_requests(
-        connection: &mut Self::Connection,
-        before: i64,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+async fn prepare_in<DB: Ledger>(
+    store: &FencedStore<DB>,
+    first: Option<(&str, i64)>,
+) -> Result<(), sqlx::Error>
+where
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+{
+    let mut connection = store.pool().acquire().await?;
+    (&mut *connection)
+        .execute(sqlx::raw_sql(DB::CREATE))
+        .await?;
+    if let Some((id, balance)) = first {
+        DB::open_account(&mut connection, id, balance).await?;
+    }
+    Ok(())
 }
 
 /// A macro, because generic code would have bounds longer than the code itself.
@@ -117,28 +121,6 @@ macro_rules! ledger {
                     .execute(connection)
                     .await?;
                 Ok(opened.rows_affected() == 1)
-            }
-
-            async fn first_request(
-                connection: &mut Self::Connection,
-                key: &str,
-                request: &str,
-                now: i64,
-            ) -> Result<String, sqlx::Error> {
-                sqlx::query_scalar(FIRST_REQUEST)
-                    .bind(key)
-                    .bind(request)
-                    .bind(now)
-                    .fetch_one(connection)
-                    .await
-            }
-
-            async fn forget_requests(
-                connection: &mut Self::Connection,
-                before: i64,
-            ) -> Result<(), sqlx::Error> {
-                let forget = sqlx::query(FORGET_REQUESTS).bind(before);
-                forget.execute(connection).await.map(drop)
             }
         }
     };

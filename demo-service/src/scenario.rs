@@ -17,13 +17,11 @@ pub(crate) use self::{
 use self::{progress::Progress, stage::Stage};
 use crate::{
     cli::ScenarioArgs,
-    console::Console,
-    duration::millis,
     events::{Act, Recorder, Recording},
-    failure::Failure,
-    interrupt::Interrupts,
     report::{self, Scene, Summary},
 };
+use palisade_cli::{Console, Failure, Interrupts};
+use palisade_gateway::wire::millis;
 
 /// Plays the scenario and prints its result.
 ///
@@ -37,7 +35,10 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     let recorder = Recorder::new(move |event| progress.tell(event));
     let recording = tokio::select! {
         recording = record(args, recorder.clone()) => recording?,
-        interrupt = interrupts.next() => return Err(Failure::Interrupted(interrupt)),
+        interrupt = interrupts.next() => return Err(Failure::Stopped {
+            interrupt,
+            then: "the client processes are ended, too",
+        }),
     };
     let mut summary = Summary::of(&recording, millis(recorder.elapsed()));
     let scenes = report::chosen(&recording);

@@ -23,10 +23,8 @@ use tokio::{
 
 pub(crate) use self::step::Step;
 use self::{section::Worker, step::tell};
-use crate::{
-    events::{Act, ClientName, Story},
-    failure::Failure,
-};
+use crate::events::{Act, ClientName, Story};
+use palisade_cli::Failure;
 
 /// What a client is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]

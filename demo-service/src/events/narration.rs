@@ -1,5 +1,7 @@
 use std::fmt;
 
+use palisade_cli::duration::seconds;
+
 use super::{ClientName, Event, Story, What};
 
 /// One event in words, without its time.
@@ -101,9 +103,4 @@ impl Event {
             _ => Ok(()),
         }
     }
-}
-
-/// Milliseconds as seconds for people: `1.50 s`.
-pub(crate) fn seconds(ms: u64) -> String {
-    format!("{}.{:02} s", ms / 1000, ms % 1000 / 10)
 }

@@ -9,7 +9,7 @@ use lock_core::{FencingToken, ResourceName};
 use serde::{Deserialize, Serialize};
 
 use super::{Act, ClientName, Event, Exchange, ExchangeId, Message, Story, What};
-use crate::duration::millis;
+use palisade_gateway::wire::millis;
 
 /// Everything that is needed to draw a scenario again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

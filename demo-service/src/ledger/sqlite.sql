@@ -2,11 +2,3 @@ CREATE TABLE IF NOT EXISTS demo_accounts (
     id      TEXT    PRIMARY KEY NOT NULL,
     balance INTEGER NOT NULL CHECK (balance BETWEEN 0 AND 999999999999999)
 ) STRICT;
--- What each Idempotency-Key was first used for: digests that nobody can compute without the secret
--- of the gateways, and when it was used last, in seconds since 1970.
-CREATE TABLE IF NOT EXISTS demo_idempotency_keys (
-    id      TEXT    PRIMARY KEY NOT NULL,
-    request TEXT    NOT NULL,
-    used_at INTEGER NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS demo_idempotency_keys_used_at ON demo_idempotency_keys (used_at);

@@ -23,12 +23,13 @@ use super::{
     view::View,
     wire::WireView,
 };
+use crate::api::RUN_UNDER_WAY;
 use crate::{
     events::{Act, ExchangeId, Recording},
-    gateway::problems,
     report::{self, Scene},
     scenario::Cue,
 };
+use palisade_gateway::problems;
 
 /// Shortest and longest lease, and longest pause, that a visitor may choose.
 const TTL_MS: std::ops::RangeInclusive<u64> = 300..=10_000;
@@ -97,7 +98,7 @@ async fn play(State(live): State<Live>, Json(settings): Json<Settings>) -> Respo
     }
     match live.studio.play(settings) {
         Ok(true) => StatusCode::ACCEPTED.into_response(),
-        Ok(false) => Problem::new(problems::RUN_UNDER_WAY)
+        Ok(false) => Problem::new(RUN_UNDER_WAY)
             .detail("a run is being played: wait for its end")
             .into_response(),
         Err(failure) => {

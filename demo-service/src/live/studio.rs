@@ -11,11 +11,11 @@ use tokio::{
 
 use crate::{
     client::GatewayClient,
-    duration::millis,
     events::{Act, Event, Exchange, ExchangeId, Recorder, Story},
-    failure::Failure,
     scenario::{Cue, Director, Hand},
 };
+use palisade_cli::Failure;
+use palisade_gateway::wire::millis;
 
 /// Plays the scenario when a visitor of the page asks for it, one run at a time.
 ///

@@ -5,11 +5,11 @@ use lock_core::ResourceName;
 use super::client_process::ClientProcess;
 use crate::{
     client::{ClientError, GatewayClient},
-    duration::millis,
     events::{Act, ClientName, Recorder, Story, What},
-    failure::Failure,
     worker::{Job, Step},
 };
+use palisade_cli::Failure;
+use palisade_gateway::wire::millis;
 
 pub(super) const DEPOSIT_OF_CLIENT_1: i64 = 10;
 pub(super) const DEPOSIT_OF_CLIENT_2: i64 = 50;

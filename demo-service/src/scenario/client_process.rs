@@ -14,9 +14,9 @@ use tokio::{
 
 use crate::{
     events::ClientName,
-    failure::Failure,
     worker::{Job, Step},
 };
+use palisade_cli::Failure;
 
 /// A client of the scenario: a real process that can be stopped and resumed.
 ///

@@ -5,11 +5,9 @@ use super::{
     act::{Director, Scene, lost},
     story,
 };
-use crate::{
-    events::{Act, Story, What},
-    failure::Failure,
-    gateway::account_resource,
-};
+use crate::api::account_resource;
+use crate::events::{Act, Story, What};
+use palisade_cli::Failure;
 
 const OPENING_BALANCE: i64 = 100;
 

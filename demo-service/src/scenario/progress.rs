@@ -3,11 +3,11 @@ use std::sync::{Mutex, PoisonError};
 use super::stage::Stage;
 use crate::{
     cli::ScenarioArgs,
-    console::Console,
-    duration::millis,
-    events::{Act, Event, What, seconds},
+    events::{Act, Event, What},
     report::{DIM, HEADING},
 };
+use palisade_cli::{Console, duration::seconds};
+use palisade_gateway::wire::millis;
 
 /// Prints the events while they happen.
 #[derive(Debug)]

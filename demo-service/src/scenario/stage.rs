@@ -1,4 +1,5 @@
 use std::{
+    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
 };
@@ -7,14 +8,10 @@ use lock_core::{FencingToken, InitialToken};
 use tempfile::TempDir;
 use tokio::{sync::oneshot, task::JoinSet};
 
-use crate::{
-    address::Address,
-    client::GatewayClient,
-    events::Recorder,
-    failure::Failure,
-    gateway::{Gateway, Setup, listen},
-    signing,
-};
+use palisade_cli::{Address, Failure, ephemeral, gateway, listen};
+use palisade_gateway::Setup;
+
+use crate::{api, client::GatewayClient, events::Recorder, ledger};
 
 /// The first token of an in-process lock service: the tokens of the well-known figure.
 const FIRST_TOKEN: u64 = 33;
@@ -26,7 +23,7 @@ pub(super) struct Stage {
     lock_kind: &'static str,
     store_kind: &'static str,
     stop: oneshot::Sender<()>,
-    serving: JoinSet<Result<(), Failure>>,
+    serving: JoinSet<io::Result<()>>,
     scratch: TempDir,
 }
 
@@ -49,23 +46,21 @@ impl Stage {
             Some(store) => store.clone(),
             None => Address::sqlite_file(&scratch.path().join("accounts.db")),
         };
-        let setup = Setup {
-            initial_token: initial_token(lock),
-            signing: Some(signing::ephemeral("scenario")?),
-            recorder: Some(recorder),
-            ..Setup::default()
-        };
-        let gateway = Gateway::open(lock, &store, setup).await?;
+        let mut setup = Setup::default();
+        setup.signing = Some(ephemeral("scenario")?);
+        let (gateway, store) = gateway(lock, &store, None, initial_token(lock), setup).await?;
+        ledger::prepare(&store, None).await?;
+        let routes = api::routes(&gateway, &store, Some(recorder), false);
         let listener = listen(Some((Ipv4Addr::LOCALHOST, 0).into())).await?;
         let addr = listener
             .local_addr()
             .map_err(Failure::machine("finding a free port"))?;
-        let (lock_kind, store_kind) = (gateway.lock_kind(), gateway.store_kind());
+        let (lock_kind, store_kind) = (gateway.locks().backend_kind(), store.kind());
         let (stop, stopped) = oneshot::channel();
         let mut serving = JoinSet::new();
         // Dropping a stage stops its gateway, too: then this ends with an error, which is just as
         // good.
-        serving.spawn(gateway.serve(listener, async { drop(stopped.await) }));
+        serving.spawn(gateway.serve(routes, listener, async { drop(stopped.await) }));
         Ok(Self {
             addr,
             lock_kind,
@@ -101,10 +96,8 @@ impl Stage {
         // If nobody receives it, the gateway has already ended, and there is a result to return.
         let _ended = self.stop.send(()).is_err();
         while let Some(served) = self.serving.join_next().await {
-            served.map_err(|panic| Failure::Machine {
-                doing: "serving",
-                source: std::io::Error::other(panic),
-            })??;
+            let served = served.unwrap_or_else(|panic| Err(io::Error::other(panic)));
+            served.map_err(Failure::machine("serving"))?;
         }
         self.scratch
             .close()

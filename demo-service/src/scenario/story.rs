@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     events::{Act, ClientName, Story},
-    failure::Failure,
     worker::Step,
 };
+use palisade_cli::Failure;
 
 /// The course of the story, before its verdict.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,8 @@ use std::{
 use tokio::{sync::watch, time::sleep};
 
 use super::step::{Step, tell};
-use crate::{client::GatewayClient, gateway::wire::LeaseBody};
+use crate::client::GatewayClient;
+use palisade_gateway::wire::LeaseBody;
 
 /// A client's knowledge of its own lease, without asking anybody.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     client::{ClientError, GatewayClient, WriteAnswer},
     events::{Act, Story},
-    gateway::wire::LeaseBody,
 };
+use palisade_gateway::wire::LeaseBody;
 
 /// How long one request for the lease waits in the lock service; after that the client asks again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);

@@ -58,6 +58,8 @@ const TREES: &str = "
     fenced-store       | postgres | sqlx-postgres    | sqlx-sqlite sqlx-mysql libsqlite3
     fenced-store       | sqlite   | sqlx-sqlite      | sqlx-postgres sqlx-mysql
     fenced-store       | mysql    | sqlx-mysql       | sqlx-postgres sqlx-sqlite libsqlite3
+    palisade-gateway   | postgres | sqlx-postgres    | sqlx-sqlite sqlx-mysql redis tonic reqwest
+    palisade-gateway   | sqlite   | sqlx-sqlite      | sqlx-postgres sqlx-mysql redis tonic reqwest
     fenced-http        | *        | axum-core        | sqlx redis tonic
     fenced-http        | ed25519,reqwest | reqwest   | axum
     fenced-http        | axum     | axum-core        | reqwest hyper
@@ -110,9 +112,14 @@ fn packages_depend_in_one_direction() {
         "palisade-lock" => {
             is_service(on) || matches!(on, "lock-core" | "fenced-http" | "fenced-store")
         }
+        "palisade-gateway" => matches!(on, "lock-core" | "fenced-http" | "fenced-store"),
         "palisade-cli" => matches!(
             on,
-            "palisade-lock" | "lock-core" | "fenced-http" | "fenced-store"
+            "palisade-gateway" | "palisade-lock" | "lock-core" | "fenced-http" | "fenced-store"
+        ),
+        "palisade-demo" => matches!(
+            on,
+            "palisade-cli" | "palisade-gateway" | "lock-core" | "fenced-http" | "fenced-store"
         ),
         "examples" => matches!(on, "palisade-lock" | "lock-testing"),
         "e2e" => !matches!(on, "e2e" | "bench" | "examples"),
@@ -212,7 +219,7 @@ fn readmes_say_which_rust_is_needed() {
     }
 }
 
-/// The programs are built as `cargo install --path demo-service` does: nobody else asks for their
+/// The programs are built as `cargo install --path palisade-cli` does: nobody else asks for their
 /// features. Without TLS sqlx would silently connect in plain text.
 /// Catches: a program that connects in plain text, or lacks a service.
 #[test]

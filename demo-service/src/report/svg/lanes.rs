@@ -1,5 +1,6 @@
 //! The lanes of the two clients and of the lock service.
 
+use palisade_cli::duration::seconds;
 use svg::node::element::{Group, Line, Pattern, Rectangle, Title};
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     time_axis::TimeAxis,
 };
 use crate::{
-    events::{ClientName, seconds},
+    events::ClientName,
     report::scene::{LeaseBar, Scene, Span, short},
 };
 

@@ -1,0 +1,44 @@
+use std::{io, net::TcpStream as StdTcpStream, os::fd::AsFd, sync::Arc};
+
+use tokio::{io::Interest, net::TcpStream};
+
+/// Tells whether the client of a request is still there.
+///
+/// hyper notices it, too, and drops the handler, but not while something that the client has sent
+/// is unread: a second request behind the first hides that the client is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(Arc<TcpStream>);
+
+impl Caller {
+    /// Looks at a connection through a descriptor of its own. It reads nothing.
+    ///
+    /// # Errors
+    /// If there are no more descriptors.
+    pub(crate) fn of(connection: &TcpStream) -> io::Result<Self> {
+        let descriptor = StdTcpStream::from(connection.as_fd().try_clone_to_owned()?);
+        let descriptor = TcpStream::from_std(descriptor)?;
+        Ok(Self(Arc::new(descriptor)))
+    }
+
+    /// Resolves when the client has closed the connection, be it the sending half only: hyper
+    /// makes no difference either.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub(crate) async fn gone(&self) {
+        loop {
+            match self.0.ready(Interest::READABLE).await {
+                Ok(seen) if seen.is_read_closed() => return,
+                Ok(_) => self.wait_for_more(),
+                // The runtime is being shut down.
+                Err(_) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// What has arrived is not ours to read. The next `ready` is about what comes after it.
+    fn wait_for_more(&self) {
+        let nothing_left = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        let _would_block = self.0.try_io(Interest::READABLE, nothing_left).is_err();
+    }
+}

@@ -1,0 +1,28 @@
+//! The table of idempotency keys: the one thing that a gateway keeps in the database itself.
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod databases;
+
+use fenced_store::Dialect;
+
+/// A database that remembers idempotency keys beside its high-water marks.
+pub trait KeyTable: Dialect {
+    /// Creates the table if it does not exist, even if two gateways start at once. Where it exists
+    /// this needs no right to create any, but fails if the role may not use it.
+    const CREATE: &'static str;
+
+    /// What an idempotency key was first used for: this request, unless it was used before. `now`
+    /// is in seconds since 1970.
+    fn first_request(
+        connection: &mut Self::Connection,
+        key: &str,
+        request: &str,
+        now: i64,
+    ) -> impl Future<Output = Result<String, sqlx::Error>> + Send;
+
+    /// Forgets the keys whose last use was before this time.
+    fn forget_requests(
+        connection: &mut Self::Connection,
+        before: i64,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
+}

@@ -1,0 +1,33 @@
+-- IF NOT EXISTS needs the right to create, whatever is there: so a role that may only use the
+-- table must not come so far.
+DO $$
+BEGIN
+    IF to_regclass('gateway_idempotency_keys') IS NOT NULL
+        AND to_regclass('gateway_idempotency_keys_used_at') IS NOT NULL
+    THEN
+        -- Asked for a list, has_table_privilege says whether the role has one of it.
+        IF NOT (SELECT bool_and(has_table_privilege('gateway_idempotency_keys', one))
+                FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) one)
+        THEN
+            RAISE insufficient_privilege
+                USING MESSAGE = format(
+                    'this role may not use the table of idempotency keys: let its owner say GRANT '
+                    'SELECT, INSERT, UPDATE, DELETE ON gateway_idempotency_keys TO %I; see '
+                    'docs/operations.md', current_user);
+        END IF;
+        RETURN;
+    END IF;
+    -- One transaction. IF NOT EXISTS alone does not help two gateways that start at the same time:
+    -- both see nothing and the slower one fails. 7077 is ours by choice, nothing else.
+    PERFORM pg_advisory_xact_lock(7077, 1);
+    -- What each Idempotency-Key was first used for: digests that nobody can compute without the
+    -- secret of the gateways, and when it was used last, in seconds since 1970.
+    CREATE TABLE IF NOT EXISTS gateway_idempotency_keys (
+        id      text   PRIMARY KEY,
+        request text   NOT NULL,
+        used_at bigint NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS gateway_idempotency_keys_used_at
+        ON gateway_idempotency_keys (used_at);
+END
+$$;

@@ -1,0 +1,298 @@
+//! `/v1/leases/{resource}`: leases for clients in any language.
+//!
+//! The gateway hands out detached leases and never renews one: a client that stops renewing loses
+//! its lease. The `Fencing-Token` that a client gets with its lease is its proof everywhere: it
+//! goes with every write, and with the renewal and the release.
+
+use std::time::Duration;
+
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+};
+use fenced_http::{Fenced, Problem, ProblemType};
+use fenced_store::{AcquireFenced, FencedLockError};
+use lock_core::{
+    DetachedLease, ErrorKind, Extension as Ability, Inspection, Owner, Released, ResourceName,
+    Sequencer, Ttl, backend::Renewed,
+};
+use tokio::sync::SemaphorePermit;
+
+use crate::{
+    app::App,
+    body::{Body, Segment},
+    caller::Caller,
+    error::ApiError,
+    idempotency::Keyed,
+    keys::KeyTable,
+    problems,
+    tokens::Tokens,
+    wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody, millis},
+};
+
+/// The shortest lease. One that ends before its token is claimed is of no use to anybody.
+const TTL_MIN: Duration = Duration::from_millis(100);
+
+/// The longest lease. A client whose answer gets lost cannot release what it was granted, so others
+/// have to wait for as long as this.
+const TTL_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// The longest time that one request waits for a lease. Longer waits are several requests.
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// `POST`: acquires, waiting as long as asked. A client that goes away leaves the queue.
+pub(crate) async fn acquire<DB: KeyTable>(
+    State(app): State<App<DB>>,
+    caller: Option<Extension<Caller>>,
+    headers: HeaderMap,
+    Segment(resource): Segment,
+    Body(asked): Body<AcquireBody>,
+) -> Result<(StatusCode, Json<LeaseBody>), ApiError> {
+    let resource = ResourceName::new(resource)?;
+    let path = format!("/v1/leases/{resource}");
+    let keyed = app.idempotency.keyed(&headers, &path, &asked)?;
+    let AcquireBody {
+        ttl_ms,
+        wait_ms,
+        metadata,
+    } = asked;
+    let terms = Terms::new(ttl_ms, wait_ms, metadata)?;
+    let _place = place(&app, terms.wait)?;
+    if let Some(keyed) = &keyed {
+        keyed.check(&app.idempotency, &app.protected).await?;
+    }
+    let acquire = prepared(&app, keyed.as_ref(), &resource, &terms).renew(false);
+    // Locks, and claims before it answers: older holders are shut out before the client hears of
+    // its lease. A client that goes away drops this, which leaves the queue or gives the lease
+    // back.
+    let acquired = tokio::select! {
+        // First: a lease must not be granted to nobody.
+        biased;
+        () = gone(caller) => return Err(nobody_waits().into()),
+        acquired = acquire => acquired,
+        () = app.closing() => return Err(closing().into()),
+    };
+    let guard = acquired.map_err(|error| not_acquired(error, &resource))?;
+    // From here on the lease is the client's to renew and to release.
+    let lease = lease_body(&app.tokens, &guard.detach())?;
+    Ok((StatusCode::CREATED, Json(lease)))
+}
+
+/// What a client may ask of a lease.
+#[derive(Clone, Debug)]
+struct Terms {
+    wait: Duration,
+    ttl: Ttl,
+    metadata: Option<String>,
+}
+
+impl Terms {
+    /// # Errors
+    /// 422 for a lease or a wait that is too short or too long.
+    fn new(ttl_ms: u64, wait_ms: u64, metadata: Option<String>) -> Result<Self, ApiError> {
+        let ttl = ttl(ttl_ms)?;
+        let wait = Duration::from_millis(wait_ms);
+        if wait > WAIT_MAX {
+            let detail = format!(
+                "wait_ms is at most {}: ask again when it is over",
+                millis(WAIT_MAX)
+            );
+            return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+        }
+        Ok(Self {
+            wait,
+            ttl,
+            metadata,
+        })
+    }
+}
+
+/// An acquisition on these terms, by the holder of its `Idempotency-Key` if it has one.
+fn prepared<DB: KeyTable>(
+    app: &App<DB>,
+    keyed: Option<&Keyed>,
+    resource: &ResourceName,
+    terms: &Terms,
+) -> AcquireFenced<DB> {
+    let acquire = app.protected.acquire(resource);
+    let mut acquire = acquire.wait(terms.wait).ttl(terms.ttl);
+    if let Some(metadata) = &terms.metadata {
+        acquire = acquire.metadata(metadata.as_str());
+    }
+    let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
+        return acquire;
+    };
+    // Either way, a client that goes away does not end the lease of its repeated request.
+    if app.locks().capabilities().has(Ability::Holds) {
+        acquire.owner(&Owner::from_id(holder))
+    } else {
+        acquire.holder(holder)
+    }
+}
+
+/// What a client is told that gets no lease.
+pub(crate) fn not_acquired(error: FencedLockError, resource: &ResourceName) -> ApiError {
+    if let Some(retry_after) = is_held(&error) {
+        return held(retry_after, resource).into();
+    }
+    match error {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::Released => spent().into(),
+        error => error.into(),
+    }
+}
+
+/// If somebody else holds it: after which time to try again.
+fn is_held(error: &FencedLockError) -> Option<Duration> {
+    match error {
+        FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
+            Some(error.retry_after().unwrap_or_default())
+        }
+        _ => None,
+    }
+}
+
+/// `PUT`: renews the lease of the request's token to a full ttl.
+pub(crate) async fn renew<DB: KeyTable>(
+    State(app): State<App<DB>>,
+    fenced: Fenced,
+    Body(RenewBody { ttl_ms }): Body<RenewBody>,
+) -> Result<Json<RenewedBody>, ApiError> {
+    let ttl = ttl(ttl_ms)?;
+    match app.locks().renew(fenced.sequencer(), ttl).await? {
+        Renewed::Renewed(lease) => {
+            let remaining_ms = millis(lease.deadline().since(app.locks().clock().now()));
+            // Signed anew: a lease may be renewed for longer than its first key is good.
+            let fencing_token = written(&app.tokens, fenced.sequencer())?;
+            Ok(Json(RenewedBody {
+                ttl_ms,
+                remaining_ms,
+                fencing_token,
+            }))
+        }
+        Renewed::NotHolder => Err(ended().into()),
+    }
+}
+
+/// `DELETE`: releases the lease of the request's token. Sent again, it has the same answer.
+pub(crate) async fn release<DB: KeyTable>(
+    State(app): State<App<DB>>,
+    fenced: Fenced,
+) -> Result<StatusCode, ApiError> {
+    match app.locks().release(fenced.sequencer()).await? {
+        Released::Released => Ok(StatusCode::NO_CONTENT),
+        Released::NotHolder => Err(ended().into()),
+    }
+}
+
+/// `GET`: who holds it, as anybody may know it.
+pub(crate) async fn inspect<DB: KeyTable>(
+    State(app): State<App<DB>>,
+    Segment(resource): Segment,
+) -> Result<Json<InspectBody>, ApiError> {
+    let resource = ResourceName::new(resource)?;
+    let inspection = app.locks().inspect(&resource).await?;
+    Ok(Json(view(resource, inspection)))
+}
+
+/// A resource as anybody may see it.
+pub(crate) fn view(resource: ResourceName, inspection: Inspection) -> InspectBody {
+    let lease = inspection.holder.map(|holder| LeaseView {
+        token: holder.token,
+        holder_fingerprint: holder.fingerprint,
+        remaining_ms: millis(holder.remaining),
+        metadata: holder.metadata.map(|metadata| metadata.to_string()),
+    });
+    InspectBody {
+        resource: resource.into(),
+        lease,
+        waiters: inspection.waiters,
+    }
+}
+
+fn ttl(ttl_ms: u64) -> Result<Ttl, ApiError> {
+    let ttl = Duration::from_millis(ttl_ms);
+    if !(TTL_MIN..=TTL_MAX).contains(&ttl) {
+        let (least, most) = (millis(TTL_MIN), millis(TTL_MAX));
+        let detail = format!("ttl_ms is from {least} to {most}: for longer, renew the lease");
+        return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
+    }
+    Ok(Ttl::new(ttl)?)
+}
+
+fn lease_body(tokens: &Tokens, lease: &DetachedLease) -> Result<LeaseBody, Problem> {
+    let sequencer = &lease.sequencer;
+    let fencing_token = written(tokens, sequencer)?;
+    Ok(LeaseBody {
+        resource: sequencer.resource().to_string(),
+        token: sequencer.token(),
+        issuer: sequencer.issuer().to_string(),
+        holder: sequencer.holder().expose(),
+        ttl_ms: lease.ttl.as_millis(),
+        remaining_ms: millis(lease.remaining),
+        fencing_token,
+    })
+}
+
+/// The `Fencing-Token` of a grant.
+fn written(tokens: &Tokens, sequencer: &Sequencer) -> Result<String, Problem> {
+    // A sequencer has no byte that a header may not have.
+    let header = tokens.header(sequencer).ok();
+    header
+        .and_then(|value| value.to_str().map(str::to_owned).ok())
+        .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))
+}
+
+/// A place among those who wait, until it is dropped. A request that does not wait needs none.
+fn place<DB: KeyTable>(
+    app: &App<DB>,
+    wait: Duration,
+) -> Result<Option<SemaphorePermit<'_>>, Problem> {
+    if wait.is_zero() {
+        return Ok(None);
+    }
+    app.waiting.try_acquire().map(Some).map_err(|_| {
+        Problem::new(problems::LOCK_UNAVAILABLE)
+            .detail("too many requests wait for a lease here: try again later, or without wait_ms")
+            .retry_after(Duration::from_secs(1))
+    })
+}
+
+fn held(retry_after: Duration, resource: &ResourceName) -> Problem {
+    Problem::new(problems::LOCK_HELD)
+        .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
+        .with("resource", resource.as_str())
+        .with("retry_after_ms", millis(retry_after))
+        .retry_after(retry_after)
+}
+
+/// Without a key no acquisition is ever asked for again.
+fn spent() -> Problem {
+    Problem::new(problems::KEY_SPENT)
+        .detail("the lease of this Idempotency-Key has ended: acquire again with a new key")
+}
+
+/// Resolves when the client is gone, if that can be seen. Another server than ours drops the
+/// handler.
+async fn gone(caller: Option<Extension<Caller>>) {
+    match caller {
+        Some(Extension(caller)) => caller.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// For a client that is gone: nobody reads it.
+fn nobody_waits() -> Problem {
+    Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
+}
+
+fn closing() -> Problem {
+    Problem::new(problems::LOCK_UNAVAILABLE)
+        .detail("this gateway is shutting down: ask another one, or this one again later")
+        .retry_after(Duration::from_secs(1))
+}
+
+fn ended() -> Problem {
+    Problem::new(problems::LEASE_ENDED)
+        .detail("this lease has ended: acquire the lock again and start afresh")
+}

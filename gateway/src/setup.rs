@@ -1,0 +1,24 @@
+use fenced_http::signed::{KeyRing, Secret};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
+
+use crate::{AdminToken, HostNames, Limits};
+
+/// What a gateway is made of. The default is one that nobody watches and that trusts its clients.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Setup {
+    /// Signs the tokens, if there is one.
+    pub signing: Option<KeyRing>,
+    /// Shared by gateways that are to know each other's idempotency keys.
+    pub secret: Option<watch::Receiver<Secret>>,
+    /// How much it takes on at once, and for how long.
+    pub limits: Limits,
+    /// Names under which it may be asked, besides those of the machine. Without any, one that is
+    /// not on a loopback address may be asked under every name.
+    pub allowed_hosts: HostNames,
+    /// What `/metrics` shows.
+    pub metrics: Option<PrometheusHandle>,
+    /// What operators have to show; without it there is nothing for them.
+    pub admin_token: Option<AdminToken>,
+}

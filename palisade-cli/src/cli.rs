@@ -1,0 +1,166 @@
+//! The command line: its commands, and how the help explains them.
+
+mod jobs;
+mod operator;
+mod redlock;
+mod secret;
+mod serve;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+};
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub use self::serve::{NOTES, ServeArgs};
+pub(crate) use self::{
+    jobs::{ForgetArgs, Jobs, JobsOf, Place},
+    operator::{
+        Consent, DatabaseKind, DoctorArgs, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs,
+        MigrateArgs, Migrations, ResetArgs,
+    },
+    redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    serve::SigningArgs,
+};
+use crate::address::Address;
+
+const EXAMPLES: &str = "\
+Examples:
+  palisade serve                                lock gateway over HTTP, nothing to install
+  palisade serve --lock redis://127.0.0.1:6379 \\
+      --store postgres://me@127.0.0.1/app       the same on real servers
+  palisade doctor --store postgres://me@127.0.0.1/app
+                                                what to change before it is used";
+
+/// Locks with fencing tokens: a gateway over HTTP, and what operators need.
+#[derive(Debug, Parser)]
+#[command(name = "palisade", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Reads these arguments, and what the environment says instead of some. A mistake ends the
+/// program, as does a request for help.
+pub fn read<C: CommandFactory + FromArgMatches>(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> C {
+    let mut command = without_empty_variables(C::command());
+    let matches = command.try_get_matches_from_mut(arguments);
+    let matches = matches.unwrap_or_else(|error| error.exit());
+    let read = C::from_arg_matches(&matches);
+    read.unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// A variable that is empty counts as unset, because many tools that start processes cannot unset
+/// one.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(|argument| match argument.get_env().is_some_and(is_empty) {
+            true => argument.env(None::<&'static str>),
+            false => argument,
+        })
+        .mut_subcommands(without_empty_variables)
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the lock gateway over HTTP.
+    ///
+    /// Clients in any language acquire leases from it, whose fencing tokens guard what they write.
+    /// /openapi.json describes the API, and /docs shows it as a web page.
+    #[command(after_help = NOTES)]
+    Serve(ServeArgs),
+    /// Examine a lock service and a store: versions, settings, rights, tables, clocks.
+    ///
+    /// Says what is good, what could be better and what has to be changed. Takes a lease of a name
+    /// that nobody uses, and releases it; writes nothing else. Exit code 1 if something has to be
+    /// changed.
+    #[command(after_help = operator::EXIT_CODES)]
+    Doctor(DoctorArgs),
+    /// List everything that is held or waited for.
+    #[command(after_help = operator::EXIT_CODES)]
+    List(ListArgs),
+    /// Show who holds a resource, and how many wait for it. No secret is shown.
+    #[command(after_help = operator::EXIT_CODES)]
+    Inspect(InspectArgs),
+    /// End the lease of the holder of a resource, and shut that holder out of the store at once.
+    #[command(after_help = operator::EXIT_CODES)]
+    ForceRelease(ForceReleaseArgs),
+    /// Set a high-water mark by hand: for operators, recorded in the store's log of administration.
+    ///
+    /// A mark that was poisoned with an absurd token locks its resource for good. Lowering it is
+    /// the cure, but lets in every client that was ever issued a token above the new mark. Exit
+    /// code 1 if the mark is not where it is expected.
+    #[command(after_help = operator::EXIT_CODES)]
+    ResetHighWater(ResetArgs),
+    /// Replace one lock service by another, without a moment in which both count.
+    ///
+    /// Asks the new service for a lease, and gives the store to it: from then on the store accepts
+    /// no claim of the old service, shuts out its holders, and takes tokens of the new one that are
+    /// above everything that was accepted. The old service is asked for nothing, and may be gone.
+    /// May be interrupted, and repeated until it is done; run it in the other direction to turn
+    /// back. The whole store moves, because it has only one issuer. Exit code 1 if the store
+    /// accepts tokens of neither, if the new service cannot take over, or if an open transaction
+    /// holds up a mark; the message says what to do.
+    #[command(after_help = operator::MIGRATE)]
+    Migrate(MigrateArgs),
+    /// Jobs that run once per slot: what is done or has failed, and having one run again.
+    #[command(subcommand, after_help = operator::EXIT_CODES)]
+    Jobs(Jobs),
+    /// The nodes of a Redlock lock service: bring them into service, and take them out.
+    #[command(subcommand, after_help = operator::EXIT_CODES)]
+    Redlock(Redlock),
+    /// Print the tables of a store, as SQL.
+    #[command(subcommand)]
+    Migrations(Migrations),
+    /// Print the API of `serve` as an OpenAPI 3.1 document.
+    #[command(hide = true)]
+    Openapi,
+    /// Print a new line for a file of signing keys.
+    SigningKey {
+        /// The name of the key in tokens: a letter and up to 31 letters, digits, `-`, `_` or `.`
+        #[arg(default_value = "k1")]
+        id: String,
+        /// Make a pair of keys: the public half, which is printed, too, can check tokens but not
+        /// sign them
+        #[arg(long)]
+        ed25519: bool,
+    },
+}
+
+/// The address of the lock service.
+#[derive(Args, Debug)]
+pub struct Lock {
+    /// Lock service: `memory:`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
+    /// `redis://[user:password@]HOST[:PORT][/DB]`, `redis+sentinel://HOST:PORT,../NAME`,
+    /// `redis+cluster://HOST:PORT,..`, `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`,
+    /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS
+    /// `rediss` for `redis`, and `etcds` [default: the store if that is a Postgres, else `memory:`]
+    #[arg(long = "lock", value_name = "URL")]
+    #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
+    address: Option<Address>,
+}
+
+impl Lock {
+    /// The lock service in front of this store.
+    #[must_use]
+    pub fn in_front_of(&self, store: Option<&Address>) -> Address {
+        let database = store.filter(|store| store.is_postgres());
+        let chosen = self.address.as_ref().or(database);
+        chosen.cloned().unwrap_or_else(Address::memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: two options of one name, or a default that is no value.
+    #[test]
+    fn the_definition_is_sound() {
+        without_empty_variables(Cli::command()).debug_assert();
+    }
+}

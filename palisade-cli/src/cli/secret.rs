@@ -1,0 +1,93 @@
+//! Values that may be secrets: everybody on a machine sees the arguments of its processes, and many
+//! see an environment. So such a value can be in a file, whatever the command and the option.
+
+use std::{convert::Infallible, ffi::OsStr, fs, marker::PhantomData, path::Path, str::FromStr};
+
+use clap::{
+    Arg, Command, Error,
+    builder::{TypedValueParser, ValueParserFactory},
+    error::ErrorKind,
+};
+
+use crate::{address::Address, console::Console, private_file};
+
+/// What the help says of it.
+macro_rules! secrets {
+    () => {
+        "\
+Secrets:
+  For a URL or a token, @FILE stands for what is in the file, in the environment, too. A variable
+  that is empty counts as unset."
+    };
+}
+pub(super) use secrets;
+
+/// Reads a `T`, or the name of its file behind an `@`. Complaints repeat nothing of what was given:
+/// it may be a secret that begins with `@`.
+#[derive(Debug)]
+#[expect(unnameable_types, reason = "what `Address` is read by")]
+pub struct SecretParser<T>(PhantomData<fn() -> T>);
+
+impl<T> SecretParser<T> {
+    pub(super) const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> TypedValueParser for SecretParser<T>
+where
+    T: FromStr<Err = Infallible> + Clone + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<T, Error> {
+        let text = given(value).map_err(|why| {
+            let option = argument.and_then(Arg::get_long).unwrap_or_default();
+            let told = format!("--{option}: {why}\n");
+            Error::raw(ErrorKind::ValueValidation, told).with_cmd(command)
+        })?;
+        match text.parse() {
+            Ok(value) => Ok(value),
+            Err(never) => match never {},
+        }
+    }
+}
+
+fn given(value: &OsStr) -> Result<String, String> {
+    let text = value.to_str().ok_or("the value is not UTF-8")?;
+    let Some(path) = text.strip_prefix('@') else {
+        return Ok(text.to_owned());
+    };
+    let read = fs::read_to_string(path);
+    let text = read.map_err(|error| format!("the file that it names behind the @: {error}"))?;
+    // There is no log yet.
+    if let Some(warning) = private_file::warning(Path::new(path)) {
+        Console::Stderr.line(format!("palisade: {warning}"));
+    }
+    match text.trim() {
+        "" => Err("the file that it names behind the @ is empty".to_owned()),
+        text if text.lines().count() > 1 => {
+            Err("the file that it names behind the @ has more than one line".to_owned())
+        }
+        text => Ok(text.to_owned()),
+    }
+}
+
+impl<T> Clone for SecretParser<T> {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl ValueParserFactory for Address {
+    type Parser = SecretParser<Self>;
+
+    fn value_parser() -> SecretParser<Self> {
+        SecretParser::new()
+    }
+}

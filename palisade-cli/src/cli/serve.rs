@@ -1,0 +1,148 @@
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{
+    ArgAction, Args,
+    builder::{BoolishValueParser, RangedU64ValueParser},
+};
+use fenced_http::signed::Audience;
+use palisade_gateway::{AdminToken, HostNames, Limits};
+
+use super::{
+    IssuerName, Lock,
+    secret::{SecretParser, secrets},
+};
+use crate::{address::Address, duration::within, telemetry::LogFormat};
+
+/// What the help says of settings, secrets, signals and exit codes.
+pub const NOTES: &str = concat!(
+    "\
+Settings:
+  Every option can also stand in the environment; the names are above. A flag goes before the
+  environment, that before the default.
+
+",
+    secrets!(),
+    "
+
+Several gateways over one Redis and one Postgres are one service if they have the same
+--signing-keys (`palisade signing-key` makes one) and --audience.
+
+Signals:
+  SIGTERM, Ctrl-C  finish what is under way, send away who waits for a lease, end; again: at once
+  SIGHUP           read the signing keys again; without --signing-keys as SIGTERM
+
+Exit codes:
+  0  ended by a signal; every request is done, and answered if its client read within 20 s
+  2  arguments or settings are wrong           4  cannot listen on the address
+  3  a server cannot be reached, or refuses us
+  5  a file of this machine failed, or requests did not end in time"
+);
+
+/// Arguments for serving a gateway.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) lock: Lock,
+    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
+    /// MariaDB are only for the operators' commands) [default: a SQLite file in the user's folder
+    /// of data]
+    #[arg(id = "store", long = "store", value_name = "URL")]
+    #[arg(env = "PALISADE_STORE", hide_env_values = true)]
+    pub store: Option<Address>,
+    #[command(flatten)]
+    pub(crate) issuer: IssuerName,
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
+    /// Address to listen on; port 0 picks a free port [default: 127.0.0.1:8080, or another port
+    /// there if that is taken]
+    #[arg(long, value_name = "IP:PORT", env = "PALISADE_ADDR")]
+    #[arg(value_parser = address_to_listen_on)]
+    pub addr: Option<SocketAddr>,
+    /// Names with commas between them under which the gateway may be asked, such as that of a proxy
+    /// in front of it that passes `Host` on; it refuses all others but localhost, 127.0.0.1 and
+    /// ::1, except for /healthz and /readyz on an address that is not loopback [default: on a
+    /// loopback address no others, elsewhere any name]
+    #[arg(long, value_name = "NAMES", env = "PALISADE_ALLOWED_HOSTS")]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) allowed_hosts: HostNames,
+    /// How long a request may take to arrive, and again to be served, not counting the wait for a
+    /// lease (100ms to 5m); a write that takes longer is answered with 504 and still runs to its
+    /// end
+    #[arg(long, value_name = "DURATION", env = "PALISADE_REQUEST_TIMEOUT")]
+    #[arg(default_value = "15s", value_parser = request_timeout)]
+    pub(crate) request_timeout: Duration,
+    /// How many requests may wait for a lease at the same time; any more are answered with 503
+    #[arg(long, value_name = "N", env = "PALISADE_MAX_WAITING")]
+    #[arg(default_value_t = Limits::default().waiting)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(0..=100_000))]
+    pub(crate) max_waiting: usize,
+    /// How many connections may be open at the same time; any more wait until another is closed;
+    /// those without a request are closed after 15 s
+    #[arg(long, value_name = "N", env = "PALISADE_MAX_CONNECTIONS")]
+    #[arg(default_value_t = Limits::default().connections)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub(crate) max_connections: usize,
+    /// How long a connection may be idle, the head of a request may take to arrive, and a client
+    /// may take nothing of its answer; for tests
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "15s")]
+    #[arg(value_parser = request_timeout)]
+    pub(crate) silence: Duration,
+    /// The token that operators send as `Authorization: Bearer TOKEN` to /v1/admin: at least 16
+    /// visible ASCII characters, 8 of them different [default: there is nothing at /v1/admin]
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PALISADE_ADMIN_TOKEN",
+        hide_env_values = true,
+        value_parser = SecretParser::<AdminToken>::new()
+    )]
+    pub(crate) admin_token: Option<AdminToken>,
+    /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
+    #[arg(default_value = "info,sqlx=warn")]
+    pub log: String,
+    /// Format of the log: for people, or one JSON object per line
+    #[arg(long, value_name = "FORMAT", env = "PALISADE_LOG_FORMAT")]
+    #[arg(default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+impl ServeArgs {
+    /// Whether these settings tell of a proxy in front of the gateway, or of operators.
+    #[must_use]
+    pub fn has_neighbours(&self) -> bool {
+        !self.allowed_hosts.is_empty() || self.admin_token.is_some()
+    }
+}
+
+/// Arguments for the signing of tokens.
+#[derive(Args, Debug)]
+pub(crate) struct SigningArgs {
+    /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
+    /// accepted; SIGHUP has it read again [default: a key that ends with the process]
+    #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
+    pub(crate) signing_keys: Option<PathBuf>,
+    /// The service that tokens are for; tokens for another service are not accepted
+    #[arg(long, value_name = "NAME", env = "PALISADE_AUDIENCE")]
+    #[arg(default_value = "palisade")]
+    pub(crate) audience: Audience,
+    /// Neither sign tokens nor require signatures: for trusted clients
+    #[arg(long, env = "PALISADE_UNSIGNED", action = ArgAction::Set)]
+    #[arg(num_args = 0..=1, require_equals = true, value_name = "BOOL")]
+    #[arg(
+        default_value = "false",
+        default_missing_value = "true",
+        hide_default_value = true
+    )]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) unsigned: bool,
+}
+
+fn address_to_listen_on(text: &str) -> Result<SocketAddr, String> {
+    let address = text.parse();
+    address.map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+}
+
+fn request_timeout(text: &str) -> Result<Duration, String> {
+    within(text, "100ms", "5m")
+}

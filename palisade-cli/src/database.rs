@@ -1,0 +1,167 @@
+//! The store that an address names.
+
+use std::{error::Error, iter, str::FromStr, time::Duration};
+
+use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, Rights, SqliteFencedStore};
+use lock_core::{Operation, backend::support::database_url};
+use palisade_gateway::KeyTable;
+use sqlx::{
+    ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
+};
+use tokio::time::timeout;
+
+use crate::{address::Address, failure::Failure, sqlite_file};
+
+/// How long a database may take to answer, at the start and for each connection of the pool.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A store whose database was chosen at run time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyStore {
+    /// In PostgreSQL.
+    Postgres(PgFencedStore),
+    /// In a file of SQLite.
+    Sqlite(SqliteFencedStore),
+}
+
+impl AnyStore {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Postgres(_) => "postgres",
+            Self::Sqlite(_) => "sqlite",
+        }
+    }
+}
+
+/// Opens the store at the address. Creates what is missing of its tables, if its role may, and
+/// checks that it may use them.
+///
+/// # Errors
+/// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
+/// not exist, [`Failure::Unreachable`] if no server answers there or it refuses us.
+pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
+    match address.scheme() {
+        "postgres" | "postgresql" => Ok(AnyStore::Postgres(
+            open_pool(postgres(address)?, address).await?,
+        )),
+        "sqlite" => {
+            let options = SqliteFencedStore::recommended(parse(address, |options, _| options)?)
+                .create_if_missing(true);
+            sqlite_file::folder_exists(&options, address)?;
+            Ok(AnyStore::Sqlite(open_pool(options, address).await?))
+        }
+        "mysql" | "mariadb" => Err(Failure::Usage(format!(
+            "--store {address}: a gateway has its store in postgres://HOST/DATABASE or \
+             sqlite:FILE; MySQL and MariaDB are for the commands of operators, and for users of \
+             fenced-store"
+        ))),
+        _ => Err(Failure::Usage(format!(
+            "--store {address}: unknown scheme; use postgres://HOST/DATABASE or sqlite:FILE"
+        ))),
+    }
+}
+
+/// Fenced transactions have timeouts of their own; this one bounds the unfenced writes.
+fn postgres(address: &Address) -> Result<PgConnectOptions, Failure> {
+    let lock_timeout = ("lock_timeout", PATIENCE.as_millis());
+    Ok(parse(address, PgConnectOptions::host)?.options([lock_timeout]))
+}
+
+/// `with_host` is that of [`database_url::parse`].
+pub(crate) fn parse<O>(
+    address: &Address,
+    with_host: impl FnOnce(O, &str) -> O,
+) -> Result<O, Failure>
+where
+    O: FromStr<Err = sqlx::Error>,
+{
+    let text = address.secret();
+    if text.contains(":memory:") {
+        return Err(Failure::Usage(
+            "--store: a database in memory cannot be shared by connections; use sqlite:FILE".into(),
+        ));
+    }
+    database_url::parse(text, with_host).map_err(|error| {
+        let error = error.during(Operation::Connect, "store");
+        Failure::Usage(format!("--store {address}: {error}; see --help"))
+    })
+}
+
+async fn open_pool<DB, O>(options: O, address: &Address) -> Result<FencedStore<DB>, Failure>
+where
+    DB: KeyTable,
+    DB::Connection: Connection<Options = O>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    O: ConnectOptions<Connection = DB::Connection>,
+{
+    let store = connect(options, address, DB::CREATE).await?;
+    let ready = async {
+        store.migrate().await?;
+        store.check(Rights::ClaimAndWrite).await
+    };
+    ready.await.map_err(|error: FenceError| {
+        let source = error.source().map(|source| format!(": {}", told(source)));
+        unreachable(address, format!("{error}{}", source.unwrap_or_default()))
+    })?;
+    Ok(store)
+}
+
+/// A store whose database has been reached: it has answered this statement.
+pub(crate) async fn connect<DB, O>(
+    options: O,
+    address: &Address,
+    first: &'static str,
+) -> Result<FencedStore<DB>, Failure>
+where
+    DB: Dialect,
+    DB::Connection: Connection<Options = O>,
+    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
+    O: ConnectOptions<Connection = DB::Connection>,
+{
+    // A single connection first: a pool would retry until its time is up and then only say that it
+    // was too late.
+    let first = async {
+        let mut connection = options.connect().await?;
+        connection.execute(sqlx::raw_sql(first)).await?;
+        connection.close().await
+    };
+    match timeout(PATIENCE, first).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(unreachable(address, told(&error))),
+        Err(_) => {
+            let why = format!("no answer within {PATIENCE:?}");
+            return Err(unreachable(address, why));
+        }
+    }
+    let pool: Pool<DB> = PoolOptions::new()
+        .acquire_timeout(PATIENCE)
+        .connect_lazy_with(options);
+    Ok(FencedStore::new(pool))
+}
+
+/// An error in the database's own words, if it comes from the database: sqlx adds the line in the
+/// sources of Postgres where it was raised, which looks like one of ours.
+#[must_use]
+pub fn told(error: &(dyn Error + 'static)) -> String {
+    let mut causes = iter::successors(Some(error), |&error| error.source());
+    let of_database = causes.find_map(|error| {
+        let error = error.downcast_ref::<sqlx::Error>()?;
+        error.as_database_error()
+    });
+    match of_database {
+        Some(database) => database.message().to_owned(),
+        None => error.to_string(),
+    }
+}
+
+fn unreachable(address: &Address, why: String) -> Failure {
+    Failure::Unreachable {
+        role: "store",
+        option: "store",
+        address: address.clone(),
+        why,
+    }
+}

@@ -1,0 +1,125 @@
+use std::{error::Error, io, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use crate::{Address, Interrupt};
+
+/// Why the program ends without having done its task. One line, which says what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The arguments ask for something impossible.
+    #[error("{0}")]
+    Usage(String),
+    /// No answer, or not the expected one, from the lock service or the store.
+    #[error(
+        "cannot use the {role} at {address}: {why}; check that {}--{option} is right",
+        running(address)
+    )]
+    Unreachable {
+        /// What it is to us.
+        role: &'static str,
+        /// The option that names it.
+        option: &'static str,
+        /// Where it should be.
+        address: Address,
+        /// What it said.
+        why: String,
+    },
+    /// A file to work on, or its folder, does not exist.
+    #[error("cannot use the store at {address}: {what} does not exist; {then}, or check --store")]
+    Missing {
+        /// Where it should be.
+        address: Address,
+        /// The file or its folder.
+        what: &'static str,
+        /// What to do.
+        then: &'static str,
+    },
+    /// A server answers, but not as we need it: it refuses us, or lacks our tables.
+    #[error("{0}")]
+    Refused(String),
+    /// A server that was there at the start has gone.
+    #[error("{0}; is the lock service or the store down?")]
+    ServerLost(String),
+    /// The address to listen on is in use, or is not an address of this machine.
+    #[error("cannot listen on {addr}: {source}; choose another address with --addr")]
+    CannotListen {
+        /// The address.
+        addr: SocketAddr,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file that cannot be written.
+    #[error("cannot write {}: {source}; choose another place", path.display())]
+    CannotWrite {
+        /// Its place.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A process that cannot be started, stopped, resumed or talked to.
+    #[error("{doing} failed: {source}")]
+    Machine {
+        /// What failed, as in "starting a process".
+        doing: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// It was done, and came out differently.
+    #[error("{0}")]
+    NotAsTold(String),
+    /// Somebody asked us to stop.
+    #[error("{interrupt}: {then}")]
+    Stopped {
+        /// How.
+        interrupt: Interrupt,
+        /// What becomes of the rest.
+        then: &'static str,
+    },
+}
+
+impl Failure {
+    /// For `map_err` after a call to the operating system.
+    pub fn machine(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Machine { doing, source }
+    }
+
+    /// The exit code, as `--help` documents it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::NotAsTold(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Unreachable { .. }
+            | Self::Missing { .. }
+            | Self::Refused(_)
+            | Self::ServerLost(_) => 3,
+            Self::CannotListen { .. } => 4,
+            Self::CannotWrite { .. } | Self::Machine { .. } => 5,
+            Self::Stopped { interrupt, .. } => interrupt.exit_code(),
+        })
+    }
+}
+
+/// A file does not run.
+fn running(address: &Address) -> &'static str {
+    match address.scheme() {
+        "sqlite" => "",
+        _ => "it runs and that ",
+    }
+}
+
+/// The error and what it was caused by, unless its text has that already. The outermost error alone
+/// often says little.
+#[must_use]
+pub fn with_sources(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !told.contains(&text) {
+            told = format!("{told}: {text}");
+        }
+        next = cause.source();
+    }
+    told
+}

@@ -1,0 +1,116 @@
+//! Connects to what options name.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use fenced_store::FencedLocks;
+use lock_core::{ErrorKind, InitialToken, Issuer, LockManager};
+use palisade_gateway::{Gateway, Setup};
+use tokio::{net::TcpListener, time::timeout};
+
+use crate::{
+    address::Address,
+    database::{self, AnyStore},
+    failure::{Failure, with_sources},
+};
+
+/// The address to listen on unless another one is named.
+const USUAL_ADDR: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+/// How long the lock service may take to answer at the start.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Connects to both, creates missing tables, and makes a gateway to them. The issuer is what the
+/// store calls the lock service, if not by its kind; the initial token is where counters start that
+/// it does not have yet.
+///
+/// # Errors
+/// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server that
+/// does not answer or does not let us in.
+///
+/// # Cancel safety
+/// Cancel safe: tables may have been created.
+pub async fn gateway(
+    lock: &Address,
+    store_address: &Address,
+    issuer: Option<&Issuer>,
+    initial_token: InitialToken,
+    setup: Setup,
+) -> Result<(Gateway, AnyStore), Failure> {
+    let locks = lock_service("lock", lock, issuer, initial_token);
+    let (locks, store) = if lock.is_postgres() {
+        // The store makes the schema that both need.
+        let store = database::open(store_address).await?;
+        (locks.await?, store)
+    } else {
+        // A mistake in one address is told even if the other is down.
+        (locks.await?, database::open(store_address).await?)
+    };
+    let is_one = lock == store_address;
+    let gateway = match store.clone() {
+        AnyStore::Postgres(store) if is_one => {
+            Gateway::new(FencedLocks::in_one_database(locks, store), setup)
+        }
+        AnyStore::Postgres(store) => Gateway::new(FencedLocks::new(locks, store), setup),
+        AnyStore::Sqlite(store) => Gateway::new(FencedLocks::new(locks, store), setup),
+    };
+    Ok((gateway, store))
+}
+
+/// Takes an address to listen on: the usual one if none is named, or another port beside it if that
+/// is in use.
+///
+/// # Errors
+/// [`Failure::CannotListen`] if it is in use or not ours.
+///
+/// # Cancel safety
+/// Cancel safe.
+pub async fn listen(named: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    let addr = named.unwrap_or(USUAL_ADDR);
+    match TcpListener::bind(addr).await {
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
+            TcpListener::bind((addr.ip(), 0)).await
+        }
+        bound => bound,
+    }
+    .map_err(|source| Failure::CannotListen { addr, source })
+}
+
+/// Connects to the lock service that an option names. The issuer is what the store calls it, if not
+/// by its kind; the initial token is where counters start that it does not have yet.
+///
+/// # Errors
+/// [`Failure::Usage`] for an address that is invalid, [`Failure::Unreachable`] for a server
+/// that does not answer or does not let us in.
+pub(crate) async fn lock_service(
+    option: &'static str,
+    address: &Address,
+    issuer: Option<&Issuer>,
+    initial_token: InitialToken,
+) -> Result<LockManager, Failure> {
+    let mut connecting = palisade::connect(address.secret()).initial_token(initial_token);
+    if let Some(issuer) = issuer {
+        connecting = connecting.issuer(issuer.clone());
+    }
+    let unreachable = |why: String| Failure::Unreachable {
+        role: "lock service",
+        option,
+        address: address.clone(),
+        why,
+    };
+    match timeout(CONNECT_TIME_MAX, connecting).await {
+        Ok(Ok(locks)) => Ok(locks),
+        Ok(Err(error)) => Err(match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => {
+                Failure::Usage(format!("--{option} {address}: {error}"))
+            }
+            _ => unreachable(with_sources(&error)),
+        }),
+        Err(_) => Err(unreachable(format!(
+            "no answer within {CONNECT_TIME_MAX:?}"
+        ))),
+    }
+}

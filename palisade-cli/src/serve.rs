@@ -1,0 +1,203 @@
+//! `serve`: the gateway until a signal ends it.
+
+use std::{io, net::SocketAddr};
+
+use axum::Router;
+use lock_core::InitialToken;
+use palisade_gateway::{AdminToken, Gateway, Limits, Setup};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use crate::{
+    address::Address,
+    cli::ServeArgs,
+    console::Console,
+    database::AnyStore,
+    descriptors,
+    failure::Failure,
+    interrupt::{Interrupt, Interrupts},
+    open::{self, listen},
+    own_store,
+    signing::Signing,
+};
+
+/// Serves a gateway and nothing else.
+pub(crate) async fn run(args: &ServeArgs) -> Result<(), Failure> {
+    let service = Service::open(args, "store.db").await?;
+    let gateway = service.gateway();
+    let document = palisade_gateway::document(gateway.has_operators());
+    let routes = gateway.router();
+    let documentation = palisade_gateway::documentation(document);
+    service.run(routes.merge(documentation), "").await
+}
+
+/// A gateway as the command line asks for it. It listens, and does not answer yet.
+#[derive(Debug)]
+pub struct Service {
+    gateway: Gateway,
+    store: AnyStore,
+    addr: SocketAddr,
+    listener: TcpListener,
+    interrupts: Interrupts,
+    signing: Option<Signing>,
+    /// The addresses of the lock service and of the store.
+    behind: [Address; 2],
+}
+
+impl Service {
+    /// Listens, and connects to the lock service and the store: a file of this name in the user's
+    /// folder of data if no other is named.
+    ///
+    /// # Errors
+    /// If the address is taken, or a server cannot be used.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: tables may have been created.
+    pub async fn open(args: &ServeArgs, file: &str) -> Result<Self, Failure> {
+        let interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
+        // The cheapest mistake first: a taken address needs no server to be found out.
+        let listener = listen(args.addr).await?;
+        let addr = listener
+            .local_addr()
+            .map_err(Failure::machine("finding the port"))?;
+        let store_address = match &args.store {
+            Some(named) => named.clone(),
+            None => own_store::address(file)?,
+        };
+        let lock = args.lock.in_front_of(Some(&store_address));
+        let signing = Signing::of(&args.signing)?;
+        let setup = setup(args, signing.as_ref())?;
+        warn_if_open(args, addr);
+        let (issuer, first) = (args.issuer.name.as_ref(), InitialToken::default());
+        let (gateway, store) = open::gateway(&lock, &store_address, issuer, first, setup).await?;
+        Ok(Self {
+            gateway,
+            store,
+            addr,
+            listener,
+            interrupts,
+            signing,
+            behind: [lock, store_address],
+        })
+    }
+
+    /// The gateway.
+    #[must_use]
+    pub const fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// The store behind it.
+    #[must_use]
+    pub const fn store(&self) -> &AnyStore {
+        &self.store
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Serves these routes until Ctrl-C or SIGTERM, finishes what is under way, and ends. A second
+    /// signal ends it at once. SIGHUP has the signing keys read again, if there is a file of them.
+    /// The hint ends the line that says where it listens.
+    ///
+    /// # Errors
+    /// If requests under way do not end in time.
+    ///
+    /// # Cancel safety
+    /// Cancel safe, and all connections end.
+    pub async fn run(self, routes: Router, hint: &str) -> Result<(), Failure> {
+        let Self {
+            gateway,
+            addr,
+            listener,
+            mut interrupts,
+            signing,
+            behind: [lock, store],
+            ..
+        } = self;
+        Console::Stdout.line(format!(
+            "listening on http://{addr} (lock service {lock}, store {store}){hint}",
+        ));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut stop = Some(stop);
+        // Leases in this process end with it, and so may its keys.
+        if !lock.is_memory() {
+            warn_of_lasting_leases(signing.as_ref());
+        }
+        let keys_on_file = signing.filter(Signing::has_file);
+        let serving = gateway.serve(routes, listener, async { drop(stopped.await) });
+        tokio::pin!(serving);
+        loop {
+            tokio::select! {
+                served = &mut serving => {
+                    return served.map_err(Failure::machine("finishing the requests under way"));
+                }
+                interrupt = interrupts.next() => {
+                    if let (Interrupt::HangUp, Some(signing)) = (interrupt, &keys_on_file) {
+                        signing.reload();
+                        continue;
+                    }
+                    // Taken: the first signal asks, the second insists.
+                    let Some(stop) = stop.take() else {
+                        let then = "what was under way is cut off";
+                        return Err(Failure::Stopped { interrupt, then });
+                    };
+                    Console::Stdout.line(format!("{interrupt}: finishing what is under way"));
+                    drop(stop);
+                }
+            }
+        }
+    }
+}
+
+/// Tells what is lost with this process although its leases are not.
+fn warn_of_lasting_leases(signing: Option<&Signing>) {
+    match signing {
+        None => tracing::warn!(
+            "tokens are not signed, and an Idempotency-Key is known to this process only: a \
+             request that is sent again to another gateway, or after a restart, is a new one"
+        ),
+        Some(signing) if !signing.has_file() => tracing::warn!(
+            "tokens are signed with a key that ends with this process: several gateways, or one \
+             that is restarted, need --signing-keys"
+        ),
+        Some(_) => {}
+    }
+}
+
+/// Tells that nothing is between the network and the leases.
+fn warn_if_open(args: &ServeArgs, addr: SocketAddr) {
+    let is_local = addr.ip().to_canonical().is_loopback();
+    if !is_local && !args.has_neighbours() {
+        tracing::warn!(
+            "{addr} is answered under every name, so a page in any browser that reaches it can \
+             take leases and write: say --allowed-hosts NAMES"
+        );
+    }
+}
+
+fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> {
+    let admin_token = args.admin_token.clone();
+    if let Some(Err(weak)) = admin_token.as_ref().map(AdminToken::check) {
+        return Err(Failure::Usage(format!("--admin-token: {weak}")));
+    }
+    let mut limits = Limits::default();
+    limits.request_time = args.request_timeout;
+    limits.waiting = args.max_waiting;
+    limits.connections = descriptors::for_connections(args.max_connections);
+    limits.silence = args.silence;
+    let metrics = palisade_gateway::count().map_err(|error| Failure::Machine {
+        doing: "starting the metrics",
+        source: io::Error::other(error),
+    })?;
+    let mut setup = Setup::default();
+    setup.signing = signing.map(Signing::ring);
+    setup.secret = signing.map(Signing::secret);
+    setup.limits = limits;
+    setup.allowed_hosts = args.allowed_hosts.clone();
+    setup.metrics = Some(metrics);
+    setup.admin_token = admin_token;
+    Ok(setup)
+}

@@ -1,0 +1,114 @@
+//! The log of this process, and its spans.
+
+#[cfg(feature = "otel")]
+mod collector;
+
+use std::{
+    io::{self, BufWriter, Write, stderr},
+    thread,
+    time::Duration,
+};
+
+use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{console::Console, failure::Failure};
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON object, with the fields of its request under `span`.
+    Json,
+}
+
+/// How many lines may wait to be written, about 4 MB.
+const LINES_MAX: usize = 16 * 1024;
+
+/// The log, written by a thread of its own: a terminal or a pipe that nobody reads must not hold up
+/// requests. Lines that find no room are lost, and counted.
+///
+/// Dropping it writes what is left, unless nobody reads it for a second, and says how many lines
+/// were lost.
+#[must_use = "what is left is written when this is dropped"]
+pub(crate) struct Log {
+    #[cfg(feature = "otel")]
+    _collector: Option<collector::Collector>,
+    writer: Option<WorkerGuard>,
+    lost: ErrorCounter,
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        drop(self.writer.take());
+        let lost = self.lost.dropped_lines();
+        if lost > 0 {
+            Console::Stderr.line(format!(
+                "palisade: {lost} lines of the log were lost, because stderr was not read in time"
+            ));
+        }
+    }
+}
+
+/// How long lines gather before the thread of the log writes again.
+const GATHER: Duration = Duration::from_millis(5);
+
+/// What the thread of the log writes to. It flushes when it has written all lines that wait; then
+/// it lets others gather, because to wake it for each line takes longer than to write it.
+struct Gathered<W>(W);
+
+impl<W: Write> Write for Gathered<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a thread that does nothing else")]
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.0.flush();
+        thread::sleep(GATHER);
+        flushed
+    }
+}
+
+/// Begins to log to stderr, and to send spans if the environment names a collector.
+///
+/// # Errors
+/// [`Failure::Usage`] for a filter that is none.
+pub(crate) fn log(filter: &str, format: LogFormat) -> Result<Log, Failure> {
+    let filter = filter.parse::<Targets>().map_err(|error| {
+        Failure::Usage(format!(
+            "the filter of the log: {error}; try RUST_LOG=debug"
+        ))
+    })?;
+    let (lines, writer) = NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES_MAX)
+        .finish(Gathered(BufWriter::new(stderr())));
+    let lost = lines.error_counter().clone();
+    let colours = AutoStream::choice(&stderr());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(colours != ColorChoice::Never)
+        .with_writer(lines);
+    let log = tracing_subscriber::registry().with(filter);
+    #[cfg(feature = "otel")]
+    let collector = collector::Collector::of_the_environment()?;
+    #[cfg(feature = "otel")]
+    let log = log.with(collector.as_ref().map(collector::Collector::layer));
+    match format {
+        LogFormat::Text => log.with(lines).init(),
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            log.with(lines).init();
+        }
+    }
+    Ok(Log {
+        #[cfg(feature = "otel")]
+        _collector: collector,
+        writer: Some(writer),
+        lost,
+    })
+}
