@@ -23,7 +23,7 @@ test:
 
 # The figures against floors and peers: `just bench redis`, the lock service; `just bench store`;
 # `just bench http`, the edge; `just bench consensus`, services that ask a majority;
-# `just bench gateway`, after `cargo build --release -p palisade-cli`.
+# `just bench gateway`, after `cargo build --release -p palisade-demo`.
 bench *options:
     cargo build --release -p bench -p e2e
     cargo run --release -p bench -- {{ options }}

@@ -32,7 +32,7 @@ use self::{
     about,
     after_help = "Build with --release, or the ratios are of the compiler's laziness, and build \
                   the programs that it starts as well: cargo build --release -p bench -p e2e, and \
-                  -p palisade-cli by itself. \
+                  -p palisade-demo by itself. \
                   Nothing else should run on the machine meanwhile."
 )]
 struct Cli {
@@ -52,7 +52,7 @@ enum What {
     Http(Options),
     /// Lock services that ask a majority, on servers that are started for them.
     Consensus(Options),
-    /// The program `palisade serve`, as it is built, compared with a bare router.
+    /// The program `palisade-demo serve`, as it is built, compared with a bare router.
     Gateway(Options),
     /// Other libraries beside ours, in the languages that they are written in; prints JSON.
     Peers(peers::Options),

@@ -1,4 +1,4 @@
-// A client that is too slow, in TypeScript without packages, against `palisade serve`.
+// A client that is too slow, in TypeScript without packages, against `palisade-demo serve`.
 
 declare const process: { env: Record<string, string | undefined> };
 const gateway = process.env.GATEWAY ?? "http://127.0.0.1:8080";

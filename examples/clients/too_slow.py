@@ -1,4 +1,4 @@
-"""A client that is too slow, in plain Python, against `palisade serve`."""
+"""A client that is too slow, in plain Python, against `palisade-demo serve`."""
 
 import json
 import os

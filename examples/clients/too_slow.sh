@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A client that is too slow, in curl and jq, against `palisade serve`.
+# A client that is too slow, in curl and jq, against `palisade-demo serve`.
 set -euo pipefail
 
 gateway=${GATEWAY:-http://127.0.0.1:8080}

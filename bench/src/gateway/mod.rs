@@ -1,4 +1,4 @@
-//! `palisade serve`, as it is built and without its live page, compared with a bare router.
+//! `palisade-demo serve`, as it is built and without its live page, compared with a bare router.
 
 mod bare;
 mod client;
@@ -145,7 +145,8 @@ impl Gateway {
             "--store",
             store,
         ];
-        let mut process = on_server_core(|| Process::spawn_with_log("palisade", arguments, &log))?;
+        let mut process =
+            on_server_core(|| Process::spawn_with_log("palisade-demo", arguments, &log))?;
         // `listening on http://127.0.0.1:PORT (..`
         let line = process.line().await.unwrap_or_default();
         let address = line
@@ -153,7 +154,7 @@ impl Gateway {
             .nth(2)
             .and_then(|url| url.strip_prefix("http://"));
         Ok(Self {
-            address: address.ok_or("palisade does not listen")?.to_owned(),
+            address: address.ok_or("palisade-demo does not listen")?.to_owned(),
             _process: process,
             _folder: folder,
             store: store.to_owned(),

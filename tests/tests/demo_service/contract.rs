@@ -14,7 +14,7 @@ use crate::gateway::Answer;
 
 /// The document of a gateway with everything.
 pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
-    let command = Command::new(workspace_binary("palisade").unwrap())
+    let command = Command::new(workspace_binary("palisade-demo").unwrap())
         .arg("openapi")
         .output();
     Contract::new(serde_json::from_slice(&command.unwrap().stdout).unwrap())

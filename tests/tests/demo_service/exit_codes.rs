@@ -7,13 +7,23 @@ use std::{
 
 use e2e::warden::workspace_binary;
 
-pub(crate) fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("palisade").unwrap());
+/// The program that has this command, with no settings but these.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let program = match arguments.first() {
+        Some(&"scenario") => "palisade-demo",
+        _ => "palisade",
+    };
+    let mut command = Command::new(workspace_binary(program).unwrap());
     command
         .env_remove("PALISADE_LOCK")
         .env_remove("PALISADE_STORE")
-        .env_remove("RUST_LOG");
-    command.args(arguments).output().unwrap()
+        .env_remove("RUST_LOG")
+        .args(arguments);
+    command
+}
+
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
 }
 
 /// Runs it, and returns what it says on stderr: one line, without the password.

@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use crate::contract::CONTRACT;
 
-/// `serve` on a free port, on the in-process lock service and a SQLite file unless told otherwise.
+/// `palisade-demo serve` on a free port, on the in-process lock service and a SQLite file unless
+/// the arguments say otherwise.
 pub(crate) struct Gateway {
     pub(crate) process: Process,
     pub(crate) url: String,
@@ -56,6 +57,13 @@ impl Gateway {
         Self::serve(tempfile::tempdir().unwrap(), arguments).await
     }
 
+    /// `palisade`, which has leases and nothing beside them, with these arguments.
+    pub(crate) async fn start_alone(arguments: &[&str]) -> Self {
+        let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
+        let process = Process::spawn("palisade", arguments);
+        Self::of(process, tempfile::tempdir().unwrap()).await
+    }
+
     /// One that waits so long for clients that do nothing, with these arguments more.
     pub(crate) async fn start_with_silence(silence: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -69,7 +77,7 @@ impl Gateway {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
         let log = folder.path().join("log");
-        let process = Process::spawn_with_log("palisade", arguments, &log);
+        let process = Process::spawn_with_log("palisade-demo", arguments, &log);
         Self::of(process, folder).await
     }
 
@@ -86,7 +94,7 @@ impl Gateway {
 
     async fn serve(folder: TempDir, arguments: &[&str]) -> Self {
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
-        Self::of(Process::spawn("palisade", arguments), folder).await
+        Self::of(Process::spawn("palisade-demo", arguments), folder).await
     }
 
     async fn of(mut process: Process, folder: TempDir) -> Self {

@@ -114,7 +114,7 @@ pub(crate) async fn for_other_machines(more: &[&str]) -> (Process, TempDir, Stri
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", "0.0.0.0:0", "--store", &store];
-    let mut process = Process::spawn("palisade", arguments.iter().chain(more));
+    let mut process = Process::spawn("palisade-demo", arguments.iter().chain(more));
     let line = process.line().await.unwrap();
     let port = line.split_once("0.0.0.0:").unwrap().1;
     let port = port.split(' ').next().unwrap();
@@ -210,6 +210,6 @@ async fn the_live_page_is_for_no_other_machine() {
         "sqlite::memory:",
         "--live-page",
     ];
-    let mut process = Process::spawn("palisade", arguments);
+    let mut process = Process::spawn("palisade-demo", arguments);
     assert_eq!(process.finish().await.code(), Some(2));
 }

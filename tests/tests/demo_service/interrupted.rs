@@ -20,7 +20,7 @@ struct MidAct {
 impl MidAct {
     async fn begin(arguments: &[&str]) -> Self {
         let arguments = ["scenario"].iter().chain(arguments);
-        let mut scenario = Process::spawn("palisade", arguments);
+        let mut scenario = Process::spawn("palisade-demo", arguments);
         let client = loop {
             let line = scenario.line().await.unwrap();
             if let Some((_, pid)) = line.split_once("is stopped by SIGSTOP (pid ") {

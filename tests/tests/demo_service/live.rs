@@ -109,7 +109,7 @@ async fn both_acts_go_as_told_and_are_drawn() {
 
 /// What `draw` makes of a recording.
 fn drawn(recording: &Path) -> String {
-    let mut draw = Command::new(workspace_binary("palisade").unwrap());
+    let mut draw = Command::new(workspace_binary("palisade-demo").unwrap());
     let output = draw.arg("draw").arg(recording).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()

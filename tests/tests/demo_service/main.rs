@@ -1,4 +1,5 @@
-//! The demo binary as its users meet it: the scenario, its exit codes, and the gateway over HTTP.
+//! The two programs as their users meet them: the gateway over HTTP, what operators need, and the
+//! scenario.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,6 +34,7 @@ mod migrations;
 mod openapi;
 mod operator_commands;
 mod operators;
+mod product;
 
 mod readiness;
 mod redlock;

@@ -1,24 +1,16 @@
 //! Operators look at a lock service and end a lease from the command line.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
-use e2e::{
-    servers::{Etcd, redis},
-    warden::workspace_binary,
-};
+use e2e::servers::{Etcd, redis};
 use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
 use serde_json::Value;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 
-use crate::gateway::Gateway;
+use crate::{exit_codes::command, gateway::Gateway};
 
 pub(crate) async fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(workspace_binary("palisade").unwrap());
-    command
-        .env_remove("PALISADE_LOCK")
-        .env_remove("PALISADE_STORE")
-        .env_remove("RUST_LOG")
-        .args(arguments);
+    let mut command = command(arguments);
     let output = tokio::task::spawn_blocking(move || command.output());
     output.await.unwrap().unwrap()
 }

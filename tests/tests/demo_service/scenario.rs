@@ -14,7 +14,7 @@ const TIMES: [&str; 4] = ["--ttl", "800ms", "--pause", "1s"];
 /// Plays it, and returns the one object that may be on stdout.
 pub(crate) async fn played(arguments: &[&str]) -> Value {
     let arguments = ["scenario", "--json"].iter().chain(&TIMES).chain(arguments);
-    let mut scenario = Process::spawn("palisade", arguments);
+    let mut scenario = Process::spawn("palisade-demo", arguments);
     let told = scenario.event().await;
     assert_eq!(scenario.line().await, None, "more than one line on stdout");
     let status = scenario.finish().await;

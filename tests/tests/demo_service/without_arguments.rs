@@ -7,9 +7,9 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// `palisade serve` of a user whose folder of data is there, and its URL.
+/// `palisade-demo serve` of a user whose folder of data is there, and its URL.
 async fn serve(data: &Path) -> (Child, String) {
-    let mut served = Command::new(workspace_binary("palisade").unwrap())
+    let mut served = Command::new(workspace_binary("palisade-demo").unwrap())
         .arg("serve")
         .env_clear()
         .env("XDG_DATA_HOME", data)

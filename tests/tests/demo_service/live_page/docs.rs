@@ -21,7 +21,7 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let groups = page.browser.script(groups).await;
     assert_eq!(
         groups,
-        serde_json::json!(["leases", "accounts", "jobs", "service"])
+        serde_json::json!(["leases", "service", "accounts", "jobs"])
     );
     let headings = "return [...document.querySelectorAll('.opblock-summary-description')] \
                     .map((it) => it.textContent).join('; ')";

@@ -138,7 +138,7 @@ impl Page {
 async fn serve(addr: &str, folder: &TempDir) -> (Process, String) {
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", addr, "--store", &store];
-    let mut gateway = Process::spawn("palisade", arguments);
+    let mut gateway = Process::spawn("palisade-demo", arguments);
     let line = gateway.line().await.unwrap();
     (gateway, line)
 }

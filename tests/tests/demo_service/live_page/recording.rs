@@ -11,7 +11,7 @@ use e2e::{
 /// Catches: a page that needs a server, begins in the wrong moment, or has no end.
 #[tokio::test]
 async fn a_recording_plays_without_a_server() {
-    let mut draw = Command::new(workspace_binary("palisade").unwrap());
+    let mut draw = Command::new(workspace_binary("palisade-demo").unwrap());
     let draw = draw.arg("draw").arg(root().join("docs/pause.json"));
     let page = draw.arg("--play").output().unwrap();
     assert!(page.status.success(), "{page:?}");

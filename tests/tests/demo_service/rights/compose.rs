@@ -61,14 +61,14 @@ async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_databas
     let rights = statements(&compose, "      - >-\n", "    depends_on", &name);
     as_role(&owner, &rights).await.unwrap();
 
-    let gateway = Gateway::start_with(&["--store", &app]).await;
+    let gateway = Gateway::start_alone(&["--store", &app]).await;
     let acquire = gateway.request(Method::POST, "/v1/leases/account:1");
     let acquire = acquire.header("Idempotency-Key", "0123456789abcdef");
     let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
-    let token = granted.body["fencing_token"].as_str();
-    let written = gateway.write("/v1/accounts/1", token, 5).await;
-    assert_eq!(written.status, 200, "{written:?}");
-    assert!(written.headers.contains_key("fencing-accepted"));
+    assert_eq!(granted.status, 201, "{granted:?}");
+    let token = granted.body["fencing_token"].as_str().unwrap();
+    let renewed = gateway.renew("account:1", token).await;
+    assert_eq!(renewed.status, 200, "{renewed:?}");
 
     for attack in [
         "UPDATE fenced.high_water_mark SET token = 1",
@@ -76,13 +76,13 @@ async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_databas
         "SELECT * FROM fenced.lease",
         "SELECT fenced.force_release('account:1', 1)",
         "DELETE FROM fenced._migrations",
-        "DELETE FROM demo_accounts",
-        "DROP TABLE demo_accounts",
-        "ALTER TABLE demo_accounts DROP CONSTRAINT demo_accounts_balance_check",
+        "TRUNCATE gateway_idempotency_keys",
+        "DROP TABLE gateway_idempotency_keys",
+        "ALTER TABLE gateway_idempotency_keys DROP COLUMN request",
         "CREATE TABLE mine (id int)",
         "CREATE SCHEMA mine",
         "CREATE ROLE mine",
-        "COPY demo_accounts TO PROGRAM 'true'",
+        "COPY gateway_idempotency_keys TO PROGRAM 'true'",
         "SELECT pg_read_file('PG_VERSION')",
     ] {
         let refused = as_role(&app, attack).await.expect_err(attack);
@@ -92,5 +92,6 @@ async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_databas
         let is_refused = code.as_deref() == Some("42501");
         assert!(is_refused, "{attack}: {refused}");
     }
-    assert_eq!(gateway.balance("1").await, Some(5));
+    let released = gateway.release("account:1", token).await;
+    assert_eq!(released.status, 204, "{released:?}");
 }
