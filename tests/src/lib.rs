@@ -7,6 +7,7 @@
 //! - [`documented`]: the examples of the documentation, exactly as printed.
 //! - [`history`]: the events of a run of many tasks, and whether they can all have happened.
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
+//! - [`load`]: tasks that add to ledgers under locks.
 //! - [`observer`]: looks at a Redis server directly, without the lock API.
 //! - [`port`]: ports that nobody listens on.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop at any
@@ -30,6 +31,7 @@ pub mod documented;
 pub mod history;
 pub mod idle;
 pub mod ledger;
+pub mod load;
 pub mod observer;
 pub mod port;
 pub mod process;

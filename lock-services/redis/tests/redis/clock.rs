@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use e2e::{
     history::History,
     ledger::Ledger,
+    load::Load,
     observer::until,
     servers::{ClockOffset, Redis},
 };
@@ -14,8 +15,6 @@ use lock_core::{
     backend::{Clock, Moment, Renewed, SystemClock},
 };
 use tokio::time::timeout;
-
-use crate::load::Load;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);

@@ -10,7 +10,6 @@ mod alone;
 mod clock;
 mod conformance;
 mod faults;
-mod load;
 mod one_server;
 mod processes;
 mod queue;

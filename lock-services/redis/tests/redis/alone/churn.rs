@@ -7,6 +7,7 @@ use std::{
 };
 
 use e2e::{
+    load::Load,
     observer::{Observer, until},
     servers::Redis,
 };
@@ -19,7 +20,7 @@ use palisade_redis::QUEUE_TTL;
 use rand::RngExt;
 use tokio::{runtime::Handle, time::timeout};
 
-use crate::{alone::alone, load::Load};
+use crate::alone::alone;
 
 const RESOURCES: usize = 4;
 const TASKS: usize = 50;

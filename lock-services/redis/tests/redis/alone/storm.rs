@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::{observer::until, proxy::Fault};
+use e2e::{load::Load, observer::until, proxy::Fault};
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, Ttl,
@@ -12,7 +12,6 @@ use lock_core::{
 use crate::{
     alone::alone,
     faults::world::{World, impatient, is_free},
-    load::Load,
 };
 
 const RESOURCES: usize = 4;

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use e2e::{
+    load::Load,
     observer::until,
     proxy::{Fault, Proxy, Trap},
 };
@@ -15,10 +16,7 @@ use lock_core::{
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
 
-use crate::{
-    faults::world::{World, impatient_service},
-    load::Load,
-};
+use crate::faults::world::{World, impatient_service};
 
 const RESOURCES: usize = 3;
 const MANAGERS: usize = 3;

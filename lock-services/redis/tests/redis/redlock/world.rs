@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use e2e::{observer::until, servers::RedlockServers};
+use e2e::{load::Load, observer::until, servers::RedlockServers};
 use futures_util::future::join_all;
 use lock_core::{
     Error, FencingToken, LockManager, Released, Ttl,
@@ -8,8 +8,6 @@ use lock_core::{
 };
 use palisade_redis::redlock::{HealProgress, NodeState, RedlockOptions};
 use tokio::{sync::oneshot, task::JoinHandle};
-
-use crate::load::Load;
 
 /// For what must come, far longer than it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
