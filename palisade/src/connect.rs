@@ -203,7 +203,12 @@ impl Connect {
             )
         })?;
         // One with options of its own, of which these three are ours to give.
-        #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+        #[cfg(any(
+            feature = "etcd",
+            feature = "redis",
+            feature = "redlock",
+            feature = "zookeeper"
+        ))]
         macro_rules! connected {
             ($backend:ty, $options:ty) => {{
                 let prefix = self.prefix.clone().or(settings.prefix);

@@ -40,7 +40,7 @@ pub use palisade_postgres as postgres;
 #[cfg(feature = "redis")]
 pub use palisade_redis as redis;
 #[cfg(feature = "redlock")]
-pub use palisade_redis::redlock;
+pub use palisade_redlock as redlock;
 #[cfg(feature = "zookeeper")]
 pub use palisade_zookeeper as zookeeper;
 

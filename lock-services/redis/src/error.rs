@@ -59,7 +59,8 @@ fn never_ran(error: &RedisError) -> bool {
 }
 
 /// What kind of failure it is, and what to say of it.
-pub(crate) fn meaning(error: &RedisError) -> (ErrorKind, String) {
+#[must_use]
+pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
     if let Some(objection) = tls::objection(error) {
         return (ErrorKind::Refused, objection);
     }
@@ -88,7 +89,7 @@ pub(crate) fn meaning(error: &RedisError) -> (ErrorKind, String) {
             Some("NOPERM") => (
                 ErrorKind::Refused,
                 format!(
-                    "{}: the user lacks a right that palisade_redis lists",
+                    "{}: the user lacks a right that the documentation of the lock service lists",
                     says(error)
                 ),
             ),

@@ -116,7 +116,9 @@ fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> 
     .flatten()
 }
 
-pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+/// A field of an answer to `INFO`.
+#[must_use]
+pub fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }

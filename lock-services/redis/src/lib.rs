@@ -94,6 +94,8 @@ mod cluster;
 mod connection;
 mod error;
 mod fitness;
+#[doc(hidden)]
+pub mod independent;
 mod key_layout;
 mod keys;
 mod link;
@@ -102,8 +104,6 @@ mod look;
 mod nodes;
 mod options;
 mod pushes;
-#[cfg(feature = "redlock")]
-pub mod redlock;
 mod renew;
 mod replicas;
 mod scripts;

@@ -212,7 +212,8 @@ fn millis(moment: Moment) -> u64 {
 ///
 /// A connection that does not answer in time is given up too: nothing tells it from one whose
 /// other end has vanished.
-pub(crate) fn breaks_connection(error: &RedisError) -> bool {
+#[must_use]
+pub fn breaks_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()
         || matches!(

@@ -96,7 +96,7 @@ impl Nodes {
             ))
         };
         let servers = match topology {
-            Topology::Standalone => {
+            Topology::Standalone | Topology::Independent => {
                 let client = url.servers.client(&url.addresses[0]);
                 one(Peer::Server(client.map_err(translate)?))
             }
@@ -108,12 +108,6 @@ impl Nodes {
                 moves.clone(),
                 turns,
             ))),
-            #[cfg(feature = "redlock")]
-            Topology::Independent => {
-                let kind = lock_core::ErrorKind::InvalidInput;
-                let wrong = Error::not_applied(kind);
-                return Err(wrong.because("redlock+redis:// is the URL of a RedlockBackend"));
-            }
         };
         Ok(Self(Arc::new(Inner {
             servers,

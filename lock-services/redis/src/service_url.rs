@@ -27,8 +27,7 @@ pub(crate) enum Topology {
     Sentinel,
     /// Several primaries, each with some of the shards.
     Cluster,
-    /// Servers that know nothing of each other.
-    #[cfg(feature = "redlock")]
+    /// One of several servers that know nothing of each other. No scheme says so.
     Independent,
 }
 
@@ -54,6 +53,16 @@ impl ServiceUrl {
                 "several hosts are redis+sentinel:// or redis+cluster://",
             ));
         }
+        Self::of(url, topology, tls, options)
+    }
+
+    /// Reads the rest of a URL whose scheme says the topology and whether there is TLS.
+    pub(crate) fn of(
+        url: connecting::ServiceUrl,
+        topology: Topology,
+        tls: bool,
+        options: &RedisOptions,
+    ) -> Result<Self, Error> {
         let (primary_name, database) = path(&url.path, topology)?;
         let (files, sentinel_login) = parameters(&url, topology, tls)?;
         let transport = if tls {
@@ -91,12 +100,6 @@ fn scheme_of(scheme: &str) -> Result<(Topology, bool), Error> {
         "cluster" => Some(Topology::Cluster),
         _ => None,
     };
-    #[cfg(feature = "redlock")]
-    let (topology, tls) = match scheme {
-        "redlock+redis" => (Some(Topology::Independent), Some(false)),
-        "redlock+rediss" => (Some(Topology::Independent), Some(true)),
-        _ => (topology, tls),
-    };
     topology.zip(tls).ok_or_else(|| {
         Error::not_applied(ErrorKind::Unsupported)
             .because("a scheme is redis or rediss, alone or with +sentinel or +cluster")
@@ -122,10 +125,6 @@ fn path(path: &str, topology: Topology) -> Result<(String, i64), Error> {
     let (name, database) = match (topology, segments[..].as_ref()) {
         (Topology::Standalone, []) | (Topology::Cluster, [] | ["0"]) => ("", "0"),
         (Topology::Standalone, [database]) => ("", *database),
-        #[cfg(feature = "redlock")]
-        (Topology::Independent, []) => ("", "0"),
-        #[cfg(feature = "redlock")]
-        (Topology::Independent, [database]) => ("", *database),
         (Topology::Sentinel, [name]) => (*name, "0"),
         (Topology::Sentinel, [name, database]) => (*name, *database),
         (Topology::Sentinel, _) => {

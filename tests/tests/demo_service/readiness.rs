@@ -6,7 +6,7 @@ use e2e::{
 };
 use fenced_store::PgFencedStore;
 use lock_core::Ttl;
-use palisade::redis::redlock::RedlockOptions;
+use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};

@@ -46,11 +46,13 @@ fn packages() -> Vec<Value> {
 /// has nothing: `sqlx` stands for `sqlx-core`, too.
 const TREES: &str = "
     lock-core          | *        | metrics          | redis tonic zookeeper-client sqlx axum hyper
-    palisade-redis     | *        | redis            | tonic zookeeper-client sqlx axum
+    palisade-redis     | *        | redis            | palisade-redlock tonic zookeeper-client sqlx axum
+    palisade-redlock   | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
     palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
-    palisade-lock      | redis    | redis            | tonic zookeeper-client sqlx
+    palisade-lock      | redis    | redis            | palisade-redlock tonic zookeeper-client sqlx
+    palisade-lock      | redlock  | palisade-redlock | tonic zookeeper-client sqlx
     palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client
     palisade-lock      | axum,ed25519,reqwest | axum-core | sqlx
     fenced-store       | *        | sqlx             | redis tonic zookeeper-client
@@ -91,18 +93,12 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
 }
 
 /// What tests may have from anywhere.
-const TEST_ONLY: [&str; 5] = [
-    "e2e",
-    "fenced-store",
-    "lock-testing",
-    "palisade-lock",
-    "palisade-redis",
-];
+const TEST_ONLY: [&str; 4] = ["e2e", "fenced-store", "lock-testing", "palisade-lock"];
 
 /// Catches: a library that needs the program, or a lock service that needs another one.
 #[test]
 fn packages_depend_in_one_direction() {
-    let services = ["etcd", "postgres", "redis", "zookeeper"];
+    let services = ["etcd", "postgres", "redis", "redlock", "zookeeper"];
     let services = services.map(|name| format!("palisade-{name}"));
     let is_service = |name: &str| services.iter().any(|service| service == name);
     let allowed = |package: &str, on: &str| match package {
@@ -124,6 +120,7 @@ fn packages_depend_in_one_direction() {
         "examples" => matches!(on, "palisade-lock" | "lock-testing"),
         "e2e" => !matches!(on, "e2e" | "bench" | "examples"),
         "bench" => on != "bench",
+        "palisade-redlock" => matches!(on, "lock-core" | "palisade-redis"),
         service if is_service(service) => on == "lock-core",
         _ => panic!("say here what {package} may depend on"),
     };
@@ -250,7 +247,7 @@ fn the_programs_have_all_lock_services_and_tls_to_them_and_to_databases() {
         assert!(roots.contains(client), "{client}: {roots:?}");
     }
     assert!(by("rustls").contains("sqlx-core") && roots.contains("sqlx-core"));
-    for service in ["etcd", "postgres", "redis", "zookeeper"] {
+    for service in ["etcd", "postgres", "redis", "redlock", "zookeeper"] {
         let users = by(&format!("palisade-{service}"));
         assert!(users.contains("palisade-lock"), "{service}: {users:?}");
     }

@@ -131,7 +131,7 @@ impl Script {
 fn scripts() -> Vec<Script> {
     let folders = [
         "lock-services/redis/src/lua",
-        "lock-services/redis/src/redlock/lua",
+        "lock-services/redlock/src/lua",
         "docs/examples",
     ];
     let files = folders.map(|folder| files_in(folder, "lua"));

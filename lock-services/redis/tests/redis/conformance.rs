@@ -1,14 +1,11 @@
-//! The contract of a lock service, on each topology of Redis, and on Redlock.
+//! The contract of a lock service, on each topology of Redis.
 
 use std::{sync::Arc, time::Duration};
 
-use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, RedlockServers, redis};
-use lock_core::{Extension, FencingToken, InitialToken, Ttl, backend::SystemClock};
+use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, redis};
+use lock_core::{Extension, FencingToken, InitialToken, backend::SystemClock};
 use lock_testing::conformance::{Harness, RealTime};
-use palisade_redis::{
-    RedisBackend, RedisOptions,
-    redlock::{RedlockBackend, RedlockOptions},
-};
+use palisade_redis::{RedisBackend, RedisOptions};
 use tokio::sync::OnceCell;
 
 async fn standalone(initial: InitialToken) -> RealTime {
@@ -54,28 +51,6 @@ async fn redis_at(url: &str, options: RedisOptions) -> RealTime {
     RealTime::new(Arc::new(backend.unwrap()))
 }
 
-async fn redlock_of_three(initial: InitialToken) -> RealTime {
-    static SHARED: OnceCell<RedlockServers> = OnceCell::const_new();
-    let servers = SHARED.get_or_init(|| RedlockServers::start(3)).await;
-    redlock(servers, initial).await
-}
-
-async fn redlock_of_five() -> RealTime {
-    static SHARED: OnceCell<RedlockServers> = OnceCell::const_new();
-    let servers = SHARED.get_or_init(|| RedlockServers::start(5)).await;
-    redlock(servers, InitialToken::Clock).await
-}
-
-async fn redlock(servers: &RedlockServers, initial: InitialToken) -> RealTime {
-    let options = RedlockOptions::default()
-        .prefix(prefix())
-        .initial_token(initial);
-    let longest = Ttl::secs(60);
-    servers.provision(options.clone(), longest).await.unwrap();
-    let backend = RedlockBackend::connect(&servers.url(), options, Arc::new(SystemClock)).await;
-    RealTime::new(Arc::new(backend.unwrap()))
-}
-
 fn prefix() -> String {
     format!("palisade:{:016x}", rand::random::<u64>())
 }
@@ -93,13 +68,6 @@ async fn redis_claims_the_extensions_that_its_cases_check() {
     ] {
         assert_eq!(extensions(&redis), Extension::ALL);
     }
-    let claimed = [
-        Extension::Metadata,
-        Extension::ForceRelease,
-        Extension::List,
-    ];
-    let redlock = redlock_of_three(InitialToken::Clock).await;
-    assert_eq!(extensions(&redlock), claimed);
 }
 
 lock_testing::conformance_tests!(redis_one_server, standalone(InitialToken::Clock).await);
@@ -113,16 +81,3 @@ lock_testing::conformance_tests!(redis_sentinel, sentinel().await);
 lock_testing::conformance_tests!(redis_cluster, cluster().await);
 lock_testing::conformance_tests!(redis_least_rights, least_rights().await);
 lock_testing::conformance_tests!(redis_replicated, replicated().await);
-lock_testing::conformance_tests!(redlock_three, redlock_of_three(InitialToken::Clock).await);
-lock_testing::conformance_tests!(
-    redlock_counting_from_one,
-    redlock_of_three(InitialToken::At(FencingToken::MIN)).await,
-    only order floor implausible_floor replay ended_acquisition_stays_ended force_release_revokes
-    list_shows_what_is_held
-);
-lock_testing::conformance_tests!(
-    redlock_five,
-    redlock_of_five().await,
-    only order floor implausible_floor replay ended_acquisition_stays_ended force_release_revokes
-    list_shows_what_is_held
-);

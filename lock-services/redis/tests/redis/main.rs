@@ -1,4 +1,4 @@
-//! Redis as a lock service, on real servers: one, with sentinels, as a cluster; and Redlock.
+//! Redis as a lock service, on real servers: one, with sentinels, as a cluster.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,
@@ -13,5 +13,4 @@ mod faults;
 mod one_server;
 mod processes;
 mod queue;
-mod redlock;
 mod topologies;

@@ -3,7 +3,6 @@
 
 mod churn;
 mod held;
-mod redlock_stress;
 mod storm;
 mod waiters;
 

@@ -15,7 +15,7 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedC
 use tokio::time::Instant;
 
 use super::{call::Call, marker::Marker, node_error::NodeError, scripts};
-use crate::{address::Address, fitness, link::breaks_connection, service_url::Topology};
+use palisade_redis::independent::{self, breaks_connection};
 
 /// How long connecting may take, and then the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const SILENT: Duration = Duration::from_secs(1);
 /// lives. So it is not given up when an answer is late: an undo comes in behind what it undoes.
 pub(super) struct Node {
     index: usize,
-    address: Address,
+    address: String,
     client: Client,
     marker_key: String,
     runs: Arc<Runs>,
@@ -64,12 +64,12 @@ pub(super) struct Run<'a> {
 /// Which run of a server each node is, so that none is counted twice.
 #[derive(Debug)]
 pub(super) struct Runs {
-    addresses: Vec<Address>,
+    addresses: Vec<String>,
     ids: Mutex<Vec<Option<Arc<str>>>>,
 }
 
 impl Runs {
-    pub(super) fn new(addresses: Vec<Address>) -> Self {
+    pub(super) fn new(addresses: Vec<String>) -> Self {
         let ids = Mutex::new(vec![None; addresses.len()]);
         Self { addresses, ids }
     }
@@ -81,7 +81,7 @@ impl Runs {
             (other != index && id.as_ref() == Some(run_id)).then_some(other)
         };
         if let Some(other) = ids.iter().enumerate().find_map(same) {
-            return Err(NodeError::SameAs(self.addresses[other].to_string()));
+            return Err(NodeError::SameAs(self.addresses[other].clone()));
         }
         ids[index] = Some(Arc::clone(run_id));
         Ok(())
@@ -91,7 +91,7 @@ impl Runs {
 impl Node {
     pub(super) fn new(
         index: usize,
-        address: Address,
+        address: String,
         client: Client,
         marker_key: String,
         runs: Arc<Runs>,
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    pub(super) const fn address(&self) -> &Address {
+    pub(super) fn address(&self) -> &str {
         &self.address
     }
 
@@ -413,11 +413,11 @@ async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, 
         .get_multiplexed_async_connection_with_config(&config)
         .await
         .map_err(|error| NodeError::before(&error))?;
-    let info = fitness::check(&mut connection, Topology::Independent);
+    let info = independent::check(&mut connection);
     let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
     let info = info.map_err(|_| NodeError::Silent)?;
     let info = info.map_err(|error| NodeError::Unreachable(error.to_string()))?;
-    let run_id: Arc<str> = match fitness::field(&info, "run_id") {
+    let run_id: Arc<str> = match independent::field(&info, "run_id") {
         Some(run_id) => run_id.into(),
         None => {
             let why = "INFO is denied, and nothing else tells whether it was started again";

@@ -1,5 +1,6 @@
 //! Eight clients, nodes that miss a quarter of all requests and get a third of the others late,
-//! leases that vanish all the time. A raise that looks at nothing is noticed here.
+//! leases that vanish all the time. A raise that looks at nothing is noticed here. `scripts/test` runs
+//! it when nothing else runs.
 
 use std::{
     sync::{
@@ -18,11 +19,8 @@ use futures_util::future::join_all;
 use redis::{Client, aio::MultiplexedConnection};
 
 use crate::{
-    alone::alone,
-    redlock::{
-        naive,
-        world::{Clients, provisioned},
-    },
+    naive,
+    world::{Clients, provisioned},
 };
 
 const CLIENTS: usize = 8;
@@ -70,7 +68,6 @@ async fn connections(servers: &RedlockServers) -> Vec<MultiplexedConnection> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_of_three_nodes_rise_and_never_repeat_where_the_greatest_count_does() {
-    let _alone = alone().await;
     let servers = provisioned(NODES).await;
     let proxies = servers.nodes().iter();
     let proxies = join_all(proxies.map(|node| LossyProxy::start(node.address(), LOSSES))).await;

@@ -28,7 +28,7 @@ impl Node {
     async fn new() -> Self {
         let server = Redis::start().await;
         let client = Client::open(server.url()).unwrap();
-        let files = files_in("lock-services/redis/src/redlock/lua", "lua");
+        let files = files_in("lock-services/redlock/src/lua", "lua");
         let name = |path: &std::path::Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
         let node = Self {
             scripts: files

@@ -3,9 +3,9 @@
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
 use lock_testing::DropAt;
-use palisade_redis::redlock::{NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockNodes, RedlockOptions};
 
-use crate::redlock::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
+use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
 const MARKER: &str = "palisade:redlock:node";
 const OLD: &str = "palisade:redlock:ended:old";

@@ -18,7 +18,7 @@ use lock_core::{
 };
 use tokio::time::timeout;
 
-use crate::redlock::world::{PATIENCE, connect, cycle, provisioned};
+use crate::world::{PATIENCE, connect, cycle, provisioned};
 
 const LONG: Ttl = Ttl::secs(60);
 

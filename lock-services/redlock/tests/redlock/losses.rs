@@ -7,9 +7,9 @@ use e2e::{
     servers::{RedlockServers, until},
 };
 use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::SystemClock};
-use palisade_redis::redlock::{NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockNodes, RedlockOptions};
 
-use crate::redlock::world::{
+use crate::world::{
     SHORT, connect, cycle, heal, heal_until_it_waits, in_service, provisioned, states,
 };
 

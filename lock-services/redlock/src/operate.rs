@@ -8,7 +8,6 @@ use super::{
     node::Node,
     node_error::NodeError,
     nodes::Nodes,
-    options::invalid,
 };
 use lock_core::{Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl, backend::Clock};
 
@@ -114,8 +113,9 @@ impl RedlockNodes {
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
     /// nodes.
     pub fn new(url: &str, options: RedlockOptions, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let nodes = Nodes::new(url, &options, clock);
         Ok(Self {
-            nodes: Nodes::new(url, &options, clock)?,
+            nodes: nodes.map_err(|error| error.during(Operation::Connect, KIND))?,
             keys: Keys::new(&options.prefix),
             initial: options.initial_token,
         })
@@ -279,8 +279,11 @@ impl RedlockNodes {
 
     pub(super) fn find(&self, address: &str) -> Result<(usize, &Node), Error> {
         let mut nodes = self.nodes.iter().enumerate();
-        let found = nodes.find(|(_, node)| node.address().to_string() == address);
-        found.ok_or_else(|| invalid(&format!("{address} is none of the nodes in the URL")))
+        let found = nodes.find(|(_, node)| node.address() == address);
+        found.ok_or_else(|| {
+            let why = format!("{address} is none of the nodes in the URL");
+            error(ErrorKind::InvalidInput).because(why)
+        })
     }
 
     /// A node is not what it has to be.

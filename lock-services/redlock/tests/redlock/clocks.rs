@@ -10,7 +10,7 @@ use e2e::{
 use lock_core::{LeaseGuard, LockManager, Ttl};
 use tokio::time::timeout;
 
-use crate::redlock::world::{Clients, PATIENCE, connect, in_service};
+use crate::world::{Clients, PATIENCE, connect, in_service};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);

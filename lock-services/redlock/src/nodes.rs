@@ -15,13 +15,9 @@ use super::{
     keys::Keys,
     node::{Node, Runs},
     node_error::NodeError,
-    options::invalid,
+    service_url,
 };
-use crate::service_url::{ServiceUrl, Topology};
 use lock_core::{Error, ErrorKind, Ttl, backend::Clock};
-
-/// How many nodes there may be.
-const NODES: std::ops::RangeInclusive<usize> = 3..=15;
 
 /// How much longer than the others a node is waited for when enough have answered.
 const GRACE: Duration = Duration::from_millis(20);
@@ -34,7 +30,7 @@ pub(super) struct Nodes {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// What whoever asks makes of an answer.
+/// The decision of the caller after each answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// More answers are needed.
@@ -64,38 +60,16 @@ impl Nodes {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         options.check()?;
-        let url = ServiceUrl::parse(url, &options.of_servers())?;
-        if url.topology != Topology::Independent {
-            return Err(invalid(
-                "the URL is not redlock+redis://host:port,host:port,..",
-            ));
-        }
-        let count = url.addresses.len();
-        if count.is_multiple_of(2) || !NODES.contains(&count) {
-            return Err(invalid(&format!(
-                "{count} nodes: there have to be 3 to 15, and an odd number, because an even one \
-                 survives no more failures than one node less",
-            )));
-        }
-        for (index, address) in url.addresses.iter().enumerate() {
-            if url.addresses[..index].contains(address) {
-                return Err(invalid(&format!("the node {address} is named twice")));
-            }
-        }
-        let keys = Keys::new(&options.prefix);
-        let runs = Arc::new(Runs::new(url.addresses.clone()));
-        let node = |(index, address)| {
-            let client = url
-                .servers
-                .client(&address)
-                .map_err(|error| invalid("the URL or a setting is invalid").caused_by(error))?;
-            let runs = Arc::clone(&runs);
-            let node = Node::new(index, address, client, keys.marker(), runs);
-            Ok(Arc::new(node))
+        let nodes = service_url::nodes(url)?;
+        let addresses = nodes.iter().map(|(address, _)| address.clone()).collect();
+        let (marker, runs) = (Keys::new(&options.prefix).marker(), Runs::new(addresses));
+        let runs = Arc::new(runs);
+        let node = |(index, (address, client))| {
+            let (marker, runs) = (marker.clone(), Arc::clone(&runs));
+            Arc::new(Node::new(index, address, client, marker, runs))
         };
-        let all = url.addresses.clone().into_iter().enumerate().map(node);
         Ok(Self {
-            all: all.collect::<Result<_, Error>>()?,
+            all: nodes.into_iter().enumerate().map(node).collect(),
             timeout: options.response_timeout,
             clock,
         })

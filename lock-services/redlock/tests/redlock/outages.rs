@@ -9,7 +9,7 @@ use lock_core::{
 };
 use tokio::time::timeout;
 
-use crate::redlock::world::{Clients, PATIENCE, connect, cycle, provisioned};
+use crate::world::{Clients, PATIENCE, connect, cycle, provisioned};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_minority_down_or_silent_it_goes_on() {

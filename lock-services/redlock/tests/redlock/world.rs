@@ -6,7 +6,7 @@ use lock_core::{
     Error, FencingToken, LockManager, Released, Ttl,
     backend::{Clock, SystemClock},
 };
-use palisade_redis::redlock::{HealProgress, NodeState, RedlockOptions};
+use palisade_redlock::{HealProgress, NodeState, RedlockOptions};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// For what must come, far longer than it takes.

@@ -7,9 +7,9 @@ use lock_core::{
     Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{AcquireRequest, AttemptRef, Grant, LockBackend, RenewRequest, Renewed, SystemClock},
 };
-use palisade_redis::redlock::{NodeState, RedlockBackend, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockBackend, RedlockOptions};
 
-use crate::redlock::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
+use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
 const MARKER: &str = "palisade:redlock:node";
 const LOGGED: [&str; 3] = ["--appendonly", "yes", "--appendfsync"];

@@ -78,6 +78,7 @@
 //!
 //! There is one counter for each resource, and it stays: a counter that several resources share
 //! would change between grant and raise. HOLDER is a digest: the secret itself is never sent.
+#![forbid(unsafe_code)]
 
 mod acquire;
 mod answers;
@@ -98,6 +99,7 @@ mod operate;
 mod options;
 mod scripts;
 mod service;
+mod service_url;
 mod take_in;
 
 use std::time::Duration;

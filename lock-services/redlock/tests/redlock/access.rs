@@ -5,9 +5,9 @@ use std::sync::Arc;
 use e2e::servers::{Certificates, Redis};
 use futures_util::future::join_all;
 use lock_core::{ErrorKind, Ttl, backend::SystemClock};
-use palisade_redis::redlock::{NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockNodes, RedlockOptions};
 
-use crate::redlock::world::cycle;
+use crate::world::cycle;
 
 #[tokio::test]
 async fn nodes_behind_tls_are_provisioned_and_grant() {

@@ -2,9 +2,9 @@
 
 use e2e::servers::RedlockServers;
 use lock_core::{ErrorKind, FencingToken, InitialToken, Ttl, backend::Renewed};
-use palisade_redis::redlock::{NodeState, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockOptions};
 
-use crate::redlock::world::{SHORT, connect, cycle, in_service, provisioned, states};
+use crate::world::{SHORT, connect, cycle, in_service, provisioned, states};
 
 async fn refused(url: &str) -> lock_core::Error {
     palisade::connect(url).await.unwrap_err()

@@ -1,8 +1,12 @@
 use std::time::Duration;
 
-use super::KIND;
-use crate::RedisOptions;
-use lock_core::{Error, InitialToken, Operation, backend::support::connecting};
+use lock_core::{
+    Error, InitialToken,
+    backend::support::{
+        PREFIX,
+        connecting::{check_prefix, invalid},
+    },
+};
 
 /// Settings of a Redlock lock service.
 #[derive(Clone, Debug)]
@@ -43,25 +47,16 @@ impl RedlockOptions {
         if !allowed.contains(&self.response_timeout) {
             return Err(invalid("a response timeout is 5 ms to 10 s"));
         }
-        self.of_servers().check()
-    }
-
-    /// The same for what is shared with the other lock services on Redis.
-    pub(super) fn of_servers(&self) -> RedisOptions {
-        RedisOptions::default().prefix(self.prefix.clone())
+        check_prefix(&self.prefix)
     }
 }
 
 impl Default for RedlockOptions {
     fn default() -> Self {
         Self {
-            prefix: "palisade".to_owned(),
+            prefix: PREFIX.to_owned(),
             initial_token: InitialToken::default(),
             response_timeout: Duration::from_millis(250),
         }
     }
-}
-
-pub(super) fn invalid(why: &str) -> Error {
-    connecting::invalid(why).during(Operation::Connect, KIND)
 }

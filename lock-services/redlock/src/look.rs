@@ -10,9 +10,8 @@ use super::{
     node::Node,
     node_error::NodeError,
     nodes::Nodes,
-    options::invalid,
 };
-use lock_core::Error;
+use lock_core::{Error, backend::support::connecting::invalid};
 
 /// How long all nodes are waited for when somebody connects, or wants to know.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -112,10 +111,10 @@ impl Nodes {
         let errors: Vec<_> = looks.filter_map(error).collect();
         let same = |(_, error): &&(usize, NodeError)| matches!(error, NodeError::SameAs(_));
         if let Some(same) = errors.iter().find(same) {
-            return Err(invalid(&self.in_words([same])));
+            return Err(invalid(self.in_words([same])));
         }
-        // What nodes that were started again still have nobody knows: whoever asks them for
-        // something is told so, and of what.
+        // The state of restarted nodes is unknown. An operation that needs them fails and names
+        // them.
         let absent = |(_, error): &&(usize, NodeError)| !matches!(error, NodeError::Restarted);
         if self.len() - errors.iter().filter(absent).count() >= self.majority() {
             return Ok(());

@@ -16,7 +16,7 @@ use lock_core::{
 };
 use redis::{Client, RedisResult, Script, aio::MultiplexedConnection};
 
-use crate::redlock::world::pause;
+use crate::world::pause;
 
 /// The key of the lock, on every node.
 pub(crate) const LOCK: &str = "naive:lock";

@@ -3,8 +3,8 @@ use std::fmt;
 use redis::RedisError;
 
 use super::marker::{Marker, MarkerState};
-use crate::error::meaning;
 use lock_core::ErrorKind;
+use palisade_redis::independent::meaning;
 
 /// Why a node has no part in something.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use e2e::{
 use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
 use lock_testing::DropAt;
 
-use crate::redlock::world::{connect, provisioned};
+use crate::world::{connect, provisioned};
 
 /// Longer than anybody waits here: what is gone by then was given back.
 const LONG: Ttl = Ttl::secs(60);

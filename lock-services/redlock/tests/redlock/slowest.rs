@@ -12,7 +12,7 @@ use lock_core::{
     backend::{Clock, SystemClock},
 };
 
-use crate::redlock::world::provisioned;
+use crate::world::provisioned;
 
 /// What its answers take longer: less than what an acquire waits for it.
 const LATER: Duration = Duration::from_millis(4);

@@ -4,12 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use e2e::servers::{Redis, RedlockServers, until};
 use lock_core::{ErrorKind, backend::SystemClock};
-use palisade_redis::redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions};
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::redlock::world::{
-    Clients, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states,
-};
+use crate::world::{Clients, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states};
 
 const COUNTERS: &str = "palisade:redlock:counter:";
 

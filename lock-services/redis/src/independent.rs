@@ -1,0 +1,44 @@
+//! Redis servers that know nothing of each other.
+//!
+//! It is for a crate that keeps locks on several of them. Users need nothing of it, and each
+//! version may change it.
+
+use redis::{Client, aio::ConnectionLike};
+
+use super::{
+    RedisOptions,
+    error::translate,
+    fitness,
+    service_url::{ServiceUrl, Topology},
+};
+use lock_core::{Error, backend::support::connecting};
+
+pub use super::{error::meaning, fitness::field, link::breaks_connection};
+
+/// The address of each server in a URL, and a client that connects when it is asked to.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a path, a parameter or a
+/// file that cannot be right, and [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) for
+/// TLS without the feature `tls`.
+pub fn servers(url: connecting::ServiceUrl, tls: bool) -> Result<Vec<(String, Client)>, Error> {
+    let url = ServiceUrl::of(url, Topology::Standalone, tls, &RedisOptions::default())?;
+    let server = |address| {
+        let client = url.servers.client(address).map_err(translate)?;
+        Ok((address.to_string(), client))
+    };
+    url.addresses.iter().map(server).collect()
+}
+
+/// Refuses a server on which tokens would not rise, and warns of one that may forget. Returns the
+/// answer to `INFO`, which is empty if the server denies it.
+///
+/// # Errors
+/// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) and
+/// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable); see `servers.md`.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is written.
+pub async fn check(connection: &mut impl ConnectionLike) -> Result<String, Error> {
+    fitness::check(connection, Topology::Independent).await
+}

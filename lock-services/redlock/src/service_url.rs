@@ -1,0 +1,41 @@
+//! The URL of a lock service.
+
+use redis::Client;
+
+use lock_core::{
+    Error,
+    backend::support::connecting::{ServiceUrl, invalid},
+};
+use palisade_redis::independent;
+
+/// How many nodes there may be.
+const NODES: std::ops::RangeInclusive<usize> = 3..=15;
+
+/// Reads a URL, and the files that it names: the address of each node, and a client that connects
+/// when it is asked to.
+pub(super) fn nodes(text: &str) -> Result<Vec<(String, Client)>, Error> {
+    let url = ServiceUrl::parse(text, "redlock+redis://host:port,host:port,..")?;
+    let tls = match &*url.scheme {
+        "redlock+redis" => false,
+        "redlock+rediss" => true,
+        _ => {
+            return Err(invalid(
+                "the URL is not redlock+redis://host:port,host:port,..",
+            ));
+        }
+    };
+    let nodes = independent::servers(url, tls)?;
+    let count = nodes.len();
+    if count.is_multiple_of(2) || !NODES.contains(&count) {
+        return Err(invalid(format!(
+            "{count} nodes: there have to be 3 to 15, and an odd number, because an even one \
+             survives no more failures than one node less",
+        )));
+    }
+    for (index, (address, _)) in nodes.iter().enumerate() {
+        if nodes[..index].iter().any(|(other, _)| other == address) {
+            return Err(invalid(format!("the node {address} is named twice")));
+        }
+    }
+    Ok(nodes)
+}
