@@ -46,7 +46,8 @@ fn packages() -> Vec<Value> {
 /// has nothing: `sqlx` stands for `sqlx-core`, too.
 const TREES: &str = "
     lock-core          | *        | metrics          | redis tonic zookeeper-client sqlx axum hyper
-    palisade-redis     | *        | redis            | palisade-redlock tonic zookeeper-client sqlx axum
+    palisade-redis     | *        | redis            | tonic zookeeper-client sqlx axum
+    palisade-redis     | *        | redis            | palisade-redlock
     palisade-redlock   | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum

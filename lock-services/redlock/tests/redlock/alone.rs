@@ -1,6 +1,6 @@
 //! Eight clients, nodes that miss a quarter of all requests and get a third of the others late,
-//! leases that vanish all the time. A raise that looks at nothing is noticed here. `scripts/test` runs
-//! it when nothing else runs.
+//! leases that vanish all the time. A raise that looks at nothing is noticed here.
+//! `scripts/test` runs it when nothing else runs.
 
 use std::{
     sync::{
