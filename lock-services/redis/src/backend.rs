@@ -2,11 +2,10 @@ use std::sync::Arc;
 
 use super::{
     KIND, RedisOptions,
-    key_layout::Layout,
     keys::Keys,
-    nodes::Nodes,
     pushes::Pushes,
     replicas::Replication,
+    servers::{key_layout::Layout, nodes::Nodes},
     service::{ASKING_MAX, Service, Tombstone},
 };
 use lock_core::{

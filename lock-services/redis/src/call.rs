@@ -2,8 +2,8 @@ use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, V
 
 use super::{
     keys::Key,
-    link::{Link, Request},
     scripts::ALL,
+    servers::link::{Link, Request},
 };
 
 /// A script with its keys and arguments, written down as it goes out.

@@ -2,7 +2,7 @@ use std::error::Error as _;
 
 use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
 
-use super::tls;
+use super::servers::tls;
 use lock_core::{Error, ErrorKind};
 
 /// Says what a failure of the client or the server means for the operation.

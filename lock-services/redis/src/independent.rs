@@ -8,12 +8,17 @@ use redis::{Client, aio::ConnectionLike};
 use super::{
     RedisOptions,
     error::translate,
-    fitness,
-    service_url::{ServiceUrl, Topology},
+    servers::{
+        fitness,
+        service_url::{ServiceUrl, Topology},
+    },
 };
 use lock_core::{Error, backend::support::connecting};
 
-pub use super::{error::meaning, fitness::field, link::breaks_connection};
+pub use super::{
+    error::meaning,
+    servers::{fitness::field, link::breaks_connection},
+};
 
 /// The address of each server in a URL, and a client that connects when it is asked to.
 ///
@@ -35,7 +40,7 @@ pub fn servers(url: connecting::ServiceUrl, tls: bool) -> Result<Vec<(String, Cl
 ///
 /// # Errors
 /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) and
-/// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable); see `servers.md`.
+/// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable); see "What is checked".
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is written.

@@ -10,7 +10,7 @@
 //! those of the user. An `allkeys-*` eviction policy would evict counters: a server with one is
 //! refused, and so are a replica and a version before 7.0.
 //!
-#![doc = include_str!("servers.md")]
+#![doc = include_str!("servers/servers.md")]
 //!
 //! # How it works
 //! ## Keys
@@ -86,35 +86,23 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod address;
 mod answers;
 mod backend;
 mod call;
-mod cluster;
-mod connection;
 mod error;
-mod fitness;
 #[doc(hidden)]
 pub mod independent;
-mod key_layout;
 mod keys;
-mod link;
 mod list;
 mod look;
-mod nodes;
 mod options;
 mod pushes;
 mod renew;
 mod replicas;
 mod scripts;
-mod sentinel;
+mod servers;
 mod service;
-mod service_url;
-mod single_flight;
-mod slots;
-mod tls;
 mod together;
-mod turns;
 
 use std::time::Duration;
 

@@ -10,9 +10,9 @@ use super::{
     ENDED_TTL,
     answers::{Acquired, Refusal},
     call::Call,
-    link::Link,
     pushes::Pushed,
     scripts::ACQUIRE,
+    servers::link::Link,
     service::{Service, refused},
 };
 use lock_core::{

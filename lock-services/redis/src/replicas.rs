@@ -7,11 +7,9 @@ use redis::{Cmd, FromRedisValue};
 use super::{
     call::Call,
     error::translate,
-    key_layout::Layout,
-    link::Link,
-    nodes::Nodes,
     options::{RedisOptions, Replicas},
     scripts::REWRITE,
+    servers::{key_layout::Layout, link::Link, nodes::Nodes},
     service::Service,
 };
 use lock_core::{

@@ -6,9 +6,8 @@ use super::{
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
     call::Call,
     keys::{Key, Keys, ResourceKeys},
-    link::Link,
-    nodes::Nodes,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
+    servers::{link::Link, nodes::Nodes},
 };
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Metadata, Released,

@@ -7,8 +7,8 @@ use super::{
     answers::{Refusal, RenewedWord, Together},
     call::Call,
     keys::ResourceKeys,
-    link::Link,
     scripts::TOGETHER,
+    servers::link::Link,
     service::refused,
 };
 use lock_core::{

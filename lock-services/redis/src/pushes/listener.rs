@@ -13,7 +13,10 @@ use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::{Message, Reach, Registry, Service};
-use crate::{error::meaning, link::breaks_connection, nodes::Nodes};
+use crate::{
+    error::meaning,
+    servers::{link::breaks_connection, nodes::Nodes},
+};
 use lock_core::{Error, ErrorKind};
 
 /// After a failure it takes so long until the next try.

@@ -26,7 +26,7 @@ use tokio::{
 
 use self::{awaited::Waiting, pushed_grant::Message};
 use super::{
-    nodes::Nodes,
+    servers::nodes::Nodes,
     service::{Service, Unwanted},
 };
 use lock_core::{

@@ -1,6 +1,7 @@
 use redis::Cmd;
 
-use super::{error::translate, keys::Keys, link::Link};
+use super::link::Link;
+use crate::{error::translate, keys::Keys};
 use lock_core::{Error, ErrorKind};
 
 /// The version of keys and scripts. What differs from it is not read.
@@ -8,15 +9,15 @@ const FORMAT: u32 = 8;
 
 /// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
-    pub(super) shards: u16,
+pub(crate) struct Layout {
+    pub(crate) shards: u16,
     key: String,
     /// `version:shards`
     value: String,
 }
 
 impl Layout {
-    pub(super) fn new(keys: &Keys, shards: u16) -> Self {
+    pub(crate) fn new(keys: &Keys, shards: u16) -> Self {
         Self {
             shards,
             key: keys.config(),
@@ -25,19 +26,19 @@ impl Layout {
     }
 
     /// The key of the layout.
-    pub(super) fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         &self.key
     }
 
     /// Writes the layout unless there is one; answered by what was there.
-    pub(super) fn offer(&self) -> Cmd {
+    pub(crate) fn offer(&self) -> Cmd {
         let mut command = redis::cmd("SET");
         command.arg(&self.key).arg(&self.value).arg("NX").arg("GET");
         command
     }
 
     /// Compares the layout with the one that was there.
-    pub(super) fn compare(&self, stored: Option<&str>) -> Result<(), Error> {
+    pub(crate) fn compare(&self, stored: Option<&str>) -> Result<(), Error> {
         match stored {
             Some(stored) if stored != self.value => {
                 let detail = format!(
@@ -55,7 +56,7 @@ impl Layout {
     ///
     /// Looks first: a server that is out of memory refuses to write, and yet it has to be reached
     /// by those who renew and release.
-    pub(super) async fn agree_here(&self, link: &mut Link) -> Result<(), Error> {
+    pub(crate) async fn agree_here(&self, link: &mut Link) -> Result<(), Error> {
         let mut look = redis::cmd("GET");
         let mut stored = look.arg(&self.key).query_async(link).await;
         if let Ok(None) = stored {

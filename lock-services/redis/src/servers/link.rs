@@ -23,7 +23,7 @@ const RAISED_FOR: Duration = Duration::from_secs(1);
 
 /// One connection to one server. What was learnt on it means nothing on the next.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(crate) struct Link {
     number: u64,
     server: Arc<str>,
     commands: MultiplexedConnection,
@@ -38,28 +38,28 @@ pub(super) struct Link {
 
 /// The connection that there is.
 #[derive(Debug, Default)]
-pub(super) struct Current(Mutex<Option<Link>>);
+pub(crate) struct Current(Mutex<Option<Link>>);
 
 impl Current {
     /// Gives a connection up, unless it was replaced already.
-    pub(super) fn discard(&self, number: u64) {
+    pub(crate) fn discard(&self, number: u64) {
         let mut current = self.lock();
         if current.as_ref().is_some_and(|link| link.number() == number) {
             *current = None;
         }
     }
 
-    pub(super) fn link(&self) -> Option<Link> {
+    pub(crate) fn link(&self) -> Option<Link> {
         self.lock().clone()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Link>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Link>> {
         lock(&self.0)
     }
 }
 
 /// Makes a connection that gives up on connecting, and on each answer, after `timeout`.
-pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
+pub(crate) async fn dial(client: &Client, timeout: Duration) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(timeout))
         .set_response_timeout(Some(timeout));
@@ -69,13 +69,13 @@ pub(super) async fn dial(client: &Client, timeout: Duration) -> RedisResult<Mult
 }
 
 /// What can be sent: a script or a command.
-pub(super) trait Request: Sync {
+pub(crate) trait Request: Sync {
     /// Sends it once. A script that the server does not know is loaded first.
     fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send;
 }
 
 impl Link {
-    pub(super) fn new(
+    pub(crate) fn new(
         number: u64,
         server: String,
         commands: MultiplexedConnection,
@@ -94,7 +94,7 @@ impl Link {
 
     /// The same connection, for commands of a slot that another node of the cluster is handing over
     /// to this one.
-    pub(super) fn asking(self) -> Self {
+    pub(crate) fn asking(self) -> Self {
         Self {
             asking: true,
             ..self
@@ -102,13 +102,13 @@ impl Link {
     }
 
     /// Sends once. A connection on which that fails is given up.
-    pub(super) async fn send(&self, request: &impl Request) -> RedisResult<Value> {
+    pub(crate) async fn send(&self, request: &impl Request) -> RedisResult<Value> {
         let answer = request.send(&mut self.clone()).await;
         self.unless_broken(answer)
     }
 
     /// Reads an answer. A connection on which there is something else is given up.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         answer: Value,
         parse: impl FnOnce(Value) -> RedisResult<T>,
@@ -127,7 +127,7 @@ impl Link {
 
     /// One command and its answer. It is on its way before whatever is sent after this was polled
     /// for the first time, unless the connection is full.
-    pub(super) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
+    pub(crate) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = if self.asking {
             self.req_packed_command(command).await
         } else {
@@ -137,23 +137,23 @@ impl Link {
     }
 
     /// Tells the connections to one server apart.
-    pub(super) const fn number(&self) -> u64 {
+    pub(crate) const fn number(&self) -> u64 {
         self.number
     }
 
     /// The address of the server.
-    pub(super) fn server(&self) -> &str {
+    pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
     /// Whether the counter of a shard has to be lifted with what is sent now.
-    pub(super) fn must_raise(&self, shard: u16, now: Moment) -> bool {
+    pub(crate) fn must_raise(&self, shard: u16, now: Moment) -> bool {
         millis(now) >= self.raise[usize::from(shard)].load(Ordering::Relaxed)
     }
 
     /// A token was drawn by what was sent at this moment or later, and lifted the counter if it had
     /// to.
-    pub(super) fn has_raised(&self, shard: u16, sent: Moment) {
+    pub(crate) fn has_raised(&self, shard: u16, sent: Moment) {
         let raise = &self.raise[usize::from(shard)];
         // If it did not have to be lifted then, it was not.
         if self.must_raise(shard, sent) {

@@ -10,7 +10,6 @@ use redis::{Client, RedisResult, Value};
 use super::{
     address::{Access, Address},
     connection::{Connection, Moves, Peer},
-    error::translate,
     fitness::field,
     key_layout::Layout,
     link::{Link, dial},
@@ -19,6 +18,7 @@ use super::{
     slots::{Slot, Slots},
     turns::Turns,
 };
+use crate::error::translate;
 use lock_core::{Error, ErrorKind, backend::support::lock};
 
 /// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots

@@ -3,10 +3,10 @@
 use redis::{ConnectionAddr, RedisConnectionInfo};
 
 use super::{
-    RedisOptions,
     address::{Access, Address},
     tls,
 };
+use crate::RedisOptions;
 use lock_core::{
     Error, ErrorKind,
     backend::support::{

@@ -9,11 +9,9 @@ use tokio::{
 };
 
 use super::{
-    RedisOptions,
     address::Address,
     cluster::Cluster,
     connection::{Connection, Moves, Peer},
-    error::translate,
     key_layout::Layout,
     link::{Link, Request, breaks_connection},
     sentinel::Sentinels,
@@ -21,6 +19,7 @@ use super::{
     slots::Slot,
     turns::Turns,
 };
+use crate::{RedisOptions, error::translate};
 use lock_core::{Error, RetryPolicy};
 
 /// Between the tries of a command that no server runs.
@@ -32,7 +31,7 @@ const REDIRECTIONS: u32 = 5;
 
 /// The servers of a lock service, and which of them has a shard. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Nodes(Arc<Inner>);
+pub(crate) struct Nodes(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -64,7 +63,7 @@ enum NotRun {
 impl Nodes {
     /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
     /// may be under way at once of what is sent in [turn](Self::turns).
-    pub(super) async fn open(
+    pub(crate) async fn open(
         url: &str,
         options: &RedisOptions,
         layout: Layout,
@@ -76,7 +75,7 @@ impl Nodes {
     }
 
     /// Connects when something is sent, and agrees on the layout then.
-    pub(super) fn new(
+    pub(crate) fn new(
         url: &str,
         options: &RedisOptions,
         layout: Layout,
@@ -123,7 +122,7 @@ impl Nodes {
     ///
     /// It is sent again if the server says that it did not run it, as when the shard has moved to
     /// another one, and never if its outcome is unknown.
-    pub(super) async fn run<T>(
+    pub(crate) async fn run<T>(
         &self,
         shard: u16,
         script: &impl Request,
@@ -134,7 +133,7 @@ impl Nodes {
     }
 
     /// As [`run`](Self::run), but fails at once if no server can run it at the moment.
-    pub(super) async fn run_at_once<T>(
+    pub(crate) async fn run_at_once<T>(
         &self,
         shard: u16,
         script: &impl Request,
@@ -147,7 +146,7 @@ impl Nodes {
 
     /// As [`run`](Self::run), with a script that is filled in for the connection that it goes out
     /// on. Returns that connection with the answer.
-    pub(super) async fn run_with<T, S: Request>(
+    pub(crate) async fn run_with<T, S: Request>(
         &self,
         shard: u16,
         script: impl Fn(&Link) -> S,
@@ -159,13 +158,13 @@ impl Nodes {
 
     /// The present connection to the server that has the shard, or a new one. If it fails, nothing
     /// was sent.
-    pub(super) async fn link_of(&self, shard: u16) -> Result<Link, Error> {
+    pub(crate) async fn link_of(&self, shard: u16) -> Result<Link, Error> {
         self.link(slot_of(shard), None).await
     }
 
     /// Turns at the server that has the shard, as far as is known: who asks another server does not
     /// wait for them.
-    pub(super) fn turns(&self, shard: u16) -> Arc<Turns> {
+    pub(crate) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
             Servers::Many(cluster) => cluster.turns(slot_of(shard)),
@@ -173,12 +172,12 @@ impl Nodes {
     }
 
     /// Whether the keys of one script may be of several shards.
-    pub(super) fn shards_share_scripts(&self) -> bool {
+    pub(crate) fn shards_share_scripts(&self) -> bool {
         self.0.topology != Topology::Cluster
     }
 
     /// All keys that match a pattern, some of them more than once. Looks at `step` keys at a time.
-    pub(super) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<String>, Error> {
+    pub(crate) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
         for link in self.links().await? {
             let scanned = scan(&link, pattern, step).await;
@@ -204,7 +203,7 @@ impl Nodes {
     }
 
     /// Compares the layout of keys again.
-    pub(super) async fn agree(&self) -> Result<(), Error> {
+    pub(crate) async fn agree(&self) -> Result<(), Error> {
         let layout = &self.0.layout;
         let parse = |answer| Ok(Option::<String>::from_redis_value(answer)?);
         let offer = |_: &Link| layout.offer();
@@ -217,7 +216,7 @@ impl Nodes {
     }
 
     /// How to reach the server that has the shard now, for a connection of one's own.
-    pub(super) async fn locate(&self, shard: u16) -> Result<Client, Error> {
+    pub(crate) async fn locate(&self, shard: u16) -> Result<Client, Error> {
         match &self.0.servers {
             Servers::One(server) => server.locate().await,
             Servers::Many(cluster) => cluster.locate(slot_of(shard)).await,
@@ -225,18 +224,18 @@ impl Nodes {
     }
 
     /// Takes note of an error that a connection of one's own got from the server of a shard.
-    pub(super) fn learn(&self, shard: u16, error: &RedisError) {
+    pub(crate) fn learn(&self, shard: u16, error: &RedisError) {
         // For what it notes on the way: nothing is sent again here.
         drop(self.0.not_run(error, slot_of(shard), None));
     }
 
     /// Changes whenever a shard may have moved to another server.
-    pub(super) fn moves(&self) -> watch::Receiver<()> {
+    pub(crate) fn moves(&self) -> watch::Receiver<()> {
         self.0.moves.subscribe()
     }
 
     /// Whether the commands of a shard go to the server at an address, as far as is known.
-    pub(super) fn serves(&self, shard: u16, address: &str) -> bool {
+    pub(crate) fn serves(&self, shard: u16, address: &str) -> bool {
         let known = match &self.0.servers {
             Servers::One(server) => server.address(),
             Servers::Many(cluster) => cluster.owner(slot_of(shard)).map(|owner| owner.to_string()),

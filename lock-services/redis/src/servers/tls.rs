@@ -8,7 +8,7 @@ use lock_core::{Error, backend::support::tls_files::TlsFiles};
 
 /// A transport with TLS; its address means nothing.
 #[cfg(feature = "tls")]
-pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
+pub(crate) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     use redis::{Client, ClientTlsConfig, TlsCertificates};
 
     use lock_core::backend::support::tls_files::no_pem;
@@ -40,14 +40,14 @@ pub(super) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 }
 
 #[cfg(not(feature = "tls"))]
-pub(super) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
+pub(crate) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     Err(Error::not_applied(ErrorKind::Unsupported)
         .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"))
 }
 
 /// What TLS has against a server, if that is why connecting to it failed.
 #[cfg(feature = "tls")]
-pub(super) fn objection(error: &RedisError) -> Option<String> {
+pub(crate) fn objection(error: &RedisError) -> Option<String> {
     use std::{error::Error as StdError, io, sync::Arc};
 
     // The client library hands out the pointer, not what it points to.
@@ -63,6 +63,6 @@ pub(super) fn objection(error: &RedisError) -> Option<String> {
 }
 
 #[cfg(not(feature = "tls"))]
-pub(super) const fn objection(_error: &RedisError) -> Option<String> {
+pub(crate) const fn objection(_error: &RedisError) -> Option<String> {
     None
 }

@@ -5,10 +5,10 @@ use redis::{Client, RedisResult};
 
 use super::{
     address::{Access, Address},
-    error::translate,
     link::dial,
     service_url::ServiceUrl,
 };
+use crate::error::translate;
 use lock_core::{Error, ErrorKind};
 
 /// The sentinels that watch over a primary, and how to get into whatever server they name.

@@ -1,7 +1,8 @@
 use redis::{RedisResult, Role, aio::ConnectionLike};
 use tracing::warn;
 
-use super::{error::translate, service_url::Topology};
+use super::service_url::Topology;
+use crate::error::translate;
 use lock_core::{Error, ErrorKind};
 
 /// The oldest major version whose scripts have flags.

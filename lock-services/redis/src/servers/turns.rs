@@ -15,14 +15,14 @@ use tokio::sync::Semaphore;
 /// requests that begin at once, which saves them the task: callers that are not polled can keep
 /// those, and no others.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     direct: Semaphore,
     on_tasks: Arc<Semaphore>,
 }
 
 impl Turns {
     /// With a single turn, every request runs on a task.
-    pub(super) fn new(number: usize) -> Self {
+    pub(crate) fn new(number: usize) -> Self {
         Self {
             direct: Semaphore::new(number / 2),
             on_tasks: Arc::new(Semaphore::new(number - number / 2)),
@@ -33,7 +33,7 @@ impl Turns {
     ///
     /// # Cancel safety
     /// As that of [`Tasks::run`].
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         tasks: &Tasks,
         too_long: impl Future<Output = Error> + Send + 'static,

@@ -11,7 +11,6 @@ use redis::Client;
 use tokio::sync::watch;
 
 use super::{
-    error::translate,
     fitness,
     key_layout::Layout,
     link::{Current, Link, dial},
@@ -20,6 +19,7 @@ use super::{
     single_flight::SingleFlight,
     turns::Turns,
 };
+use crate::error::translate;
 use lock_core::Error;
 
 /// Whom to connect to. Asked anew for every connection.
@@ -36,7 +36,7 @@ pub(super) enum Peer {
 /// one broke.
 ///
 /// A command is never sent twice here: whether that is right is for the caller to know. Pushes come
-/// in on a connection of their own (see [`Pushes`](super::pushes::Pushes)), so that an answer on
+/// in on a connection of their own (see [`Pushes`](crate::pushes::Pushes)), so that an answer on
 /// this one can only belong to the command before it.
 pub(super) struct Connection {
     dialer: Arc<Dialer>,
