@@ -13,13 +13,28 @@ pub(crate) use self::script::script;
 use self::wording::Migrations;
 use crate::{FenceError, NotReady, dialect::sealed::Installation, leaked::to_read};
 
-/// The one migration that each database has, with this text.
+/// The migrations of a dialect by the names of their files, in order: `0001_marks` is number 1.
 ///
 /// Not by the macro of sqlx: for that all drivers would be compiled a second time.
-pub(crate) fn of(text: &'static str) -> Migrator {
-    let name = "fenced".into();
-    let migration = Migration::new(1, name, MigrationType::Simple, text.into_sql_str(), false);
-    Migrator::with_migrations(vec![migration])
+macro_rules! migrations {
+    ($dialect:literal: $($file:literal),+) => {
+        $crate::migrations::of(&[$((
+            $file,
+            include_str!(concat!("../../migrations/", $dialect, "/", $file, ".sql")),
+        )),+])
+    };
+}
+pub(crate) use migrations;
+
+/// See [`migrations`](migrations!).
+pub(crate) fn of(files: &[(&'static str, &'static str)]) -> Migrator {
+    let migration = |&(file, text): &(&'static str, &'static str)| {
+        let (number, name) = file.split_once('_')?;
+        let number = number.parse().ok()?;
+        let (kind, text) = (MigrationType::Simple, text.into_sql_str());
+        Some(Migration::new(number, name.into(), kind, text, false))
+    };
+    Migrator::with_migrations(files.iter().filter_map(migration).collect())
 }
 
 /// Applies the missing migrations and checks those that were applied before.

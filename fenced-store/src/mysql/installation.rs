@@ -10,12 +10,18 @@ use crate::{
     FenceError, NotReady, Protection, Rights,
     admin::by_statements::ByStatements,
     dialect::sealed::Installation,
-    migrations::{self, wording::Migrations},
+    migrations::{self, migrations, wording::Migrations},
     readiness,
 };
 
-static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations::of(include_str!("../../migrations/mysql/0001_fenced.sql")));
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations! { "mysql":
+        "0001_marks",
+        "0002_transactions",
+        "0003_administration",
+        "0005_jobs"
+    }
+});
 
 impl Installation for MySql {
     type Admin = ByStatements;

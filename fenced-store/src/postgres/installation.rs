@@ -15,14 +15,23 @@ use crate::{
     FenceError, NotReady, Protection, Rights,
     dialect::sealed::{Errors, Installation, Operations},
     leaked::{begin_unfenced, to_read},
-    migrations::{self, wording::Migrations},
+    migrations::{self, migrations, wording::Migrations},
     protection::Resources,
     queries::Queries,
     statement::Value::Text,
 };
 
-static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations::of(include_str!("../../migrations/postgres/0001_fenced.sql")));
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations! { "postgres":
+        "0001_marks",
+        "0002_transactions",
+        "0003_administration",
+        "0004_protected_tables",
+        "0005_jobs",
+        "0006_leases",
+        "0007_lease_calls"
+    }
+});
 
 /// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
 const LOCK: i64 = 0x7061_6c69_7361_6465;

@@ -8,12 +8,19 @@ use crate::{
     admin::by_statements::ByStatements,
     dialect::sealed::{Errors, Installation},
     leaked::begin_unfenced,
-    migrations::{self, wording::Migrations},
+    migrations::{self, migrations, wording::Migrations},
     readiness,
 };
 
-static MIGRATIONS: LazyLock<Migrator> =
-    LazyLock::new(|| migrations::of(include_str!("../../migrations/sqlite/0001_fenced.sql")));
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    migrations! { "sqlite":
+        "0001_marks",
+        "0002_transactions",
+        "0003_administration",
+        "0004_protected_tables",
+        "0005_jobs"
+    }
+});
 
 /// There are no roles.
 impl Installation for Sqlite {

@@ -38,30 +38,30 @@ impl WrongBooks {
         };
         let columns = "(version, description, success, checksum, execution_time)";
         let add = |values| format!("INSERT INTO {books} {columns} VALUES {values}");
-        let tables = match books {
-            "fenced._migrations" => "the schemas fenced and fenced_guards",
-            _ => "those whose names begin with fenced_ or _fenced_",
+        let (known, tables) = match books {
+            "fenced._migrations" => (7, "the schemas fenced and fenced_guards"),
+            _ => (5, "those whose names begin with fenced_ or _fenced_"),
         };
         [
             wrong(
                 format!("DELETE FROM {books}"),
-                r#"Missing { version: 1, name: "fenced" }"#,
+                r#"Missing { version: 1, name: "marks" }"#,
             ),
             wrong(
-                add("(2, 'later', TRUE, '', 0)"),
-                r#"Newer { version: 2, name: "later", known: 1 }"#,
+                add("(99, 'later', TRUE, '', 0)"),
+                &format!(r#"Newer {{ version: 99, name: "later", known: {known} }}"#),
             ),
             wrong(
-                add("(2, 'half', FALSE, '', 0)"),
-                &format!(r#"HalfApplied {{ version: 2, name: "half", table: "{books}" }}"#),
+                add("(99, 'half', FALSE, '', 0)"),
+                &format!(r#"HalfApplied {{ version: 99, name: "half", table: "{books}" }}"#),
             ),
             wrong(
                 format!("UPDATE {books} SET checksum = ''"),
-                &format!(r#"Changed {{ version: 1, name: "fenced", tables: "{tables}" }}"#),
+                &format!(r#"Changed {{ version: 1, name: "marks", tables: "{tables}" }}"#),
             ),
             wrong(
-                format!("UPDATE {books} SET description = 'mark', checksum = ''"),
-                &format!(r#"BeforeFirstRelease {{ name: "mark", tables: "{tables}" }}"#),
+                format!("UPDATE {books} SET description = 'fenced', checksum = ''"),
+                &format!(r#"BeforeFirstRelease {{ name: "fenced", tables: "{tables}" }}"#),
             ),
         ]
     }

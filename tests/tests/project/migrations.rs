@@ -1,35 +1,53 @@
-//! The three dialects of the store go through the same steps.
+//! The three dialects of the store have the same themes under the same numbers.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use e2e::project::{files_in, root};
+use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
 
-const DIALECTS: [&str; 3] = ["postgres", "sqlite", "mysql"];
-
-fn names(dialect: &str) -> Vec<String> {
-    let files = files_in(&format!("migrations/{dialect}"), "sql");
-    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-    files.iter().map(|file| name(&file.path)).collect()
+/// The folder of each dialect, and what its store applies.
+fn dialects() -> [(&'static str, String); 3] {
+    [
+        ("postgres", PgFencedStore::migration_script()),
+        ("sqlite", SqliteFencedStore::migration_script()),
+        ("mysql", MySqlFencedStore::migration_script()),
+    ]
 }
 
-/// Catches: a migration that one database lacks.
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Catches: one number for two themes, or two numbers for one. A dialect may skip a theme.
 #[test]
-fn all_dialects_have_the_same_migrations() {
-    let expected = names(DIALECTS[0]);
-    assert!(!expected.is_empty());
-    for dialect in DIALECTS {
-        assert_eq!(names(dialect), expected, "{dialect}");
+fn a_number_is_one_theme_in_all_dialects() {
+    let mut themes = BTreeMap::new();
+    for (dialect, _) in dialects() {
+        for file in files_in(&format!("migrations/{dialect}"), "sql") {
+            let name = name(&file.path);
+            let (number, theme) = name.split_once('_').unwrap();
+            assert_eq!(number.len(), 4, "{name}");
+            let number: usize = number.parse().unwrap();
+            let known = themes.entry(number).or_insert_with(|| theme.to_owned());
+            assert_eq!(known, theme, "{dialect}: {name}");
+        }
     }
+    assert!(themes.keys().copied().eq(1..=themes.len()), "{themes:?}");
+    let mut names: Vec<_> = themes.values().collect();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), themes.len(), "{themes:?}");
 }
 
-/// Catches: two migrations with one number.
+/// Catches: a file that no store applies, or that it applies in another order.
 #[test]
-fn migrations_are_numbered_without_gaps() {
-    for (number, name) in (1..).zip(names(DIALECTS[0])) {
-        assert!(
-            name.starts_with(&format!("{number:04}_")),
-            "{name} should be {number:04}"
-        );
+fn a_store_applies_all_files_in_the_order_of_their_numbers() {
+    for (dialect, mut rest) in dialects() {
+        for file in files_in(&format!("migrations/{dialect}"), "sql") {
+            let place = rest.find(file.text.trim_end());
+            let place = place.unwrap_or_else(|| panic!("{dialect} lacks {}", name(&file.path)));
+            rest.drain(..place + file.text.trim_end().len());
+        }
     }
 }
 
@@ -39,7 +57,7 @@ fn migrations_are_numbered_without_gaps() {
 fn fenced_store_links_to_the_migrations() {
     let link = root().join("fenced-store/migrations");
     assert_eq!(fs::read_link(&link).unwrap(), Path::new("../migrations"));
-    for dialect in DIALECTS {
+    for (dialect, _) in dialects() {
         assert!(link.join(dialect).is_dir(), "{dialect}");
     }
 }

@@ -91,18 +91,18 @@ async fn a_gateway_that_may_create_nothing_does_not_start_unless_all_is_there() 
     let wrong = [
         (
             "DELETE FROM fenced._migrations",
-            "migration 1 (fenced) is missing".to_owned(),
+            "migration 1 (marks) is missing".to_owned(),
             "INSERT INTO fenced._migrations SELECT * FROM kept",
         ),
         (
-            "INSERT INTO fenced._migrations SELECT 2, 'later', installed_on, true, checksum, 0 \
-             FROM kept",
-            "migration 2 (later), and this version knows none after 1".to_owned(),
-            "DELETE FROM fenced._migrations WHERE version = 2",
+            "INSERT INTO fenced._migrations SELECT 99, 'later', installed_on, true, checksum, 0 \
+             FROM kept LIMIT 1",
+            "migration 99 (later), and this version knows none after 7".to_owned(),
+            "DELETE FROM fenced._migrations WHERE version = 99",
         ),
         (
             "UPDATE fenced._migrations SET success = false",
-            "migration 1 (fenced) was applied half way".to_owned(),
+            "migration 1 (marks) was applied half way".to_owned(),
             "UPDATE fenced._migrations SET success = true",
         ),
         (

@@ -1,0 +1,329 @@
+-- The store rule for PostgreSQL 12 or newer: one high-water mark per protected resource.
+--
+--   fenced.claim         raises a mark: once per grant, in a transaction of its own, before any
+--                        read.
+--   fenced.begin_fenced  lets a transaction in if its grant is the one that the mark shows. First
+--                        thing in every transaction that writes; what it locks is kept until that
+--                        one ends.
+--
+-- Both may be called from any language. They refuse by raising, because an error ends the
+-- transaction and frees its locks at once, where an empty result would keep them:
+--
+--   FN001 stale token      detail {"resource", "presented", "high_water"}
+--   FN002 duplicate token  detail {"resource", "presented"}
+--   FN003 not claimed      detail {"resource", "presented"}
+--   FN004 wrong issuer     detail {"resource", "presented", "current"}
+--
+--   fenced.settle           waits until no transaction of this grant is under way any more.
+--   fenced.high_water       reads a mark.
+--   fenced.terminate_older  ends the sessions that a claim has waited for in vain: one that failed
+--                           with 55P03 (lock_not_available) and the detail {"resource"}.
+--
+-- A holder is an opaque text that one acquisition alone knows: a secret, which callers present and
+-- these tables never keep. They keep its SHA-256 (fenced.kept_digest), the beginning of which is
+-- shown as its fingerprint. So a reader of
+--
+--   a backup, or a role that may only read these tables, cannot act as a holder: a digest is
+--   refused where the presented text is asked for.
+--   the server's log can, if that log has statements or their parameters (log_statement,
+--   log_min_duration_statement), until the next claim of the resource. Protect such a log like a
+--   password. No message and no detail of an error shows a holder.
+--
+-- Rights: what reads or writes these tables runs with the rights of its owner, the role that
+-- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
+-- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
+-- Roles with USAGE are not kept apart from each other: each may claim any resource.
+--
+-- Only the owner may create objects in this schema: another function of the same name, whose
+-- arguments fit better, could otherwise be called in the place of ours. For the same reason each
+-- call inside has the exact types of its function.
+--
+-- What a caller may send is bounded by the domains below. They refuse with check_violation (23514),
+-- and the name of the constraint says the rule.
+--
+-- Functions find nothing but the catalog and what is qualified: otherwise a role that may create
+-- objects in a schema of the caller's search_path could put its own function between, and act as
+-- the owner. A search_path of their own sees to that, but costs a microsecond per call: what every
+-- transaction goes through has none, and is qualified throughout.
+
+-- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
+-- letters, digits and -._:
+--
+-- They are types, because a check of a table is read and computed anew by each update of any
+-- column. Arguments have plain types, because not every driver can send a value of a domain.
+create domain fenced.resource_name as text collate "C"
+  constraint resource_has_1_to_256_visible_ascii_characters
+    check (value is not null and value ~ '^[]-~!#-[]+$' and length(value) <= 256);
+create domain fenced.token as bigint
+  constraint token_is_1_to_999999999999999 check (value between 1 and 999999999999999);
+create domain fenced.service_name as text collate "C"
+  constraint issuer_has_1_to_64_letters_digits_or_marks
+    check (value is not null and value ~ '^[A-Za-z0-9._:-]{1,64}$');
+
+-- Whether clients can read a text. Only a database without an encoding keeps one that they cannot;
+-- for such a text this fails, and says which byte it is (22021).
+create function fenced.is_readable(value text) returns boolean
+language sql immutable parallel safe as $$
+  select case when pg_catalog.getdatabaseencoding() operator(pg_catalog.=) 'SQL_ASCII'
+    then pg_catalog.length(pg_catalog.convert_to(value, 'SQL_ASCII'), 'UTF8')
+         operator(pg_catalog.>=) 0
+    else true end
+$$;
+
+-- What a caller presents.
+create domain fenced.holder as text
+  constraint holder_has_1_to_256_bytes
+    check (value is not null and octet_length(value) between 1 and 256);
+
+-- What is kept of that: 64 hex digits.
+create domain fenced.sha256_hex as text
+  constraint digest_has_64_hex_digits check (octet_length(value) = 64);
+
+-- What is kept of a presented holder, or of an attempt. It becomes a part of what calls it.
+create function fenced.kept_digest(presented text) returns text
+language sql stable parallel safe as $$
+  select pg_catalog.encode(pg_catalog.sha256(
+    pg_catalog.convert_to(presented::fenced.holder, 'UTF8')), 'hex')
+$$;
+
+create table fenced.lock_service (
+  only_row boolean primary key default true check (only_row),
+  name     fenced.service_name not null
+);
+comment on table fenced.lock_service is
+  'The one lock service whose tokens are taken. The first claim sets it.';
+
+create table fenced.high_water_mark (
+  resource   fenced.resource_name primary key,
+  token      fenced.token not null,
+  holder     fenced.sha256_hex not null,
+  issuer     fenced.service_name not null,
+  claimed_at timestamptz not null default clock_timestamp()
+);
+comment on table fenced.high_water_mark is
+  'The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.';
+
+-- The advisory lock of a resource: a claim takes it exclusively, transactions share it. Requests
+-- queue here in their order. FOR SHARE alone would let new transactions overtake a waiting claim
+-- for ever.
+create function fenced.resource_lock_key(resource text) returns bigint
+language sql immutable strict parallel safe
+as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
+
+-- Raises the refusal that fits the mark as it is now. The holder is as it is kept.
+create function fenced.raise_refusal(
+  resource text, token bigint, holder text, issuer text
+) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  mark fenced.high_water_mark;
+begin
+  select * into mark from fenced.high_water_mark m where m.resource = raise_refusal.resource;
+  if mark.issuer <> raise_refusal.issuer then
+    perform fenced.raise_wrong_issuer(raise_refusal.resource, raise_refusal.issuer, mark.issuer);
+  elsif mark.token > raise_refusal.token then
+    raise exception using
+      errcode = 'FN001',
+      message = format('stale fencing token %s for "%s": the high-water mark is %s',
+                       raise_refusal.token, raise_refusal.resource, mark.token),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token, 'high_water', mark.token),
+      hint = 'A newer holder has claimed the resource. Acquire the lock afresh.';
+  elsif mark.token = raise_refusal.token and mark.holder <> raise_refusal.holder then
+    raise exception using
+      errcode = 'FN002',
+      message = format('fencing token %s for "%s" was claimed by another holder',
+                       raise_refusal.token, raise_refusal.resource),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token),
+      hint = 'The lock service issued the token twice. Acquire the lock afresh.';
+  elsif mark.token = raise_refusal.token then
+    raise exception using
+      errcode = 'serialization_failure',
+      message = format('the mark of "%s" moved during the check', raise_refusal.resource);
+  else
+    raise exception using
+      errcode = 'FN003',
+      message = format('fencing token %s for "%s" has not been claimed',
+                       raise_refusal.token, raise_refusal.resource),
+      detail = json_build_object('resource', raise_refusal.resource,
+                                 'presented', raise_refusal.token),
+      hint = 'Call fenced.claim once after acquiring the lock.';
+  end if;
+end $$;
+
+create function fenced.raise_wrong_issuer(resource text, presented text, current text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception using
+    errcode = 'FN004',
+    message = format('"%s" takes tokens of the lock service "%s", not of "%s"',
+                     resource, current, presented),
+    detail = json_build_object('resource', resource, 'presented', presented, 'current', current);
+end $$;
+
+-- The advisory lock of the issuer: claims share it; who changes the issuer takes it exclusively and
+-- is not overtaken by claims that come later. No resource has a space in its name.
+create function fenced.lock_service_key() returns bigint
+language sql immutable parallel safe
+as $$ select fenced.resource_lock_key('the issuer'::text) $$;
+
+-- Keeps the issuer as it is while a claim is under way. The row is locked, too: where the snapshot
+-- may be older than the wait, that fails.
+create function fenced.check_issuer(resource text, issuer text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  current text;
+begin
+  perform pg_advisory_xact_lock_shared(fenced.lock_service_key());
+  select i.name into current from fenced.lock_service i for share;
+  if not found then
+    -- Two first claims at once: the slower one waits here for the other and then reads its name.
+    insert into fenced.lock_service (name) values (check_issuer.issuer) on conflict do nothing;
+    select i.name into current from fenced.lock_service i for share;
+  end if;
+  if current <> check_issuer.issuer then
+    perform fenced.raise_wrong_issuer(check_issuer.resource, check_issuer.issuer, current);
+  end if;
+end $$;
+
+-- Takes the lock of a resource, behind its open transactions. The detail of its timeout says
+-- that they were waited for. No other timeout of a claim has one: behind a seal, for example, the
+-- claim has waited for the issuer alone.
+create function fenced.wait_for_open_transactions(resource text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform pg_advisory_xact_lock(fenced.resource_lock_key(wait_for_open_transactions.resource));
+exception when lock_not_available then
+  raise exception using
+    errcode = 'lock_not_available',
+    message = format('open transactions of "%s" did not end within the lock timeout',
+                     wait_for_open_transactions.resource),
+    detail = json_build_object('resource', wait_for_open_transactions.resource);
+end $$;
+
+-- Call at READ COMMITTED. Calling again with the same grant changes nothing, but waits until the
+-- transactions of all holders up to now have ended.
+create function fenced.claim(
+  resource text, token bigint, holder text, issuer text,
+  lock_timeout_ms integer default null
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  digest constant text := fenced.kept_digest(claim.holder);
+  mark fenced.high_water_mark;
+begin
+  perform fenced.limit_lock_timeout(lock_timeout_ms);
+  -- A mark that a power cut takes back lets a stale holder in again.
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+  perform fenced.check_issuer(claim.resource, claim.issuer);
+
+  -- A claim that cannot win is refused before it queues: in the queue it would hold up others.
+  select * into mark from fenced.high_water_mark m where m.resource = claim.resource;
+  if mark.issuer <> claim.issuer or mark.token > claim.token
+     or (mark.token = claim.token and mark.holder <> digest) then
+    perform fenced.raise_refusal(claim.resource, claim.token, digest, claim.issuer);
+  end if;
+
+  if not pg_try_advisory_xact_lock(fenced.resource_lock_key(claim.resource)) then
+    perform fenced.wait_for_open_transactions(claim.resource);
+  end if;
+  if not fenced.raise_mark(claim.resource, claim.token, digest, claim.issuer) then
+    perform fenced.raise_refusal(claim.resource, claim.token, digest, claim.issuer);
+  end if;
+end $$;
+
+-- Whether the mark shows this grant now; its holder is as it is kept. The caller has the locks of a
+-- claim.
+create function fenced.raise_mark(resource text, token bigint, holder text, issuer text)
+returns boolean
+language plpgsql as $$
+begin
+  update fenced.high_water_mark m set token = $2, holder = $3, claimed_at = clock_timestamp()
+    where m.resource = $1 and m.issuer = $4 and m.token < $2;
+  if found then
+    return true;
+  end if;
+  insert into fenced.high_water_mark (resource, token, holder, issuer) values ($1, $2, $3, $4)
+    on conflict do nothing;
+  if found then
+    return true;
+  end if;
+  perform from fenced.high_water_mark m
+    where m.resource = $1 and m.token = $2 and m.holder = $3 and m.issuer = $4;
+  return found;
+end $$;
+
+-- A claim that never waits, for fenced.acquire, whose holder is as it is kept: that one holds a
+-- lock already. False: something is
+-- in its way, or it would be refused, or it is the first claim of all; fenced.claim says what.
+create function fenced.claim_now(resource text, token bigint, holder text, issuer text)
+returns boolean
+language plpgsql as $$
+begin
+  if not pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
+     or not pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
+    return false;
+  end if;
+  -- In a statement after the locks, so that it sees what was committed before them.
+  if (select i.name from fenced.lock_service i) = $4 then
+    return fenced.raise_mark($1, $2, $3, $4);
+  end if;
+  return false;
+end $$;
+
+-- This timeout, or that of the session if it is less. The session has one.
+create function fenced.min_session_timeout(setting text, milliseconds integer) returns text
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  session_value text := current_setting(setting);
+  -- Some are shown without a unit.
+  session_milliseconds numeric := case when session_value ~ '^[0-9]+$' then session_value::numeric
+    else extract(epoch from session_value::interval) * 1000 end;
+begin
+  if session_milliseconds > 0 and (milliseconds = 0 or session_milliseconds <= milliseconds) then
+    return session_value;
+  end if;
+  return milliseconds::text;
+end $$;
+
+-- The lesser one of this timeout and that of the session. 0 is without bound, null is not given.
+--
+-- Most sessions have none. This becomes a part of what calls it, which a function with a search
+-- path of its own could not; those that call it have one.
+create function fenced.min_timeout(setting text, milliseconds integer) returns text
+language sql stable as $$
+  select case
+    when milliseconds is null then pg_catalog.current_setting(setting)
+    when pg_catalog.current_setting(setting) operator(pg_catalog.=) '0' then milliseconds::text
+    else fenced.min_session_timeout(setting, milliseconds)
+  end
+$$;
+
+-- Null leaves it as it is. Those that call it have a search path.
+create function fenced.limit_lock_timeout(milliseconds integer) returns void
+language plpgsql as $$
+begin
+  if milliseconds is not null then
+    perform set_config(
+      'lock_timeout', fenced.min_timeout('lock_timeout'::text, milliseconds), true);
+  end if;
+end $$;
+
+-- The mark of a resource; no row if it was never claimed. Without the holder.
+create function fenced.high_water(resource text) returns table (token bigint, issuer text)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select m.token, m.issuer from fenced.high_water_mark m where m.resource = high_water.resource
+$$;
+
+-- Who has USAGE on the schema may call these, whatever the default for functions is. The rest is
+-- called by them.
+revoke all on all routines in schema fenced from public;
+grant execute on function fenced.claim, fenced.high_water, fenced.resource_lock_key to public;
+
+-- Which migrations have been applied: the migrations table can be read by every role with USAGE on
+-- this schema. A role that may create nothing can find out whether the schema is the one that it
+-- needs.
+grant select on fenced._migrations to public;

@@ -1,0 +1,308 @@
+-- LEASES
+--
+-- This database as lock service: leases with fencing tokens, and a fair queue. Here are the tables
+-- and what other functions call; the next migration has what clients call.
+--
+-- Each call of a client is a transaction of its own, at READ COMMITTED: so no lock is held over a
+-- round trip, and nothing here depends on the session, which a pooler may change with each
+-- transaction. The only clock is that of the database. What is normal, such as that somebody else
+-- holds the lease, is an outcome and not an exception.
+--
+-- A holder is a text that one acquisition alone knows, an attempt a text for each try of it. A
+-- request that is sent again with both finds itself: it gets the same lease, and never a second
+-- one. The tables keep the digest of a holder; inner functions get it as it is kept. Notices and
+-- lists show fingerprints, the first 16 hex digits of the digest.
+--
+-- Locks are taken in this order: the mutex of the resource, always first; then its row; those of a
+-- claim last, and only if they are free. A statement
+-- that updates a free row without the mutex would keep that row locked when it has lost the race,
+-- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
+--
+-- What only other functions call has no search_path of its own: it runs with theirs, and becomes
+-- a part of their statements.
+--
+-- What has to survive a power cut is flushed (a lease that is taken back is held twice). A release
+-- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
+-- the queue up again.
+
+create domain fenced.attempt as text
+  constraint attempt_has_1_to_256_bytes
+    check (value is not null and octet_length(value) between 1 and 256);
+create domain fenced.ttl_ms as bigint
+  constraint ttl_is_10_ms_to_24_hours check (value is not null and value between 10 and 86400000);
+create domain fenced.wait_ms as bigint
+  constraint wait_is_0_to_100_years check (value between 0 and 3155760000000); -- null: no bound
+create domain fenced.channel as text
+  constraint channel_has_at_most_63_visible_ascii_characters
+    check (value is not null and value ~ '^[!-~]{0,63}$'); -- as pg_notify asks; '': none
+create domain fenced.max_waiters as integer
+  constraint max_waiters_is_not_negative check (value >= 0); -- null: no bound
+create domain fenced.floor as bigint
+  constraint floor_is_0_to_999999999999999
+    check (value is not null and value between 0 and 999999999999999);
+-- A note of the holder, for people.
+create domain fenced.metadata as text
+  constraint metadata_has_at_most_1024_bytes check (octet_length(value) <= 1024)
+  constraint metadata_is_readable check (fenced.is_readable(value))
+  constraint metadata_has_no_control_characters check (value !~ '[\u0001-\u001f\u007f]');
+
+create table fenced.lease (
+  resource   fenced.resource_name primary key,
+  token      bigint not null,                 -- of this lease, or of the last one
+  last_token bigint not null,                 -- the greatest that was ever taken
+  holder     text not null default '',        -- as it is kept; '': free
+  expires_at timestamptz not null default '-infinity',
+  attempts   text[] not null default '{}',    -- that share this lease
+  metadata   fenced.metadata
+) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
+comment on table fenced.lease is
+  'One row per resource that was ever locked, with its present lease. Tokens never fall.';
+
+create unlogged table fenced.waiter (
+  resource   text collate "C" not null,
+  ticket     bigint generated always as identity,
+  holder     text not null,                   -- as it is kept
+  attempt    text not null,
+  channel    text not null,                   -- NOTIFY tells this one that its turn has come
+  wait_until timestamptz not null,
+  seen_at    timestamptz not null,
+  primary key (resource, ticket)
+);
+create index waiter_by_channel on fenced.waiter (channel);
+comment on table fenced.waiter is
+  'Those who wait, in the order of their tickets. Empty after a crash: they ask again.';
+
+create table fenced.tombstone (
+  resource text collate "C" not null,
+  holder   text not null,                     -- as it is kept
+  attempt  text not null default '',          -- '': the whole acquisition
+  token    bigint not null default 0,         -- of the lease that was released; 0: it was lost
+  minute   integer not null,                  -- it is forgotten two minutes later
+  primary key (resource, holder, attempt)
+);
+create index tombstone_by_minute on fenced.tombstone using brin (minute); -- costs an insert nothing
+comment on table fenced.tombstone is
+  'Acquisitions that ended a minute or two ago: late copies of their requests get nothing.';
+
+create table fenced.forced_release (
+  resource   text collate "C" not null,
+  token      bigint not null,                 -- of the lease that was ended
+  revocation bigint not null,
+  minute     integer not null,                -- it is forgotten two minutes later
+  primary key (resource, token)
+);
+comment on table fenced.forced_release is
+  'Leases that an operator ended a minute or two ago: the same call again has the same answer.';
+
+-- The clock in units of 10 us: 15 digits until the year 2286.
+create function fenced.clock_token() returns bigint
+language sql volatile
+as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
+
+create function fenced.this_minute() returns integer
+language sql volatile
+as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
+
+-- What others may see of a kept digest.
+create function fenced.fingerprint(digest text) returns text
+language sql immutable parallel safe as $$ select pg_catalog.left(digest, 16) $$;
+
+-- Milliseconds until then, rounded down and never below 0.
+create function fenced.left_ms(until timestamptz) returns bigint
+language sql volatile
+as $$
+  select case
+    when until > clock_timestamp()
+      then greatest(0, floor(extract(epoch from until - clock_timestamp()) * 1000))::bigint
+    else 0 end
+$$;
+
+-- The mutex of a resource in the lock service, until the end of the transaction. It is held for
+-- longer only by a commit that hangs, behind which sessions would pile up whose clients have gone.
+create function fenced.lock_lease(resource text) returns void
+language plpgsql as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using
+      errcode = 'invalid_transaction_state',
+      message = 'leases need transactions at READ COMMITTED',
+      hint = 'An older snapshot would not show what was decided while this call waited.';
+  end if;
+  perform fenced.limit_lock_timeout(2000);
+  perform pg_advisory_xact_lock(hashtextextended(lock_lease.resource, 815));
+end $$;
+
+-- A commit is flushed to disk, and to synchronous standbys, whatever the session says.
+create function fenced.flush_commit() returns void
+language plpgsql as $$
+begin
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end $$;
+
+-- Whether this acquisition, or this attempt of it, has ended. (A function in SQL that has a
+-- subquery is planned anew by each call; one in plpgsql is not.)
+create function fenced.has_ended(resource text, holder text, attempt text) returns boolean
+language plpgsql as $$
+begin
+  return exists (
+    select from fenced.tombstone t
+    where t.resource = $1 and t.holder = $2 and t.attempt in ('', $3));
+end $$;
+
+-- Whether the lease with this token was released by its holder, or the hold of this attempt.
+create function fenced.was_released(resource text, token bigint, holder text, attempt text)
+returns boolean
+language plpgsql as $$
+begin
+  return exists (
+    select from fenced.tombstone t
+    where t.resource = $1 and t.token = $2 and t.holder = $3 and t.attempt = $4);
+end $$;
+
+create function fenced.bury(resource text, holder text, attempt text, token bigint) returns void
+language plpgsql as $$
+begin
+  insert into fenced.tombstone (resource, holder, attempt, token, minute)
+    values ($1, $2, $3, $4, fenced.this_minute())
+    on conflict on constraint tombstone_pkey do update set minute = excluded.minute;
+end $$;
+
+-- The row of a resource, locked against renewals, after a lease that ran out was ended; null if it
+-- was never held. Under the mutex.
+create function fenced.lease_now(resource text) returns fenced.lease
+language plpgsql as $$
+declare
+  lease fenced.lease;
+begin
+  select * into lease from fenced.lease l where l.resource = $1 for update;
+  if lease.holder <> '' and lease.expires_at <= clock_timestamp() then
+    perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
+    update fenced.lease l
+      set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
+      where l.resource = $1 returning * into lease;
+  end if;
+  return lease;
+end $$;
+
+-- Whether a waiter is one. A sign of life that is to come was given before the clock was set back:
+-- who lives gives another one within a second.
+create function fenced.is_alive(wait_until timestamptz, seen_at timestamptz) returns boolean
+language sql volatile as $$
+  select wait_until > clock_timestamp()
+    and clock_timestamp() - seen_at between interval '-3 s' and interval '3 s'
+$$;
+
+-- Whose turn it is: the first in the queue that is alive. Those before it, who are not, are
+-- dropped. Under the mutex.
+create function fenced.first_waiter(resource text) returns fenced.waiter
+language plpgsql as $$
+declare
+  waiter fenced.waiter;
+begin
+  loop
+    select * into waiter from fenced.waiter w where w.resource = $1 order by w.ticket limit 1;
+    exit when not found or fenced.is_alive(waiter.wait_until, waiter.seen_at);
+    delete from fenced.waiter w where w.resource = $1 and w.ticket = waiter.ticket;
+  end loop;
+  return waiter;
+end $$;
+
+-- Tells the first in the queue that the resource is free. Under the mutex, in a transaction whose
+-- commit is not flushed: NOTIFY holds a lock of the whole server until the commit is over.
+create function fenced.wake(resource text) returns void
+language plpgsql as $$
+declare
+  waiter fenced.waiter := fenced.first_waiter($1);
+begin
+  if waiter.channel <> '' then
+    perform pg_notify(waiter.channel, concat($1, ' ', fenced.fingerprint(waiter.holder)));
+  end if;
+end $$;
+
+-- Gives a free resource, whose row is locked if there is one, to this attempt. Null: there are no
+-- tokens left.
+create function fenced.grant_lease(
+  resource text, free fenced.lease, holder text, attempt text, ttl_ms bigint, at_least bigint,
+  metadata text
+) returns bigint
+language plpgsql as $$
+declare
+  granted constant bigint := greatest(free.last_token + 1, fenced.clock_token(), at_least);
+begin
+  if granted > 999999999999999 then
+    return null;
+  end if;
+  insert into fenced.lease
+      (resource, token, last_token, holder, expires_at, attempts, metadata)
+    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7)
+    on conflict on constraint lease_pkey do update
+      set token = granted, last_token = granted, holder = $3, expires_at = excluded.expires_at,
+          attempts = excluded.attempts, metadata = $7;
+  return granted;
+end $$;
+
+-- A floor may be ahead of the clock by a day: clocks differ, but not by more. One that is higher
+-- must be a mistake, and would use the tokens up.
+create function fenced.greatest_floor() returns bigint
+language sql volatile
+as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
+
+-- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
+create function fenced.enqueue(
+  resource text, holder text, attempt text, wait_ms bigint, channel text, max_waiters integer
+) returns text
+language plpgsql as $$
+declare
+  until timestamptz := coalesce(clock_timestamp() + wait_ms * interval '1 ms', 'infinity');
+begin
+  update fenced.waiter w set seen_at = clock_timestamp(), wait_until = until, channel = $5
+    where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+  if found then
+    return 'waiting';
+  end if;
+  -- One more attempt of an acquisition that waits takes no more room.
+  if max_waiters <= (
+    select count(distinct w.holder) from fenced.waiter w
+    where w.resource = $1 and w.holder <> $2 and fenced.is_alive(w.wait_until, w.seen_at))
+  then
+    return 'full';
+  end if;
+  insert into fenced.waiter (resource, holder, attempt, channel, wait_until, seen_at)
+    values ($1, $2, $3, $5, until, clock_timestamp());
+  return 'waiting';
+end $$;
+
+-- Refuses lists that are empty, longer than this, or not of one length.
+create function fenced.check_lists(most integer, lengths integer[]) returns void
+language plpgsql as $$
+begin
+  if exists (select from unnest(lengths) l
+             where l is null or l not between 1 and most or l <> lengths[1]) then
+    raise exception using
+      errcode = 'array_subscript_error',
+      message = format('lists have 1 to %s elements, and all the same number', most);
+  end if;
+end $$;
+
+-- Takes an attempt out of a lease, which ends with the last one.
+create function fenced.without_attempt(lease fenced.lease, attempt text) returns void
+language plpgsql as $$
+declare
+  rest text[] := array_remove(lease.attempts, attempt);
+begin
+  if rest <> '{}' then
+    update fenced.lease l set attempts = rest where l.resource = lease.resource;
+  else
+    update fenced.lease l
+      set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
+      where l.resource = lease.resource;
+    perform fenced.wake(lease.resource::text);
+  end if;
+end $$;
+
+revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
+  fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
+  fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
+  fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint from public;
