@@ -42,4 +42,4 @@ typos:
 
 # Before a release: cargo-semver-checks.
 semver:
-    cargo semver-checks --package palisade-lock --package lock-core --package fenced-store
+    cargo semver-checks --package palisade-lock --package lock-core --package fenced-store --package fenced-jobs

@@ -19,7 +19,7 @@ pub(crate) mod sealed {
         FenceError, Protection, Rights,
         admin::order::Administer,
         begin_request::BeginRequest,
-        jobs::rows::JobRows,
+        jobs::JobRows,
         migrations::wording::Migrations,
         open_tx::{OpenTx, RollBack},
         queries::Queries,

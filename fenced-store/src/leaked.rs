@@ -88,9 +88,10 @@ pub(crate) fn before_anything<DB: Operations>(source: sqlx::Error) -> FenceError
 
 /// A connection to read what is committed by now. In a leaked transaction, a query may see what was
 /// committed long ago, whatever has happened since.
-pub(crate) async fn to_read<DB: Operations>(
-    pool: &Pool<DB>,
-) -> Result<PoolConnection<DB>, FenceError> {
+///
+/// # Errors
+/// If the pool has none, or the server does not answer.
+pub async fn to_read<DB: Operations>(pool: &Pool<DB>) -> Result<PoolConnection<DB>, FenceError> {
     past_leaked(pool, || async {
         let mut connection = pool.acquire().await?;
         DB::refuse_leaked(&mut connection).await?;

@@ -20,6 +20,7 @@ mod fenced_locks;
 mod high_water;
 #[cfg(feature = "http")]
 mod http;
+#[doc(hidden)]
 pub mod jobs;
 mod leaked;
 mod literal;

@@ -66,7 +66,6 @@ impl<DB: Dialect> FencedStore<DB> {
         }
     }
 
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn with_tx_options(mut self, tx_options: DB::TxOptions) -> Self {
         self.tx_options = tx_options;
         self

@@ -1,10 +1,10 @@
-//! What the crates count, for Prometheus.
+//! The metrics of all crates, for Prometheus.
 
 use std::{convert::Infallible, time::Duration};
 
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// Upper bounds of the buckets of all times, in seconds: from a grant that nobody contends for to
+/// Upper bounds of the buckets of all times, in seconds: from a grant without contention to
 /// the longest wait.
 const BUCKETS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0,
@@ -28,7 +28,7 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Puts what was counted into its buckets now and then. A recorder without it keeps every single
-/// duration in memory until somebody asks for the metrics, and perhaps nobody ever does.
+/// duration in memory until a client asks for the metrics, and perhaps none ever does.
 ///
 /// # Cancel safety
 /// Safe. It never completes.
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// The greatest number of bytes while many durations are counted and nobody asks for them.
+    /// The greatest number of bytes while many durations are counted and no client asks for them.
     fn peak(has_upkeep: bool) -> u64 {
         let recorder = with_buckets().unwrap().build_recorder();
         let handle = has_upkeep.then(|| recorder.handle());

@@ -77,8 +77,8 @@ impl Gateway {
 
     /// Leases, what operators need, health and metrics: to be mounted at the root.
     ///
-    /// What else [`serve`](Self::serve) does is not part of it, such as limits of connections and
-    /// bodies, names of hosts, and ids of requests.
+    /// Limits of connections and bodies, names of hosts and ids of requests are not part of it,
+    /// because [`serve`](Self::serve) adds them.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -89,13 +89,13 @@ impl Gateway {
         &self.locks
     }
 
-    /// What checks the tokens that it hands out.
+    /// A verifier for the tokens that it hands out.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.tokens.clone()
     }
 
-    /// What bounds requests. [`serve`](Self::serve) waits for the writes that run under it.
+    /// The bound of requests. [`serve`](Self::serve) waits for the writes that run under it.
     #[must_use]
     pub fn time_limit(&self) -> TimeLimit {
         self.time_limit.clone()

@@ -11,7 +11,7 @@ pub trait KeyTable: Dialect {
     /// this needs no right to create any, but fails if the role may not use it.
     const CREATE: &'static str;
 
-    /// What an idempotency key was first used for: this request, unless it was used before. `now`
+    /// Returns the first request of an idempotency key: this one, unless it was used before. `now`
     /// is in seconds since 1970.
     fn first_request(
         connection: &mut Self::Connection,

@@ -10,7 +10,7 @@ use fenced_http::{FencingLayer, Scope};
 
 use crate::{app::App, health, keys::KeyTable, leases, operators, problems, time_limit::GiveUp};
 
-/// The whole API. What may not be given up half way has its time limit inside, see
+/// The whole API. A request that may not be given up half way has its time limit inside, see
 /// [`to_the_end`](crate::TimeLimit::to_the_end).
 pub(crate) fn router<DB: KeyTable>(app: App<DB>) -> Router {
     Router::new()

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::{AdminToken, HostNames, Limits};
 
-/// What a gateway is made of. The default is one that nobody watches and that trusts its clients.
+/// The parts of a gateway. The default counts nothing, has no operators, and trusts its clients.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Setup {
@@ -17,8 +17,8 @@ pub struct Setup {
     /// Names under which it may be asked, besides those of the machine. Without any, one that is
     /// not on a loopback address may be asked under every name.
     pub allowed_hosts: HostNames,
-    /// What `/metrics` shows.
+    /// The metrics that `/metrics` shows.
     pub metrics: Option<PrometheusHandle>,
-    /// What operators have to show; without it there is nothing for them.
+    /// The secret that operators show; without it they have no endpoints.
     pub admin_token: Option<AdminToken>,
 }

@@ -10,7 +10,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// Makes a span part of the trace that a request names.
 pub(crate) fn go_on(span: &Span, headers: &HeaderMap) {
     let parent = TraceContextPropagator::new().extract(&Headers(headers));
-    // It fails if nobody listens to this span.
+    // It fails if no subscriber listens to this span.
     span.set_parent(parent).ok();
 }
 

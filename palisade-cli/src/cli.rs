@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// Examine a lock service and a store: versions, settings, rights, tables, clocks.
     ///
     /// Says what is good, what could be better and what has to be changed. Takes a lease of a name
-    /// that nobody uses, and releases it; writes nothing else. Exit code 1 if something has to be
+    /// that is not in use, and releases it; writes nothing else. Exit code 1 if something has to be
     /// changed.
     #[command(after_help = operator::EXIT_CODES)]
     Doctor(DoctorArgs),

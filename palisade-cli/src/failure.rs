@@ -15,13 +15,13 @@ pub enum Failure {
         running(address)
     )]
     Unreachable {
-        /// What it is to us.
+        /// Its part: lock service or store.
         role: &'static str,
         /// The option that names it.
         option: &'static str,
         /// Where it should be.
         address: Address,
-        /// What it said.
+        /// The reason.
         why: String,
     },
     /// A file to work on, or its folder, does not exist.
@@ -31,7 +31,7 @@ pub enum Failure {
         address: Address,
         /// The file or its folder.
         what: &'static str,
-        /// What to do.
+        /// A way out.
         then: &'static str,
     },
     /// A server answers, but not as we need it: it refuses us, or lacks our tables.
@@ -45,7 +45,7 @@ pub enum Failure {
     CannotListen {
         /// The address.
         addr: SocketAddr,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file that cannot be written.
@@ -53,15 +53,15 @@ pub enum Failure {
     CannotWrite {
         /// Its place.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A process that cannot be started, stopped, resumed or talked to.
     #[error("{doing} failed: {source}")]
     Machine {
-        /// What failed, as in "starting a process".
+        /// The task that failed, such as "starting a process".
         doing: &'static str,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It was done, and came out differently.
@@ -72,7 +72,7 @@ pub enum Failure {
     Stopped {
         /// How.
         interrupt: Interrupt,
-        /// What becomes of the rest.
+        /// The consequence.
         then: &'static str,
     },
 }

@@ -1,7 +1,7 @@
 //! The program `palisade`: a lock gateway, and what operators need.
 //!
-//! The demo in the same repository is a program of the same kind. What both need is public here;
-//! it may change with every version.
+//! The demo in the same repository is a program of the same kind. Both need the items that are
+//! public here; these may change with every version.
 
 #[cfg(not(unix))]
 compile_error!("palisade ends by Unix signals: build it on Unix");

@@ -46,7 +46,7 @@ pub async fn gateway(
         let store = database::open(store_address).await?;
         (locks.await?, store)
     } else {
-        // A mistake in one address is told even if the other is down.
+        // The user hears of a mistake in one address even if the other is down.
         (locks.await?, database::open(store_address).await?)
     };
     let is_one = lock == store_address;

@@ -17,7 +17,8 @@
 //!   write.
 //! - `store::FencedStore` is the database that refuses stale writes: `begin` opens a fenced
 //!   transaction. `store::FencedLocks` is lock service and store: acquire claims, `guard.begin()`
-//!   writes; `once`, `scheduled` and `lead` build on it.
+//!   writes.
+//! - `jobs::Jobs` gives the pair `once`, `scheduled`, and a `lead` that fences.
 //! - `http::FencingLayer` and `http::Fenced` are the `Fencing-Token` header in tower and axum;
 //!   `http::client` sends it.
 //! - [`Error`] and [`Lost`] say what went wrong, and whether it may have taken effect.
@@ -30,6 +31,8 @@ mod settings;
 
 #[cfg(feature = "http")]
 pub use fenced_http as http;
+#[cfg(feature = "jobs")]
+pub use fenced_jobs as jobs;
 #[cfg(feature = "store")]
 pub use fenced_store as store;
 pub use lock_core::*;

@@ -6,7 +6,7 @@ use palisade_gateway::TimeLimit;
 
 use crate::{events::Recorder, ledger::Ledger};
 
-/// What the handlers share, behind one pointer.
+/// The state that the handlers share, behind one pointer.
 #[derive(Debug)]
 pub(super) struct App<DB: Ledger>(Arc<Shared<DB>>);
 

@@ -2,10 +2,8 @@
 
 use axum::{Json, extract::State};
 use fenced_http::{Fenced, Problem};
-use fenced_store::{
-    FenceError, Receipt,
-    jobs::{Slot, Standing},
-};
+use fenced_jobs::{RunSlot, Slot, Standing};
+use fenced_store::{FenceError, Receipt};
 use lock_core::ResourceName;
 use palisade_gateway::{ApiError, Body, Segment, problems};
 

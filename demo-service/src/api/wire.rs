@@ -19,14 +19,14 @@ pub(crate) struct AccountBody {
     pub(crate) balance: i64,
 }
 
-/// What a job adds to its account.
+/// The amount that a job adds to its account.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunBody {
     pub(crate) add: i64,
 }
 
-/// What became of a slot of a job.
+/// The outcome for a slot of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RanBody {
     /// False if it was done before.

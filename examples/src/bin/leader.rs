@@ -1,6 +1,6 @@
 //! One of many processes leads, and its writes are refused as soon as another one does:
 //! `leader postgres://localhost/shop 10.0.0.7:8080`
-use palisade::store::FencedLockError;
+use palisade::{jobs::Jobs, store::FencedLockError};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

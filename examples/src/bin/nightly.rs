@@ -2,9 +2,9 @@
 //! `nightly postgres://localhost/shop`
 use std::time::Duration;
 
-use palisade::store::{
-    FencedLockError,
-    jobs::{Missed, Schedule},
+use palisade::{
+    jobs::{Jobs, Missed, Schedule},
+    store::FencedLockError,
 };
 
 #[tokio::main]

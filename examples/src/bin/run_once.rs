@@ -1,6 +1,9 @@
 //! A job that runs once for each slot, however often and by however many processes it is started:
 //! `run_once postgres://localhost/shop 2026-11-27`
-use palisade::store::{FencedLockError, jobs::JobOutcome};
+use palisade::{
+    jobs::{JobOutcome, Jobs},
+    store::FencedLockError,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

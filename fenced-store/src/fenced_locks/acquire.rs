@@ -77,8 +77,8 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
     lock_core::lease_settings!();
 
     /// Settings of its claims and transactions, instead of those of the store.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn tx_options(mut self, options: DB::TxOptions) -> Self {
+    #[doc(hidden)]
+    pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
         self.protected.store = self.protected.store.with_tx_options(options);
         self
     }
@@ -196,7 +196,8 @@ impl<DB: Dialect> AcquireFenced<DB> {
     }
 
     /// The same after a wait.
-    pub(crate) async fn attempt(
+    #[doc(hidden)]
+    pub async fn attempt(
         self,
         wait: Duration,
     ) -> Result<Attempt<FencedGuard<DB>>, FencedLockError> {

@@ -79,10 +79,6 @@ impl<DB: Dialect> FencedGuard<DB> {
         self.held.check().is_err()
     }
 
-    pub(crate) const fn store(&self) -> &FencedStore<DB> {
-        &self.store
-    }
-
     /// Gives up the guard and keeps the lease, as [`LeaseGuard::detach`] does. Its token stays
     /// claimed.
     #[must_use = "nothing renews or releases the lease any more"]

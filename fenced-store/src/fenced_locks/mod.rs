@@ -22,6 +22,8 @@ use std::{
 use lock_core::{Attempt, FencingToken, InvalidName, LockManager, ResourceName};
 use tracing::warn;
 
+pub(crate) use self::held::Held;
+pub use self::run::until_lost;
 pub use self::{
     acquire::{AcquireAllFenced, AcquireFenced},
     commit::NotCommitted,
@@ -29,7 +31,6 @@ pub use self::{
     guard::FencedGuard,
     guards::FencedGuards,
 };
-pub(crate) use self::{held::Held, run::until_lost};
 use crate::{Dialect, FenceError, FencedStore, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.

@@ -67,7 +67,10 @@ impl<DB: Dialect> AcquireFenced<DB> {
 }
 
 /// Runs a section until the lease is lost: then it is dropped at its present await.
-pub(crate) async fn until_lost<DB: Dialect, T, E: From<FencedLockError>>(
+///
+/// # Errors
+/// The error of the section, or the loss.
+pub async fn until_lost<DB: Dialect, T, E: From<FencedLockError>>(
     guard: &FencedGuard<DB>,
     section: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {

@@ -1,10 +1,7 @@
 //! The tables of jobs in databases whose own functions cannot keep them: statements that are the
 //! same for all of them. One holder of the job writes at a time, so that an insert cannot race.
 
-use super::{
-    Slot, SlotState,
-    rows::{JobRows, Undone},
-};
+use super::{JobRows, SlotState, Standing, Undone, is_time};
 use crate::{
     FenceError,
     admin::by_statements::{ByStatements, Wording},
@@ -16,7 +13,6 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
         connection: &mut DB::Connection,
         (job, slot): (&str, &str),
     ) -> Result<SlotState, FenceError> {
-        let is_time = slot.parse().is_ok_and(|slot: Slot| slot.is_time());
         let columns = columns::<DB>("? = 1 AND f.below_slot > ?", |text| text);
         let from = DB::SCHEMA;
         let look = format!(
@@ -25,7 +21,7 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
              LEFT JOIN {from}fenced_forgotten_job AS f ON f.job = ?"
         );
         let place = [Text(job), Text(slot), Text(job)];
-        let values = [&[Number(is_time.into()), Text(slot)], &place[..]].concat();
+        let values = [&[Number(is_time(slot).into()), Text(slot)], &place[..]].concat();
         let rows = DB::look(connection, &look, &values).await?;
         SlotState::of::<DB>(rows.first().ok_or(sqlx::Error::RowNotFound)?, 0)
     }
@@ -35,7 +31,7 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
         place: (&str, &str),
     ) -> Result<SlotState, FenceError> {
         let state = <Self as JobRows<DB>>::look(connection, place).await?;
-        if state.standing == super::Standing::Due {
+        if state.standing == Standing::Due {
             let token = format!(
                 "(SELECT token FROM {}fenced_high_water_mark WHERE resource = ?)",
                 DB::SCHEMA

@@ -5,7 +5,7 @@ use crate::FenceError;
 
 /// What to do about times that are not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+#[non_exhaustive]
 pub enum Undone {
     /// The first that is known ends it, and so does the newest time that is done.
     Kept,
@@ -16,7 +16,6 @@ pub enum Undone {
 /// The tables of jobs in one kind of database.
 ///
 /// What writes is called in a transaction with the fence of the job.
-#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait JobRows<DB: Database> {
     /// Where a slot stands.
     fn look(
@@ -77,4 +76,17 @@ pub trait JobRows<DB: Database> {
         place: (&str, &str),
         undone: Undone,
     ) -> impl Future<Output = Result<String, FenceError>> + Send;
+}
+
+/// A digit stands for any digit.
+const TIME: &[u8] = b"0000-00-00T00:00:00Z";
+
+/// Whether a slot is a time of a schedule, by its form.
+#[must_use]
+pub fn is_time(slot: &str) -> bool {
+    let fits = |(byte, form): (u8, &u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == *form,
+    };
+    slot.len() == TIME.len() && slot.bytes().zip(TIME).all(fits)
 }

@@ -16,6 +16,7 @@ use crate::{FenceError, NotReady, dialect::sealed::Installation, leaked::to_read
 /// The migrations of a dialect by the names of their files, in order: `0001_marks` is number 1.
 ///
 /// Not by the macro of sqlx: for that all drivers would be compiled a second time.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 macro_rules! migrations {
     ($dialect:literal: $($file:literal),+) => {
         $crate::migrations::of(&[$((
@@ -24,6 +25,7 @@ macro_rules! migrations {
         )),+])
     };
 }
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use migrations;
 
 /// See [`migrations`](migrations!).

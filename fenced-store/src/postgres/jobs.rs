@@ -7,10 +7,7 @@ use super::administer::ByFunctions;
 use crate::{
     FenceError,
     dialect::sealed::{Errors, Operations},
-    jobs::{
-        SlotState,
-        rows::{JobRows, Undone},
-    },
+    jobs::{JobRows, SlotState, Undone},
     literal::literal,
     statement::Value::{self, Number, Text},
 };

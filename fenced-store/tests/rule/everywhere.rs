@@ -5,26 +5,24 @@
 
 use std::{cell::Cell, time::Duration};
 
-use fenced_store::{FencedLockError, FencedLocks, FencedStore, jobs::Standing};
+use fenced_store::{FencedLockError, FencedLocks, FencedStore};
 use lock_testing::{Process, pause};
 
 use super::{Harness, balance, fresh};
 
 /// Longer than any answer of a database on this machine.
-const REAL_IO: Duration = Duration::from_secs(1);
+pub(crate) const REAL_IO: Duration = Duration::from_secs(1);
 
-const SLOT: &str = "2026-11-27T02:00:00Z";
-
-struct World<H: Harness> {
-    world: H,
-    /// Does not wait long for whoever is stopped inside a transaction.
-    store: FencedStore<H::Db>,
+pub(crate) struct World<H: Harness> {
+    pub(crate) world: H,
+    /// Does not wait long for a holder that is stopped inside a transaction.
+    pub(crate) store: FencedStore<H::Db>,
     /// How many deposits were acknowledged.
-    deposits: Cell<i64>,
+    pub(crate) deposits: Cell<i64>,
 }
 
 impl<H: Harness> World<H> {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let world: H = fresh().await;
         Self {
             store: world.impatient().await,
@@ -33,7 +31,7 @@ impl<H: Harness> World<H> {
         }
     }
 
-    fn protected(&self, me: &Process) -> FencedLocks<H::Db> {
+    pub(crate) fn protected(&self, me: &Process) -> FencedLocks<H::Db> {
         FencedLocks::new(me.locks().clone(), self.store.clone())
     }
 
@@ -45,14 +43,8 @@ impl<H: Harness> World<H> {
         Ok(())
     }
 
-    async fn balance_is_that_of_the_deposits(&self) -> bool {
+    pub(crate) async fn balance_is_that_of_the_deposits(&self) -> bool {
         balance(&self.world).await == 100 + self.deposits.get()
-    }
-
-    async fn slot_was_done_as_often_as_it_says(&self) -> bool {
-        let state = self.store.job_slot("night", SLOT).await.unwrap();
-        let done = matches!(state.standing, Standing::Done { .. });
-        balance(&self.world).await == 100 + i64::from(done)
     }
 }
 
@@ -99,69 +91,12 @@ pub(crate) async fn an_unfenced_deposit_that_is_stopped_loses_another<H: Harness
     panic!("the control has to lose what the fence keeps");
 }
 
-pub(crate) async fn a_job_that_is_stopped_anywhere_is_done_once<H: Harness>() {
-    let run = async |world: &World<H>, me: &Process| {
-        let once = world.protected(me);
-        let once = once.once("night", SLOT).run(async |tx| {
-            H::add(&mut *tx, 1).await?;
-            Ok::<_, FencedLockError>(())
-        });
-        once.await
-    };
-    pause::at_every_await(World::<H>::new, run)
-        .real_io(REAL_IO)
-        .check(World::slot_was_done_as_often_as_it_says)
-        .await;
-}
-
-/// A job in steps that is taken over.
-pub(crate) async fn a_step_that_is_stopped_anywhere_is_done_once<H: Harness>() {
-    let run = async |world: &World<H>, me: &Process| {
-        let jobs = world.protected(me);
-        let once = jobs.once("night", SLOT).steps(async |job| {
-            while job.committed_steps() < 1 {
-                job.step(async |tx| H::add(&mut *tx, 1).await.map_err(FencedLockError::from))
-                    .await?;
-            }
-            Ok::<_, FencedLockError>(())
-        });
-        once.await
-    };
-    pause::at_every_await(World::<H>::new, run)
-        .real_io(REAL_IO)
-        .check(async |world: &World<H>| balance(&world.world).await <= 101)
-        .await;
-}
-
-pub(crate) async fn a_leader_that_is_stopped_anywhere_overwrites_nothing<H: Harness>() {
-    let lead = async |world: &World<H>, me: &Process| {
-        let shop = world.protected(me);
-        let term = shop.lead("scheduler").campaign().await?;
-        let before = balance(&world.world).await;
-        let mut tx = term.begin().await?;
-        let now = H::balance(&mut *tx).await;
-        H::add(&mut *tx, before + 1 - now).await?;
-        tx.commit().await?;
-        world.deposits.set(world.deposits.get() + 1);
-        term.resign().await?;
-        Ok::<_, FencedLockError>(())
-    };
-    let passed = pause::at_every_await(World::<H>::new, lead)
-        .real_io(REAL_IO)
-        .check(World::balance_is_that_of_the_deposits)
-        .await;
-    assert!(passed.refused > 0);
-}
-
 /// Each of them on the one thread that stopping takes.
 macro_rules! pause_cases {
     ($harness:ty) => {
         pause_cases!($harness:
             a_deposit_that_is_stopped_anywhere_loses_nothing,
             an_unfenced_deposit_that_is_stopped_loses_another,
-            a_job_that_is_stopped_anywhere_is_done_once,
-            a_step_that_is_stopped_anywhere_is_done_once,
-            a_leader_that_is_stopped_anywhere_overwrites_nothing,
         );
     };
     ($harness:ty: $($case:ident),* $(,)?) => {

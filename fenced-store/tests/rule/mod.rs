@@ -12,13 +12,10 @@ mod enter;
 mod errors;
 pub(crate) mod everywhere;
 mod handover;
-mod jobs;
-mod lead;
 mod migrate;
 mod model;
 mod observe;
 mod protect;
-mod schedule;
 mod settle;
 mod several;
 mod single;
@@ -28,9 +25,8 @@ use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 
 pub(crate) use self::{
-    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, jobs::*,
-    lead::*, migrate::*, model::*, observe::*, protect::*, schedule::*, settle::*, several::*,
-    single::*, transact::*,
+    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, migrate::*,
+    model::*, observe::*, protect::*, settle::*, several::*, single::*, transact::*,
 };
 
 /// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
@@ -272,25 +268,6 @@ macro_rules! rule_cases {
             protect_can_be_dropped_at_every_await,
             migrate_can_be_dropped_at_every_await,
             the_store_does_what_the_model_says,
-            a_slot_runs_once,
-            a_runner_that_is_overtaken_stores_nothing,
-            a_slot_that_failed_leaves_nothing_and_is_due_later,
-            a_slot_that_failed_is_due_again_by_itself,
-            a_slot_is_taken_over_from_its_last_step,
-            a_step_that_failed_is_done_again_alone,
-            old_times_are_forgotten_and_count_as_done,
-            a_job_is_held_by_one_runner,
-            other_jobs_do_not_disturb,
-            a_deposed_leader_is_refused,
-            a_leader_that_was_refused_leads_again,
-            missed_times_run_in_order_and_each_once,
-            a_schedule_that_is_held_is_looked_at_again_soon,
-            a_time_that_failed_keeps_those_after_it_waiting,
-            missed_times_are_passed_over,
-            a_new_schedule_begins_now,
-            a_job_can_be_dropped_at_every_await,
-            steps_can_be_dropped_at_every_await,
-            a_step_of_which_nobody_knows_is_followed_by_none,
             no_secret_in_errors_or_tables,
             protected_table_refuses_unfenced_writes,
             protected_rows_take_writes_of_their_resource,

@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 mod dropped;
-mod failed_jobs;
 mod file;
 mod force;
 mod hostile;
@@ -15,7 +14,6 @@ mod protected;
 mod rights;
 #[path = "../rule/mod.rs"]
 mod rule;
-mod schedule_clock;
 mod traps;
 
 use file::SqliteFile;

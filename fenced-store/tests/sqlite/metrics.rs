@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use fenced_jobs::Jobs;
 use fenced_store::{FenceError, FencedLockError, FencedLocks};
 use lock_core::{FencingToken, InitialToken, RetryPolicy, backend::metric};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};

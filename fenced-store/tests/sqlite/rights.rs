@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fenced_jobs::JobSlots;
 use fenced_store::{FenceError, FencedStore, NotReady};
 use lock_core::ResourceName;
 use sqlx::{

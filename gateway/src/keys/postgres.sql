@@ -20,8 +20,8 @@ BEGIN
     -- One transaction. IF NOT EXISTS alone does not help two gateways that start at the same time:
     -- both see nothing and the slower one fails. 7077 is ours by choice, nothing else.
     PERFORM pg_advisory_xact_lock(7077, 1);
-    -- What each Idempotency-Key was first used for: digests that nobody can compute without the
-    -- secret of the gateways, and when it was used last, in seconds since 1970.
+    -- The first request of each Idempotency-Key, and when the key was used last, in seconds since
+    -- 1970. Key and request are digests, which take the secret of the gateways to compute.
     CREATE TABLE IF NOT EXISTS gateway_idempotency_keys (
         id      text   PRIMARY KEY,
         request text   NOT NULL,

@@ -10,7 +10,7 @@
 //! those of the user. An `allkeys-*` eviction policy would evict counters: a server with one is
 //! refused, and so are a replica and a version before 7.0.
 //!
-#![doc = include_str!("servers/servers.md")]
+#![doc = include_str!("servers.md")]
 //!
 //! # How it works
 //! ## Keys

@@ -1,5 +1,5 @@
 use clap::{Args, Subcommand};
-use fenced_store::jobs::Slot;
+use fenced_jobs::Slot;
 
 use super::operator::{Consent, IssuerName, OperatedStore};
 use crate::address::Address;

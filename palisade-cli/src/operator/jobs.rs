@@ -5,10 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use fenced_store::{
-    Dialect, FencedLockError, FencedLocks, FencedStore,
-    jobs::{JobSlot, SlotState, Standing},
-};
+use fenced_jobs::{JobSlot, JobSlots, Jobs as _, SlotState, Standing};
+use fenced_store::{Dialect, FencedLockError, FencedLocks, FencedStore};
 use lock_core::{
     ErrorKind, LockManager,
     backend::{Clock, SystemClock},

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use e2e::servers::postgres_database;
+use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{
     FenceError, FencedLockError, FencedTx, PgFencedLocks, PgFencedStore, SqliteFencedStore,
-    jobs::JobOutcome,
 };
 use lock_core::RetryPolicy;
 use sqlx::{Executor, PgPool, Postgres, SqlitePool};

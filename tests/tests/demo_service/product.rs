@@ -12,7 +12,7 @@ use crate::{
     gateway::{Gateway, send},
 };
 
-/// What only the demo has.
+/// Paths that only the demo has.
 const OF_THE_DEMO: [&str; 8] = [
     "/",
     "/live/run",

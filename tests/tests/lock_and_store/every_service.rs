@@ -3,7 +3,8 @@
 use std::{pin::pin, time::Duration};
 
 use e2e::servers::{RedlockServers, etcd, postgres_database, redis, zookeeper};
-use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, jobs::JobOutcome};
+use fenced_jobs::{JobOutcome, Jobs};
+use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
 use palisade::redlock::RedlockOptions;

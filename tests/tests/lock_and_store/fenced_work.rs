@@ -7,7 +7,7 @@ use e2e::{
     process::Process,
     servers::{PostgresDatabase, postgres_database, redis},
 };
-use fenced_store::jobs::{Schedule, Slot};
+use fenced_jobs::{Schedule, Slot};
 use jiff::{SignedDuration, Timestamp};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde_json::Value;

@@ -8,10 +8,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use fenced_store::{
-    FenceError, FencedLockError, FencedLocks, SqliteFencedStore,
-    jobs::{Missed, Schedule},
-};
+use fenced_jobs::{Jobs, Missed, Schedule};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, SqliteFencedStore};
 use lock_core::{Error, LockManager};
 use sqlx::{Sqlite, SqlitePool};
 use tokio::{sync::Semaphore, task::yield_now, time::timeout};

@@ -56,13 +56,16 @@ const TREES: &str = "
     palisade-lock      | redlock  | palisade-redlock | tonic zookeeper-client sqlx
     palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client
     palisade-lock      | axum,ed25519,reqwest | axum-core | sqlx
-    fenced-store       | *        | sqlx             | redis tonic zookeeper-client
+    fenced-store       | *        | sqlx             | redis tonic zookeeper-client croner jiff
     fenced-store       |          | sqlx-core        | sqlx-postgres sqlx-sqlite sqlx-mysql
     fenced-store       | postgres | sqlx-postgres    | sqlx-sqlite sqlx-mysql libsqlite3
     fenced-store       | sqlite   | sqlx-sqlite      | sqlx-postgres sqlx-mysql
     fenced-store       | mysql    | sqlx-mysql       | sqlx-postgres sqlx-sqlite libsqlite3
     palisade-gateway   | postgres | sqlx-postgres    | sqlx-sqlite sqlx-mysql redis tonic reqwest
     palisade-gateway   | sqlite   | sqlx-sqlite      | sqlx-postgres sqlx-mysql redis tonic reqwest
+    fenced-jobs        |          | sqlx-core        | sqlx-postgres sqlx-sqlite sqlx-mysql croner
+    fenced-jobs        | *        | croner           | sqlx-postgres sqlx-sqlite axum redis tonic
+    palisade-lock      | jobs     | fenced-jobs      | croner jiff sqlx-postgres sqlx-sqlite
     fenced-http        | *        | axum-core        | sqlx redis tonic
     fenced-http        | ed25519,reqwest | reqwest   | axum
     fenced-http        | axum     | axum-core        | reqwest hyper
@@ -94,7 +97,13 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
 }
 
 /// What tests may have from anywhere.
-const TEST_ONLY: [&str; 4] = ["e2e", "fenced-store", "lock-testing", "palisade-lock"];
+const TEST_ONLY: [&str; 5] = [
+    "e2e",
+    "fenced-jobs",
+    "fenced-store",
+    "lock-testing",
+    "palisade-lock",
+];
 
 /// Catches: a library that needs the program, or a lock service that needs another one.
 #[test]
@@ -106,17 +115,32 @@ fn packages_depend_in_one_direction() {
         "clock-shim" | "lock-core" | "models" => false,
         "lock-testing" | "fenced-http" => on == "lock-core",
         "fenced-store" => matches!(on, "lock-core" | "fenced-http"),
+        "fenced-jobs" => matches!(on, "lock-core" | "fenced-store"),
         "palisade-lock" => {
-            is_service(on) || matches!(on, "lock-core" | "fenced-http" | "fenced-store")
+            is_service(on)
+                || matches!(
+                    on,
+                    "lock-core" | "fenced-http" | "fenced-store" | "fenced-jobs"
+                )
         }
         "palisade-gateway" => matches!(on, "lock-core" | "fenced-http" | "fenced-store"),
         "palisade-cli" => matches!(
             on,
-            "palisade-gateway" | "palisade-lock" | "lock-core" | "fenced-http" | "fenced-store"
+            "palisade-gateway"
+                | "palisade-lock"
+                | "lock-core"
+                | "fenced-http"
+                | "fenced-store"
+                | "fenced-jobs"
         ),
         "palisade-demo" => matches!(
             on,
-            "palisade-cli" | "palisade-gateway" | "lock-core" | "fenced-http" | "fenced-store"
+            "palisade-cli"
+                | "palisade-gateway"
+                | "lock-core"
+                | "fenced-http"
+                | "fenced-store"
+                | "fenced-jobs"
         ),
         "examples" => matches!(on, "palisade-lock" | "lock-testing"),
         "e2e" => !matches!(on, "e2e" | "bench" | "examples"),
@@ -208,7 +232,12 @@ fn readmes_say_which_rust_is_needed() {
         format!("needs Rust {promised} "),
         format!("Rust version is {promised}."),
     ];
-    for readme in ["README.md", "palisade/README.md", "fenced-store/README.md"] {
+    for readme in [
+        "README.md",
+        "palisade/README.md",
+        "fenced-store/README.md",
+        "fenced-jobs/README.md",
+    ] {
         let text = fs::read_to_string(root().join(readme)).unwrap();
         assert!(
             says.iter().any(|says| text.contains(says)),

@@ -45,9 +45,11 @@ fn tests() -> BTreeSet<String> {
 }
 
 /// What the lists of cases begin with in the macros that make tests of them.
-const LISTS_OF_CASES: [&str; 4] = [
+const LISTS_OF_CASES: [&str; 6] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
+    "job_cases!($harness:\n",
+    "job_pause_cases!($harness:\n",
     "pause_cases!($harness:\n",
     "server_cases!($server:\n",
 ];

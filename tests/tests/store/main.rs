@@ -8,6 +8,8 @@ mod cancelled;
 mod faults;
 mod fence_your_own_store;
 mod interleavings;
+#[path = "../../../fenced-jobs/tests/rule/mod.rs"]
+mod job_rule;
 mod mariadb;
 mod no_connection;
 mod postgres;

@@ -5,7 +5,8 @@
 use std::{error::Error, time::Duration};
 
 use apalis::prelude::*;
-use palisade::store::{FencedLockError, PgFencedLocks, PgFencedStore, jobs::JobOutcome};
+use palisade::jobs::{JobOutcome, Jobs};
+use palisade::store::{FencedLockError, PgFencedLocks, PgFencedStore};
 
 #[derive(Clone, Debug)]
 struct Interest {

@@ -3,7 +3,8 @@
 use std::{future::IntoFuture, path::Path, process::Stdio, time::Duration};
 
 use e2e::{project::root, servers::until};
-use fenced_store::{PgFencedStore, jobs::Standing};
+use fenced_jobs::{JobSlots, Standing};
+use fenced_store::PgFencedStore;
 use lock_core::Ttl;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -1,10 +1,8 @@
 use std::{error::Error, time::Duration};
 
 use clap::Args;
-use fenced_store::{
-    FencedLockError, FencedTx, PgFencedLocks, PgFencedStore,
-    jobs::{Missed, Schedule, Slot},
-};
+use fenced_jobs::{Jobs, Missed, Schedule, Slot};
+use fenced_store::{FencedLockError, FencedTx, PgFencedLocks, PgFencedStore};
 use jiff::Timestamp;
 use lock_core::{LeaseGuard, RetryPolicy, Ttl};
 use serde_json::json;

@@ -15,10 +15,12 @@ mod strays;
 mod traps;
 
 use crate::{
+    job_rule::{self, job_cases},
     rule::{self, rule_cases},
     servers::server_cases,
 };
 use server::MariaDbServer;
 
 rule_cases!(MariaDbServer);
+job_cases!(MariaDbServer);
 server_cases!(MariaDbServer);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use e2e::servers::DatabaseServer;
+use fenced_jobs::JobSlots;
 use fenced_store::{
     FenceError, FencedLockError, FencedStore, MySqlFencedStore, NotReady, Rights,
     admin::{AdminError, Reason, Reset},

@@ -6,6 +6,7 @@ use e2e::{
     project::tracked_files,
     servers::{DatabaseServer, until},
 };
+use fenced_jobs::JobSlots;
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
 use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};

@@ -25,6 +25,7 @@ mod turnstile;
 mod unknown;
 
 use crate::{
+    job_rule::{self, job_cases, job_pause_cases},
     rule::{self, everywhere::pause_cases, rule_cases},
     servers::server_cases,
 };
@@ -32,4 +33,6 @@ use server::PostgresServer;
 
 rule_cases!(PostgresServer);
 pause_cases!(PostgresServer);
+job_cases!(PostgresServer);
+job_pause_cases!(PostgresServer);
 server_cases!(PostgresServer);

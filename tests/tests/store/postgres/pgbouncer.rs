@@ -50,11 +50,13 @@ mod session {
 
 mod transaction {
     use crate::{
+        job_rule::{self, job_cases},
         rule::{self, rule_cases},
         servers::server_cases,
     };
 
     rule_cases!(super::Pooled<true>);
+    job_cases!(super::Pooled<true>);
     server_cases!(super::Pooled<true>);
 }
 

@@ -4,6 +4,7 @@
 use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::until;
+use fenced_jobs::JobSlots;
 use fenced_store::{
     FencedStore, PgFencedStore, Rights,
     admin::{Reason, Reset},

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use e2e::observer::until;
+use fenced_jobs::Jobs;
 use fenced_store::{FenceError, FencedLockError, FencedLocks, PgIsolation, PgTxOptions};
 use lock_core::Ttl;
 use sqlx::Executor;

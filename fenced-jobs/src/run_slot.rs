@@ -1,20 +1,29 @@
-use super::{Slot, SlotState, name::JobName, rows::JobRows};
-use crate::{Dialect, FenceError, FencedTx};
+use fenced_store::{Dialect, FenceError, FencedTx, jobs::JobRows};
 
-impl<DB: Dialect> FencedTx<DB> {
+use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
+
+/// What a [`FencedTx`] does for a job. Only they implement it.
+pub trait RunSlot: Sealed {
     /// Marks a slot as done by this transaction, if it is due, and returns where it stood before:
-    /// do the work if it was [due](super::Standing::Due).
+    /// do the work if it was [due](crate::Standing::Due).
     ///
     /// For callers with a grant but no guard, such as a service behind a `Fencing-Token` header.
     /// The transaction is fenced by the resource `job:NAME`, which says which job it is; otherwise
-    /// use [`FencedLocks::once`](crate::FencedLocks::once).
+    /// use [`Jobs::once`](crate::Jobs::once).
     ///
     /// # Errors
     /// [`FenceError::WrongResource`] if no job fences this transaction; errors of the database.
     ///
     /// # Cancel safety
     /// The slot may be marked or not; roll back.
-    pub async fn run_slot(&mut self, slot: &Slot) -> Result<SlotState, FenceError> {
+    fn run_slot(
+        &mut self,
+        slot: &Slot,
+    ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
+}
+
+impl<DB: Dialect> RunSlot for FencedTx<DB> {
+    async fn run_slot(&mut self, slot: &Slot) -> Result<SlotState, FenceError> {
         let job = self
             .sequencers()
             .find_map(|grant| JobName::of(grant.resource()));

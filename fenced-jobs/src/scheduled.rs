@@ -1,50 +1,33 @@
 use std::{fmt, time::Duration};
 
+use fenced_store::{
+    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx,
+    jobs::{JobRows, Undone, counted, to_read},
+};
 use jiff::Timestamp;
 use lock_core::{
     Attempt, InvalidName, RetryPolicy,
     backend::{AcquiresLeases, LeaseSettings},
 };
 
-use super::{
+use crate::{
     JobOutcome, Schedule, Slot,
     name::JobName,
     once::{give_back, job_lease},
     place::{BACK_OFF, Place, Worked},
-    rows::{JobRows, Undone},
 };
-use crate::{
-    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, counted,
-    leaked::to_read,
-};
-
-impl<DB: Dialect> FencedLocks<DB> {
-    /// Prepares to run a job for the times of a schedule that are due: see [`Scheduled`].
-    pub fn scheduled(&self, job: &str, schedule: &Schedule) -> Scheduled<DB> {
-        let job = JobName::new(job);
-        Scheduled {
-            acquire: job_lease(self, &job),
-            protected: self.clone(),
-            job,
-            schedule: schedule.clone(),
-            since: None,
-            missed: Missed::RunAll { at_most: 100 },
-            back_off: BACK_OFF,
-        }
-    }
-}
 
 /// A job that is to run once for each time of its schedule: call [`run`](Self::run) whenever one
 /// may be due, from as many processes as you like.
 ///
 /// All times are done in order under one lease, from the newest on that is done, so that no call
-/// does a time after a later one. What is
-/// said of [`Once`](super::Once) goes for each of them. Whether a time is due is decided by the
-/// wall clock of this process.
+/// does a time after a later one. What is said of [`Once`](crate::Once) goes for each of
+/// them. Whether a time is due is decided by the wall clock of this process.
 ///
 /// # Examples
 /// ```no_run
-/// # use fenced_store::{PgFencedLocks, FencedLockError, jobs::{Missed, Schedule}};
+/// # use fenced_jobs::{Jobs, Missed, Schedule};
+/// # use fenced_store::{PgFencedLocks, FencedLockError};
 /// # use std::time::Duration;
 /// # async fn f(shop: PgFencedLocks) -> Result<(), Box<dyn std::error::Error>> {
 /// let nightly = Schedule::new("0 2 * * *", "Europe/Vienna")?;
@@ -122,6 +105,19 @@ impl<DB: Dialect> AcquiresLeases for Scheduled<DB> {
 }
 
 impl<DB: Dialect> Scheduled<DB> {
+    pub(crate) fn new(protected: &FencedLocks<DB>, job: &str, schedule: &Schedule) -> Self {
+        let job = JobName::new(job);
+        Self {
+            acquire: job_lease(protected, &job),
+            protected: protected.clone(),
+            job,
+            schedule: schedule.clone(),
+            since: None,
+            missed: Missed::RunAll { at_most: 100 },
+            back_off: BACK_OFF,
+        }
+    }
+
     /// What to do about times that nobody has run. Defaults to all of them, at most 100 per call.
     pub const fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
@@ -137,14 +133,13 @@ impl<DB: Dialect> Scheduled<DB> {
 
     lock_core::lease_settings!();
 
-    /// See [`Once::back_off`](super::Once::back_off). Later times wait for one that has failed.
+    /// See [`Once::back_off`](crate::Once::back_off). Later times wait for one that has failed.
     pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
         self.back_off = policy;
         self
     }
 
-    /// See [`Once::tx_options`](super::Once::tx_options).
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    /// See [`Once::tx_options`](crate::Once::tx_options).
     pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
         self.acquire = self.acquire.tx_options(options);
         self
@@ -157,10 +152,10 @@ impl<DB: Dialect> Scheduled<DB> {
     /// [`Lead::run`](lock_core::Lead::run).
     ///
     /// # Errors
-    /// As [`Once::run`](super::Once::run); what was done before the error stays done.
+    /// As [`Once::run`](crate::Once::run); what was done before the error stays done.
     ///
     /// # Cancel safety
-    /// As [`Once::run`](super::Once::run), for the present time.
+    /// As [`Once::run`](crate::Once::run), for the present time.
     pub async fn run<E, F>(self, mut work: F) -> Result<ScheduledRuns, E>
     where
         F: AsyncFnMut(&Slot, &mut FencedTx<DB>) -> Result<(), E>,

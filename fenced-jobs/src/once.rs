@@ -4,6 +4,10 @@ use std::{
     time::Duration,
 };
 
+use fenced_store::{
+    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, NotCommitted,
+    jobs::{counted, until_lost},
+};
 use futures_util::FutureExt;
 use lock_core::{
     Attempt, InvalidName, RetryPolicy,
@@ -11,72 +15,14 @@ use lock_core::{
 };
 use tracing::debug;
 
-use super::{
+use crate::{
     Job, JobOutcome, Slot,
     name::JobName,
     place::{BACK_OFF, Place, Worked, text_of_panic},
 };
-use crate::{
-    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, NotCommitted,
-    counted, fenced_locks::until_lost,
-};
-
-impl<DB: Dialect> FencedLocks<DB> {
-    /// Prepares to run a job once for a slot: see [`Once`].
-    ///
-    /// The lease is that of the resource `job:NAME`, so the slots of a job run one after the other.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[cfg(not(feature = "sqlite"))]
-    /// # fn main() {}
-    /// # #[cfg(feature = "sqlite")]
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use fenced_store::{FencedLocks, FencedLockError, SqliteFencedStore, jobs::JobOutcome};
-    ///
-    /// # let directory = tempfile::tempdir()?;
-    /// # let file = directory.path().join("accounts.db");
-    /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(file);
-    /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
-    /// # let pool = sqlx::SqlitePool::connect_with(options).await?;
-    /// # sqlx::query("CREATE TABLE report (day TEXT, total INTEGER)").execute(&pool).await?;
-    /// # let store = SqliteFencedStore::new(pool);
-    /// # store.migrate().await?;
-    /// # let locks = palisade::connect("memory:").await?;
-    /// let reports = FencedLocks::new(locks, store);
-    /// for attempt in 1..=2 {
-    ///     let once = reports.once("nightly-report", "2026-11-27");
-    ///     let outcome = once.run(async |tx| {
-    ///         sqlx::query("INSERT INTO report VALUES ('2026-11-27', 42)")
-    ///             .execute(&mut **tx)
-    ///             .await?;
-    ///         Ok::<_, FencedLockError>(())
-    ///     });
-    ///     let ran = matches!(outcome.await?, JobOutcome::Ran(..));
-    ///     assert_eq!(ran, attempt == 1);
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub fn once<S>(&self, job: &str, slot: S) -> Once<DB>
-    where
-        S: TryInto<Slot>,
-        S::Error: Into<InvalidName>,
-    {
-        let job = JobName::new(job);
-        Once {
-            acquire: job_lease(self, &job),
-            protected: self.clone(),
-            job,
-            slot: slot.try_into().map_err(Into::into),
-            wait: Duration::ZERO,
-            back_off: BACK_OFF,
-        }
-    }
-}
 
 /// An invalid name is told of when something is run.
-pub(super) fn job_lease<DB: Dialect>(
+pub(crate) fn job_lease<DB: Dialect>(
     protected: &FencedLocks<DB>,
     job: &Result<JobName, InvalidName>,
 ) -> AcquireFenced<DB> {
@@ -86,9 +32,9 @@ pub(super) fn job_lease<DB: Dialect>(
 /// A slot of a job that is to run once: call [`run`](Self::run), or [`steps`](Self::steps) for work
 /// that is too long for one transaction.
 ///
-/// Whoever runs a slot holds the lease of the job and has claimed its token before it looks whether
-/// the slot is done; the marker is committed with the work, under the fence. So however often it is
-/// called, by however many processes, and wherever they are paused, the work is stored once.
+/// A runner holds the lease of the job and has claimed its token before it looks whether the slot
+/// is done; the marker is committed with the work, under the fence. So however often it is called,
+/// by however many processes, and wherever they are paused, the work is stored once.
 ///
 /// NOT guaranteed: anything about effects outside of the database. They happen *at least* once;
 /// give them the [`idempotency_key`](Self::idempotency_key).
@@ -110,6 +56,22 @@ impl<DB: Dialect> AcquiresLeases for Once<DB> {
 }
 
 impl<DB: Dialect> Once<DB> {
+    pub(crate) fn new(
+        protected: &FencedLocks<DB>,
+        job: &str,
+        slot: Result<Slot, InvalidName>,
+    ) -> Self {
+        let job = JobName::new(job);
+        Self {
+            acquire: job_lease(protected, &job),
+            protected: protected.clone(),
+            job,
+            slot,
+            wait: Duration::ZERO,
+            back_off: BACK_OFF,
+        }
+    }
+
     lock_core::lease_settings!();
 
     /// How long to wait while somebody else holds the lease of the job. Defaults to not at all:
@@ -133,7 +95,6 @@ impl<DB: Dialect> Once<DB> {
     /// Postgres ends a transaction that is idle for 10 s between two statements, or whose statement
     /// takes 30 s: work that awaits something else for longer needs a longer `idle_timeout`. A
     /// paused runner holds up the next one for as long.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
         self.acquire = self.acquire.tx_options(options);
         self
@@ -158,9 +119,9 @@ impl<DB: Dialect> Once<DB> {
     ///
     /// # Errors
     /// The error of the work, or of the lock service or the store; then the slot is not done. After
-    /// [`FenceError::CommitUnknown`](crate::FenceError::CommitUnknown) it may be: run it again,
-    /// which waits until that commit has ended one way or the other. An invalid name is an error
-    /// of the lock service, before anything is sent.
+    /// [`FenceError::CommitUnknown`](fenced_store::FenceError::CommitUnknown) it may be: run it
+    /// again, which waits until that commit has ended one way or the other. An invalid name is an
+    /// error of the lock service, before anything is sent.
     ///
     /// # Cancel safety
     /// The work is rolled back and the lease released, unless the commit was sent: then it goes on
@@ -186,6 +147,7 @@ impl<DB: Dialect> Once<DB> {
     ///
     /// # Examples
     /// ```no_run
+    /// # use fenced_jobs::Jobs;
     /// # use fenced_store::{PgFencedLocks, FencedLockError};
     /// # async fn f(shop: PgFencedLocks) -> Result<(), FencedLockError> {
     /// let outcome = shop.once("new-prices", "2026-12").steps(async |job| {
@@ -211,9 +173,9 @@ impl<DB: Dialect> Once<DB> {
         F: AsyncFnOnce(&mut Job<'_, DB>) -> Result<T, E>,
         E: From<FencedLockError> + fmt::Display,
     {
+        let store = self.protected.store().clone();
         self.held(async |place, guard| {
-            let store = guard.store();
-            let state = place.look(store).await.map_err(FencedLockError::from)?;
+            let state = place.look(&store).await.map_err(FencedLockError::from)?;
             if let Some(told) = JobOutcome::told(&state) {
                 give_back(guard).await;
                 return Ok(told);
@@ -300,7 +262,7 @@ where
     match worked {
         Ok(Worked::Uncommitted(value, tx)) => match tx.commit_and_release(guard).await {
             Ok(receipt) => Ok(JobOutcome::Ran(value, receipt)),
-            Err(NotCommitted { error, guard }) => {
+            Err(NotCommitted { error, guard, .. }) => {
                 let error = place.not_committed(error, &guard).await;
                 give_back(*guard).await;
                 Err(error.into())
@@ -319,7 +281,7 @@ where
 }
 
 /// Releases the lease. What became of the slot is known already.
-pub(super) async fn give_back<DB: Dialect>(guard: FencedGuard<DB>) {
+pub(crate) async fn give_back<DB: Dialect>(guard: FencedGuard<DB>) {
     if let Err(error) = guard.release().await {
         debug!(%error, "release failed, the watchdog goes on with it");
     }

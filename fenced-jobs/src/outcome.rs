@@ -1,20 +1,17 @@
 use std::time::{Duration, SystemTime};
 
+use fenced_store::Receipt;
 use lock_core::FencingToken;
 
-use super::{SlotState, Standing};
-use crate::Receipt;
+use crate::{SlotState, Standing};
 
 /// What became of a request to run a slot.
 ///
 /// # Examples
 /// ```
-/// # #[cfg(not(feature = "sqlite"))]
-/// # fn main() {}
-/// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
+/// # use fenced_store::{FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -24,7 +21,8 @@ use crate::Receipt;
 /// #     .execute(store.pool())
 /// #     .await?;
 /// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
-/// use fenced_store::{FencedLockError, jobs::JobOutcome};
+/// use fenced_jobs::{JobOutcome, Jobs};
+/// use fenced_store::FencedLockError;
 ///
 /// let outcome = accounts
 ///     .once("interest", "2026-11-27")
@@ -75,7 +73,7 @@ impl<T> JobOutcome<T> {
     }
 
     /// What to say of a slot that is not due; `None` if it is.
-    pub(super) fn told(state: &SlotState) -> Option<Self> {
+    pub(crate) fn told(state: &SlotState) -> Option<Self> {
         match state.standing {
             Standing::Due => None,
             Standing::Done { token, at } => Some(Self::Done { token, at }),
@@ -84,11 +82,13 @@ impl<T> JobOutcome<T> {
                 attempts: state.attempts,
                 retry_in,
             }),
+            // One that only a later store knows: it is not due.
+            _ => Some(Self::Held),
         }
     }
 
     /// The result as a metric label.
-    pub(super) const fn label(&self) -> &'static str {
+    pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::Ran(..) => "ran",
             Self::Done { .. } | Self::Forgotten => "done",

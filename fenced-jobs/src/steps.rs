@@ -1,21 +1,18 @@
 use std::fmt;
 
+use fenced_store::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx, jobs::JobRows};
 use lock_core::FencingToken;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Slot, SlotState, place::Place, rows::JobRows};
-use crate::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx};
+use crate::{Slot, SlotState, place::Place};
 
-/// A slot that is being worked on in steps: see [`Once::steps`](super::Once::steps).
+/// A slot that is being worked on in steps: see [`Once::steps`](crate::Once::steps).
 ///
 /// # Examples
 /// ```
-/// # #[cfg(not(feature = "sqlite"))]
-/// # fn main() {}
-/// # #[cfg(feature = "sqlite")]
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use fenced_store::{FenceError, FencedLocks, SqliteFencedStore};
+/// # use fenced_store::{FencedLocks, SqliteFencedStore};
 /// # let directory = tempfile::tempdir()?;
 /// # let options = sqlx::sqlite::SqliteConnectOptions::new().filename(directory.path().join("db"));
 /// # let options = SqliteFencedStore::recommended(options.create_if_missing(true));
@@ -25,6 +22,7 @@ use crate::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx};
 /// #     .execute(store.pool())
 /// #     .await?;
 /// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
+/// use fenced_jobs::Jobs;
 /// use fenced_store::FencedLockError;
 ///
 /// let outcome = accounts
@@ -60,7 +58,7 @@ pub struct Job<'a, DB: Dialect> {
 }
 
 impl<'a, DB: Dialect> Job<'a, DB> {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         guard: &'a FencedGuard<DB>,
         place: &'a Place<'a>,
         state: SlotState,
@@ -153,7 +151,7 @@ impl<'a, DB: Dialect> Job<'a, DB> {
     }
 
     /// Fails if a step may have been committed or not.
-    pub(super) fn is_certain(&self) -> Result<(), FencedLockError> {
+    pub(crate) fn is_certain(&self) -> Result<(), FencedLockError> {
         if self.in_doubt {
             let why = "it is not known whether the last step was committed: run the slot again";
             let source = sqlx::Error::Protocol(why.to_owned());

@@ -5,18 +5,18 @@ use std::{
     time::Duration,
 };
 
+use fenced_store::{
+    Dialect, FenceError, FencedGuard, FencedLockError, FencedStore, FencedTx,
+    jobs::{JobRows, counted, to_read, until_lost},
+};
 use futures_util::FutureExt;
 use lock_core::RetryPolicy;
 use tracing::debug;
 
-use super::{JobOutcome, Slot, SlotState, name::JobName, rows::JobRows};
-use crate::{
-    Dialect, FenceError, FencedGuard, FencedLockError, FencedStore, FencedTx, counted,
-    fenced_locks::until_lost, leaked::to_read,
-};
+use crate::{JobOutcome, Slot, SlotState, name::JobName};
 
 /// When a slot that has failed is due again, unless the caller says otherwise.
-pub(super) const BACK_OFF: RetryPolicy =
+pub(crate) const BACK_OFF: RetryPolicy =
     RetryPolicy::exponential(Duration::from_secs(1)).longest(Duration::from_secs(300));
 
 /// From here on a pause does not grow any more, whatever the policy is.
@@ -27,26 +27,26 @@ const LONGEST_ERROR: usize = 1000;
 
 /// A slot of a job, and how to work on it under a lease that was claimed.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    pub(super) job: &'a JobName,
-    pub(super) slot: &'a Slot,
-    pub(super) back_off: RetryPolicy,
+pub(crate) struct Place<'a> {
+    pub(crate) job: &'a JobName,
+    pub(crate) slot: &'a Slot,
+    pub(crate) back_off: RetryPolicy,
 }
 
 /// A slot that was due, or the reason why it was not.
-pub(super) enum Worked<DB: Dialect, T> {
+pub(crate) enum Worked<DB: Dialect, T> {
     /// The work is done and marked, and not yet committed.
     Uncommitted(T, Box<FencedTx<DB>>),
     Told(SlotState),
 }
 
 impl Place<'_> {
-    pub(super) fn texts(&self) -> (&str, &str) {
+    pub(crate) fn texts(&self) -> (&str, &str) {
         (self.job.as_str(), self.slot.as_str())
     }
 
     /// Where the slot stands now. It decides nothing unless the job is claimed.
-    pub(super) async fn look<DB: Dialect>(
+    pub(crate) async fn look<DB: Dialect>(
         &self,
         store: &FencedStore<DB>,
     ) -> Result<SlotState, FenceError> {
@@ -56,7 +56,7 @@ impl Place<'_> {
 
     /// Marks the slot as done and does the work in one transaction; or finds that it is not due. A
     /// failure is noted.
-    pub(super) async fn work<DB, T, E, F>(
+    pub(crate) async fn work<DB, T, E, F>(
         &self,
         guard: &FencedGuard<DB>,
         work: F,
@@ -100,7 +100,7 @@ impl Place<'_> {
     }
 
     /// What is left to say of a commit that failed. Nothing is noted of one that may have happened.
-    pub(super) async fn not_committed<DB: Dialect>(
+    pub(crate) async fn not_committed<DB: Dialect>(
         &self,
         error: FenceError,
         guard: &FencedGuard<DB>,
@@ -112,7 +112,7 @@ impl Place<'_> {
     }
 
     /// Under the fence: a runner that was overtaken notes nothing.
-    pub(super) async fn note_failure<DB: Dialect>(&self, guard: &FencedGuard<DB>, error: String) {
+    pub(crate) async fn note_failure<DB: Dialect>(&self, guard: &FencedGuard<DB>, error: String) {
         // Postgres takes no text with that byte.
         let error = error.replace('\0', " ");
         let cut = error.floor_char_boundary(LONGEST_ERROR);
@@ -141,7 +141,7 @@ impl Place<'_> {
 }
 
 /// What a job that has panicked has said.
-pub(super) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("the work panicked: {}", text.unwrap_or("without a text"))

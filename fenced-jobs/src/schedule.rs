@@ -7,7 +7,7 @@ use jiff::{
     tz::{AmbiguousOffset, Offset, TimeZone},
 };
 
-use super::Slot;
+use crate::Slot;
 
 /// When a job is due: a pattern of cron in a time zone.
 ///
@@ -23,7 +23,7 @@ use super::Slot;
 ///
 /// # Examples
 /// ```
-/// use fenced_store::jobs::{Schedule, Slot};
+/// use fenced_jobs::{Schedule, Slot};
 ///
 /// let nightly = Schedule::new("0 2 * * *", "Europe/Vienna").unwrap();
 /// let last: Slot = "2026-11-25T01:00:00Z".parse().unwrap();

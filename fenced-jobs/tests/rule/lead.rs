@@ -1,8 +1,9 @@
 //! Leaders whose terms are fences.
 
+use fenced_jobs::Jobs;
 use fenced_store::{FenceError, FencedLockError, FencedLocks};
 
-use super::{Harness, balance, fresh, service};
+use crate::rule::{Harness, balance, fresh, service};
 
 /// Its control writes outside of the fence, and is not.
 pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {

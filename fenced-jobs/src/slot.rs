@@ -10,7 +10,7 @@ use lock_core::{InvalidName, ResourceName};
 ///
 /// # Examples
 /// ```
-/// use fenced_store::jobs::Slot;
+/// use fenced_jobs::Slot;
 ///
 /// let time: Slot = "2026-11-27T02:00:00Z".parse().unwrap();
 /// assert!(time.is_time());
@@ -18,9 +18,6 @@ use lock_core::{InvalidName, ResourceName};
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(ResourceName);
-
-/// A digit stands for any digit.
-const FORM: &[u8] = b"0000-00-00T00:00:00Z";
 
 impl Slot {
     /// The slot as text.
@@ -32,12 +29,7 @@ impl Slot {
     /// Whether it is a time of a schedule, by its form.
     #[must_use]
     pub fn is_time(&self) -> bool {
-        let text = self.as_str().as_bytes();
-        let fits = |(byte, form): (&u8, &u8)| match form {
-            b'0' => byte.is_ascii_digit(),
-            _ => byte == form,
-        };
-        text.len() == FORM.len() && text.iter().zip(FORM).all(fits)
+        fenced_store::jobs::is_time(self.as_str())
     }
 }
 

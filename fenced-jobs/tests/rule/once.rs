@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use fenced_store::{
-    FenceError, FencedLockError, FencedLocks, FencedTx,
-    jobs::{JobOutcome, Standing},
-};
+use fenced_jobs::{JobOutcome, JobSlots, Jobs, Standing};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, FencedTx};
 use futures_util::future::join_all;
 use lock_core::{ErrorKind, RetryPolicy};
 use tokio::sync::Notify;
 
-use super::{Harness, at_every_await, balance, fresh, service};
+use crate::rule::{Harness, at_every_await, balance, fresh, service};
 
 const WAIT: Duration = Duration::from_secs(30);
 

@@ -2,7 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use fenced_store::{FencedLockError, FencedLocks, SqliteFencedStore, jobs::Standing};
+use fenced_jobs::{JobSlots, Jobs, Standing};
+use fenced_store::{FencedLockError, FencedLocks, SqliteFencedStore};
 use futures_util::FutureExt;
 use lock_core::Attempt;
 use sqlx::Sqlite;

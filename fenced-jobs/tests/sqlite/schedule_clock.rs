@@ -2,10 +2,8 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use fenced_store::{
-    FencedLockError, FencedLocks, FencedStore,
-    jobs::{Missed, Schedule, Scheduled},
-};
+use fenced_jobs::{Jobs, Missed, Schedule, Scheduled};
+use fenced_store::{FencedLockError, FencedLocks, FencedStore};
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use lock_core::{InitialToken, Ttl, backend::Clock, memory::MemoryBackend};

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use fenced_store::{
-    FenceError, FencedLockError, FencedLocks, FencedTx,
-    jobs::{Missed, Schedule, ScheduledRuns, Slot, Standing},
-};
+use fenced_jobs::{JobSlots, Jobs, Missed, Schedule, ScheduledRuns, Slot, Standing};
+use fenced_store::{FenceError, FencedLockError, FencedLocks, FencedTx};
 use jiff::{SignedDuration, Timestamp};
 use lock_core::RetryPolicy;
 
-use super::{Harness, balance, fresh, service};
+use crate::rule::{Harness, balance, fresh, service};
 
 const ALL: Missed = Missed::RunAll { at_most: 4 };
 

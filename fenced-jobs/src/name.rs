@@ -2,28 +2,28 @@ use lock_core::{InvalidName, ResourceName};
 
 /// The name of a job, with the resource that all of its slots share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct JobName(ResourceName);
+pub(crate) struct JobName(ResourceName);
 
 const PREFIX: &str = "job:";
 
 impl JobName {
-    pub(super) fn new(name: &str) -> Result<Self, InvalidName> {
+    pub(crate) fn new(name: &str) -> Result<Self, InvalidName> {
         // So that an empty name is refused.
         ResourceName::new(name)?;
         ResourceName::new(format!("{PREFIX}{name}")).map(Self)
     }
 
     /// The job whose resource this is.
-    pub(super) fn of(resource: &ResourceName) -> Option<Self> {
+    pub(crate) fn of(resource: &ResourceName) -> Option<Self> {
         let name = resource.as_str().strip_prefix(PREFIX)?;
         (!name.is_empty()).then(|| Self(resource.clone()))
     }
 
-    pub(super) const fn resource(&self) -> &ResourceName {
+    pub(crate) const fn resource(&self) -> &ResourceName {
         &self.0
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0.as_str()[PREFIX.len()..]
     }
 }

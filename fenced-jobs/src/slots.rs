@@ -1,0 +1,97 @@
+use fenced_store::{
+    Dialect, FenceError, FencedLockError, FencedStore,
+    jobs::{JobRows, to_read},
+};
+use lock_core::InvalidName;
+
+use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
+
+/// A slot of which the store knows something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobSlot {
+    /// The name of the job.
+    pub job: String,
+    /// The slot, as text.
+    pub slot: String,
+    /// What is known of it.
+    pub state: SlotState,
+}
+
+/// What a [`FencedStore`] knows of the slots of jobs. Needs no lock service. Only stores implement
+/// it.
+pub trait JobSlots: Sealed {
+    /// Where a slot of a job stands.
+    ///
+    /// # Errors
+    /// If a name is invalid, or the database cannot be queried.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    fn job_slot<S>(
+        &self,
+        job: &str,
+        slot: S,
+    ) -> impl Future<Output = Result<SlotState, FencedLockError>> + Send
+    where
+        S: TryInto<Slot>,
+        S::Error: Into<InvalidName>;
+
+    /// The slots of which something is known, ordered by job and slot: the first ones, or those
+    /// after one of them. At most `count`.
+    ///
+    /// A role that may write the tables may have written anything: print the texts with care. In
+    /// MySQL, MariaDB and SQLite they are cut after 10 000 characters, see
+    /// [`job_slot`](Self::job_slot). A number that is no token shows as the nearest one.
+    ///
+    /// # Errors
+    /// If the database cannot be queried.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    fn job_slots(
+        &self,
+        after: Option<&JobSlot>,
+        count: u32,
+    ) -> impl Future<Output = Result<Vec<JobSlot>, FenceError>> + Send;
+}
+
+impl<DB: Dialect> JobSlots for FencedStore<DB> {
+    fn job_slot<S>(
+        &self,
+        job: &str,
+        slot: S,
+    ) -> impl Future<Output = Result<SlotState, FencedLockError>> + Send
+    where
+        S: TryInto<Slot>,
+        S::Error: Into<InvalidName>,
+    {
+        let names = names(job, slot);
+        async move {
+            let (job, slot) = names?;
+            let mut connection = to_read(self.pool()).await?;
+            Ok(DB::Jobs::look(&mut *connection, (job.as_str(), slot.as_str())).await?)
+        }
+    }
+
+    async fn job_slots(
+        &self,
+        after: Option<&JobSlot>,
+        count: u32,
+    ) -> Result<Vec<JobSlot>, FenceError> {
+        let mut connection = to_read(self.pool()).await?;
+        let after = after.map_or(("", ""), |after| (&after.job, &after.slot));
+        let rows = DB::Jobs::list(&mut *connection, after, count.into()).await?;
+        let slot = |(job, slot, state)| JobSlot { job, slot, state };
+        Ok(rows.into_iter().map(slot).collect())
+    }
+}
+
+pub(crate) fn names<S>(job: &str, slot: S) -> Result<(JobName, Slot), FencedLockError>
+where
+    S: TryInto<Slot>,
+    S::Error: Into<InvalidName>,
+{
+    let names = JobName::new(job).and_then(|job| Ok((job, slot.try_into().map_err(Into::into)?)));
+    names.map_err(|error| lock_core::Error::from(error).into())
+}
