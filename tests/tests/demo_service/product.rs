@@ -32,7 +32,7 @@ async fn alone() -> (Gateway, tempfile::TempDir) {
 
 /// Catches: an endpoint that reads, writes or starts processes for everybody, in production.
 #[tokio::test]
-async fn palisade_serves_leases_and_nothing_of_the_story() {
+async fn the_program_serves_leases_and_nothing_of_the_story() {
     let (gateway, _folder) = alone().await;
     let token = gateway.token("account:1", 60_000).await;
     let renewed = gateway.renew("account:1", &token).await;
