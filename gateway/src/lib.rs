@@ -6,6 +6,7 @@
 //!
 //! [`Gateway`] has a router that a service may mount beside endpoints of its own, which its
 //! [`Tokens`] guard, and a server for both. The program `palisade serve` runs one.
+#![forbid(unsafe_code)]
 
 mod admin_token;
 mod answer_stream;

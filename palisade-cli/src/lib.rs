@@ -2,6 +2,7 @@
 //!
 //! The demo in the same repository is a program of the same kind. Both need the items that are
 //! public here; these may change with every version.
+#![forbid(unsafe_code)]
 
 #[cfg(not(unix))]
 compile_error!("palisade ends by Unix signals: build it on Unix");
