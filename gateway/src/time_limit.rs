@@ -51,9 +51,9 @@ impl TimeLimit {
     }
 
     /// For writes. One that has begun is finished, in a task of its own, even if the client goes
-    /// away or the limit passes. If it were given up between the commit and its answer, nobody
-    /// would know what to tell the client. It counts as under way until it is finished, so that the
-    /// gateway does not end before.
+    /// away or the limit passes. If it were given up between the commit and its answer, the gateway
+    /// could not say whether it was stored. It counts as under way until it is finished, so that
+    /// the gateway does not end before.
     ///
     /// # Errors
     /// 504 `outcome-unknown` if the limit passes first; otherwise as the write.

@@ -16,8 +16,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `LISTEN` in a session that others get, too: their driver reads a notice where it expects an
-/// answer. So nobody listens through a pooler, whether it refuses settings of connections or leaves
-/// them out.
+/// answer. So a client does not listen through a pooler, whether that refuses settings of
+/// connections or leaves them out.
 #[tokio::test]
 async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
     for settings in [
