@@ -2,21 +2,27 @@
 
 pub(crate) mod answer;
 mod attempt_id;
+mod boxed_requests;
 mod lease_settings;
 pub mod metric;
 mod request;
 mod service;
 pub(crate) mod store_side;
 pub mod support;
+mod whole;
 
 use std::{
     fmt,
-    future::{Ready, ready},
+    future::{Ready, pending, ready},
+    pin::pin,
+    sync::Arc,
 };
 
+use self::whole::Whole;
 pub use self::{
     answer::{Forced, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
+    boxed_requests::BoxedRequests,
     lease_settings::{AcquiresLeases, LeaseSettings},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
@@ -24,9 +30,13 @@ pub use self::{
 };
 use crate::{
     Attempt, Capabilities, Error, ErrorKind, FencingToken, Inspection, Listed, Released,
-    ResourceName, Sequencer,
+    ResourceName, Sequencer, acquisition,
 };
 pub use crate::{
+    acquisition::{
+        Acquisition, Answer, Bounds, Ended, Event, Failure, Reply, Request, Requests, Sharing,
+        Shutdown, Step, Terms, Wake, WakeUps, repeat, run,
+    },
     boxed::BoxFuture,
     clock::{Clock, Moment, SystemClock},
     lease::{Grant, Lease},
@@ -50,7 +60,7 @@ pub use crate::{
 /// 4. **Ended is ended** (`ended_acquisition_stays_ended`, `a_holder_may_acquire_other_resources`).
 ///    After release, or after its lease ran out, an acquire of that resource with the same holder
 ///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
-///    how long). A [`release_answered`](LockBackend::release_answered) need not be remembered.
+///    how long). A release without a tombstone need not be remembered.
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
 ///    not renewed ends within its ttl, and the next acquire is granted without anybody's help. The
 ///    backend wakes the waiters.
@@ -114,11 +124,28 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// What the backend promises beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// Acquires a lease, waiting as long as the request says.
+    /// The clock that every moment is of: ends of waits and of leases.
+    fn clock(&self) -> Arc<dyn Clock>;
+
+    /// The requests of one attempt to acquire, until they are dropped. Nothing is sent yet.
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a {
+        Whole::new(self, request)
+    }
+
+    /// Acquires a lease, waiting as long as the request says. After an error or when it is dropped,
+    /// the caller cancels the attempt. A [`LockManager`](crate::LockManager) does so by itself.
     fn acquire(
         &self,
         request: &AcquireRequest,
-    ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send;
+    ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send {
+        async {
+            let mut attempt = Acquisition::new(Terms::of(request));
+            let (requests, clock) = (self.requests(request), self.clock());
+            acquisition::acquire(&mut attempt, &requests, &*clock, pin!(pending()))
+                .await
+                .attempt()
+        }
+    }
 
     /// Renews leases, each to its full ttl; one answer per lease, in the same order.
     fn renew(
@@ -126,23 +153,13 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         leases: &[RenewRequest],
     ) -> impl Future<Output = Vec<Result<Renewed, Error>>> + Send;
 
-    /// Ends a lease.
-    fn release(&self, lease: &Sequencer) -> impl Future<Output = Result<Released, Error>> + Send;
-
-    /// Ends a lease of which no late request can arrive: [`Grant::all_answered`] said so, and its
-    /// holder was drawn for this one attempt. So a service that keeps a tombstone for clause 4 may
-    /// do without it.
-    ///
-    /// `again` says that an earlier copy of this release may have been lost. Then a lease that is
-    /// not there counts as released.
-    fn release_answered(
+    /// Ends a lease. Without a `tombstone` no late request of the acquisition can arrive: a service
+    /// that keeps one for clause 4 may do without it, and answers [`Released::NotHolder`] to a copy.
+    fn release(
         &self,
         lease: &Sequencer,
-        again: bool,
-    ) -> impl Future<Output = Result<Released, Error>> + Send {
-        let _ = again;
-        self.release(lease)
-    }
+        tombstone: bool,
+    ) -> impl Future<Output = Result<Released, Error>> + Send;
 
     /// Ends an attempt to acquire, whatever has become of it.
     fn cancel(&self, attempt: &AttemptRef) -> impl Future<Output = Result<(), Error>> + Send;

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::{FencingToken, Moment};
 
 /// A right that ends by itself: its deadline, and when it should next be renewed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     deadline: Moment,
     renew_by: Moment,
@@ -45,7 +45,7 @@ impl Lease {
 }
 
 /// The result of a successful acquire: a token of its own and a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Grant {
     /// The fencing token of this acquisition.

@@ -7,6 +7,7 @@
 )]
 extern crate self as lock_core;
 
+mod acquisition;
 pub mod backend;
 mod boxed;
 mod capabilities;

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// let pauses: Vec<_> = policy.jitter(Jitter::None).pauses().collect();
 /// assert_eq!(pauses, [50, 100, 200, 300, 300].map(millis));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a policy does nothing until it is given to an acquisition"]
 pub struct RetryPolicy {
     growth: Growth,
@@ -43,14 +43,14 @@ pub enum Jitter {
 }
 
 /// The pauses of one acquisition, one after the other; none are left when the limit is reached.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pauses {
     policy: RetryPolicy,
     next: Duration,
     taken: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Growth {
     None,
     By(Duration),
@@ -122,8 +122,13 @@ impl RetryPolicy {
 }
 
 impl Pauses {
+    /// How many were drawn.
+    pub(crate) const fn taken(&self) -> u32 {
+        self.taken
+    }
+
     /// The next pause; `dice`, from 0 to 1, selects a point in the range that jitter allows.
-    fn draw(&mut self, dice: f64) -> Option<Duration> {
+    pub(crate) fn draw(&mut self, dice: f64) -> Option<Duration> {
         if self.policy.limit.is_some_and(|limit| self.taken >= limit) {
             return None;
         }

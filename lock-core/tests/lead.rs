@@ -172,7 +172,7 @@ async fn observers_ask_once_per_interval_and_end_with_the_manager() {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let service = Chaos::new(memory, Arc::clone(&timer));
-    let builder = LockManager::builder().clock(timer);
+    let builder = LockManager::builder();
     let locks = builder.build(service.clone()).unwrap();
     let every = Duration::from_secs(1);
     let observe = || Box::pin(locks.clone().observe("scheduler", every));

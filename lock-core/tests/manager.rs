@@ -30,7 +30,7 @@ fn world() -> World {
     let clock = ManualClock::new();
     let backend = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::At(FencingToken::MIN));
     let manager = || {
-        let builder = LockManager::builder().clock(Arc::new(clock.clone()));
+        let builder = LockManager::builder();
         builder.build(backend.clone()).unwrap()
     };
     World {
@@ -336,7 +336,7 @@ async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
     let clock = ManualClock::new();
     let timer: Arc<dyn Clock> = Arc::new(clock);
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
-    let builder = LockManager::builder().clock(timer).ttl(TTL);
+    let builder = LockManager::builder().ttl(TTL);
     let locks = builder.build(memory).unwrap();
 
     let looked = locks.try_acquire("a").await.unwrap().granted().unwrap();

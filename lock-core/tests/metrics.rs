@@ -40,7 +40,7 @@ fn world() -> World {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
-    let builder = LockManager::builder().clock(timer);
+    let builder = LockManager::builder();
     let build = || builder.build(chaos.clone()).unwrap();
     World {
         locks: with_local_recorder(&recorder, build),
@@ -100,7 +100,8 @@ impl World {
             .retry(RetryPolicy::fixed(TTL.get()).limit(0));
         assert!(matches!(poll.try_acquire().await, Ok(Attempt::Held { .. })));
         self.chaos.next(Operation::Acquire, Fault::DropRequest);
-        self.locks.acquire("r").await.unwrap_err();
+        let wait = Duration::ZERO;
+        self.locks.acquire("r").wait(wait).await.unwrap_err();
         // A renewal that fails, the loss that comes of it, and a release that is given up.
         self.chaos.always(Operation::Renew, Fault::DropRequest);
         self.chaos.always(Operation::Release, Fault::DropRequest);

@@ -28,7 +28,7 @@ fn world() -> World {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
-    let builder = || LockManager::builder().clock(Arc::clone(&timer));
+    let builder = || LockManager::builder();
     World {
         locks: builder().build(chaos.clone()).unwrap(),
         rival: builder().build(service).unwrap(),

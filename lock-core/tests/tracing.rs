@@ -107,7 +107,7 @@ fn world() -> World {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
-    let builder = LockManager::builder().clock(timer);
+    let builder = LockManager::builder();
     World {
         locks: builder.build(chaos.clone()).unwrap(),
         clock,

@@ -9,10 +9,10 @@ use std::{
 
 use futures_util::future::join_all;
 use lock_core::{
-    Attempt, Capabilities, Error, ErrorKind, FencingToken, InitialToken, Inspection, LeaseGuard,
+    Capabilities, Error, ErrorKind, FencingToken, InitialToken, Inspection, LeaseGuard,
     LockManager, LostReason, Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, Moment, RenewRequest, Renewed,
+        AcquireRequest, AttemptRef, Clock, LockBackend, Moment, RenewRequest, Renewed, Requests,
         StoreSide,
     },
     memory::MemoryBackend,
@@ -88,9 +88,13 @@ impl LockBackend for Service {
         self.memory.capabilities()
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.memory.clock()
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
         self.wrote(Asked::Acquire(request.attempt.resource.to_string()));
-        self.memory.acquire(request).await
+        self.memory.requests(request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
@@ -121,9 +125,9 @@ impl LockBackend for Service {
         }
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         self.wrote(Asked::Release(lease.resource().to_string()));
-        self.memory.release(lease).await
+        self.memory.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
@@ -154,7 +158,7 @@ fn world() -> World {
         ails: Arc::default(),
         leave: Arc::new(Semaphore::new(0)),
     };
-    let builder = LockManager::builder().clock(timer);
+    let builder = LockManager::builder();
     World {
         locks: builder.build(service.clone()).unwrap(),
         clock,

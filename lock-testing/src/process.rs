@@ -51,8 +51,8 @@ impl Process {
     /// not an [issuer](lock_core::Issuer) name.
     #[must_use]
     pub fn start(service: impl Into<LockService>, clock: &ManualClock) -> Self {
-        let builder = LockManager::builder().clock(Arc::new(clock.clone()));
-        let locks = match builder.build(Link::new(service.into())) {
+        let link = Link::new(service.into(), Arc::new(clock.clone()));
+        let locks = match LockManager::builder().build(link) {
             Ok(locks) => locks,
             Err(error) => panic!("{error}"),
         };

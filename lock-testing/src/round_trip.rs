@@ -1,12 +1,12 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::pause::there_and_back;
 use lock_core::{
     Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Released, ResourceName,
     Sequencer,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Forced, Grant, LockBackend, LockService,
-        RenewRequest, Renewed,
+        AcquireRequest, AttemptId, AttemptRef, BoxedRequests, Clock, Forced, Grant, LockBackend,
+        LockService, RenewRequest, Renewed, Reply, Request, Requests, Wake,
     },
 };
 
@@ -16,15 +16,51 @@ use lock_core::{
 /// and the client's knowledge of it.
 pub(super) struct Link {
     service: LockService,
+    /// That of the process.
+    clock: Arc<dyn Clock>,
 }
 
+/// The requests of one attempt, over the link.
+struct Linked<'a>(BoxedRequests<'a>);
+
 impl Link {
-    pub(super) const fn new(service: LockService) -> Self {
-        Self { service }
+    pub(super) const fn new(service: LockService, clock: Arc<dyn Clock>) -> Self {
+        Self { service, clock }
     }
 }
 
 #[deny(clippy::missing_trait_methods)]
+impl Requests for Linked<'_> {
+    fn hears(&self) -> bool {
+        self.0.hears()
+    }
+
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        there_and_back(name_of(request), None, || self.0.send(request)).await
+    }
+
+    fn has_copied(&self) -> bool {
+        self.0.has_copied()
+    }
+
+    fn is_opaque(&self) -> bool {
+        self.0.is_opaque()
+    }
+
+    async fn woken(&self) -> Wake {
+        self.0.woken().await
+    }
+}
+
+const fn name_of(request: Request) -> &'static str {
+    match request {
+        Request::Look { .. } => "acquire",
+        Request::Confirm(_) => "confirm",
+        Request::Release { .. } => "release",
+        Request::Cancel => "cancel",
+    }
+}
+
 impl LockBackend for Link {
     fn kind(&self) -> &'static str {
         self.service.kind()
@@ -34,21 +70,21 @@ impl LockBackend for Link {
         self.service.capabilities()
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        there_and_back("acquire", None, || self.service.acquire(request)).await
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Linked(self.service.requests(request))
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         there_and_back("renew", None, || self.service.renew(leases)).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        there_and_back("release", None, || self.service.release(lease)).await
-    }
-
-    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         there_and_back("release", None, move || {
-            self.service.release_answered(lease, again)
+            self.service.release(lease, tombstone)
         })
         .await
     }

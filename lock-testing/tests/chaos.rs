@@ -1,13 +1,16 @@
 //! Lost, delayed and repeated messages between a client and its lock service.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{future::IntoFuture, sync::Arc};
+use std::{future::IntoFuture, sync::Arc, time::Duration};
 
 use futures_util::future::join;
 use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Inspection, Issuer, LeaseGuard, LockManager,
     Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockBackend, RenewRequest, Renewed},
+    backend::{
+        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, RenewRequest, Renewed, Request,
+        Requests,
+    },
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
@@ -27,7 +30,7 @@ fn world() -> World {
     let timer: Arc<dyn Clock> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN));
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
-    let builder = LockManager::builder().clock(timer);
+    let builder = LockManager::builder();
     World {
         locks: builder.build(chaos.clone()).unwrap(),
         clock,
@@ -95,7 +98,7 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
     let acquire = || world.locks.acquire("r").ttl(TTL).holder(holder);
     // The retry is quicker than the clean-up.
     world.locks.freeze_watchdog(true);
-    acquire().await.unwrap_err();
+    acquire().wait(Duration::ZERO).await.unwrap_err();
     let guard = acquire().await.unwrap();
     assert_eq!(guard.token(), FencingToken::MIN);
     world.locks.freeze_watchdog(false);
@@ -181,14 +184,16 @@ async fn what_turns_out_to_be_held_no_more_is_cancelled() {
 async fn a_postponed_request_takes_effect_when_it_arrives() {
     let (world, holder) = (world(), Holder::random());
     world.chaos.next(Operation::Acquire, Fault::Postpone);
-    world.chaos.acquire(&request(holder)).await.unwrap_err();
+    let (request, look) = (request(holder), Request::Look { queue: false });
+    let asks = world.chaos.requests(&request);
+    asks.send(look).await.unwrap_err();
     assert_eq!(world.held().await, None);
     assert_eq!(world.chaos.deliver_late().await, 1);
     assert_eq!(world.held().await, Some(FencingToken::MIN));
 
     let lease = sequencer(holder, FencingToken::MIN);
     world.chaos.next(Operation::Release, Fault::Postpone);
-    world.chaos.release(&lease).await.unwrap_err();
+    world.chaos.release(&lease, true).await.unwrap_err();
     assert!(world.held().await.is_some());
     assert_eq!(world.chaos.deliver_late().await, 1);
     assert_eq!(world.held().await, None);
@@ -204,7 +209,7 @@ async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
     world.chaos.next(Operation::Release, Fault::Duplicate);
     let renewed = world.chaos.renew(&[renewal]).await.pop().unwrap().unwrap();
     assert!(matches!(renewed, Renewed::Renewed(_)));
-    world.chaos.release(&lease).await.unwrap();
+    world.chaos.release(&lease, true).await.unwrap();
 
     let next = world.acquire(Holder::random()).await;
     world.clock.advance(TTL.get() / 3);

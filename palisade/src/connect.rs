@@ -131,7 +131,7 @@ impl Connect {
         self
     }
 
-    /// See [`LockManagerBuilder::clock`].
+    /// The clock of the lock service: ends of waits and of leases are moments of it.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
@@ -190,7 +190,7 @@ impl Connect {
 
     async fn run(self) -> Result<LockManager, Error> {
         let backend = self.backend().await?;
-        self.manager.clock(self.clock).build(backend)
+        self.manager.build(backend)
     }
 
     async fn backend(&self) -> Result<LockService, Error> {

@@ -55,7 +55,7 @@ pub enum Renewed {
 }
 
 /// The answer to a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the lease was ours or it was not")]
 pub enum Released {
     /// The lease was ours and has ended.

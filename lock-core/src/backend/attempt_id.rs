@@ -24,8 +24,13 @@ pub struct InvalidAttemptId {
 }
 
 impl AttemptId {
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(rand::random())
+    }
+
+    /// Spreads pauses.
+    pub(crate) const fn spread(self) -> u64 {
+        self.0
     }
 }
 

@@ -66,7 +66,7 @@ impl AttemptRef {
 }
 
 /// How long an acquire waits for a resource that somebody else holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "every lock service has to tell them apart"

@@ -1,12 +1,12 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed,
+    AcquireRequest, Acquisition, Attempt, AttemptId, AttemptRef, BoxedRequests, Clock, Ended,
+    Forced, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, Shutdown,
 };
 use crate::{
     BoxFuture, Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName,
-    Sequencer,
+    Sequencer, acquisition,
 };
 
 /// A [`LockBackend`] behind a pointer; clones are the same lock service.
@@ -21,13 +21,20 @@ trait Boxed: fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
     fn capabilities(&self) -> Capabilities;
     fn part_of(&self, resource: &ResourceName) -> u16;
+    fn clock(&self) -> Arc<dyn Clock>;
+    fn drive<'a>(
+        &'a self,
+        attempt: &'a mut Acquisition,
+        request: &'a AcquireRequest,
+        shutdown: Shutdown<'a>,
+    ) -> BoxFuture<'a, Ended>;
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a>;
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>>;
     fn renew<'a>(
         &'a self,
         leases: &'a [RenewRequest],
     ) -> BoxFuture<'a, Vec<Result<Renewed, Error>>>;
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> Answer<'a, Released>;
-    fn release_answered<'a>(&'a self, lease: &'a Sequencer, again: bool) -> Answer<'a, Released>;
+    fn release<'a>(&'a self, lease: &'a Sequencer, tombstone: bool) -> Answer<'a, Released>;
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> Answer<'a, ()>;
     fn inspect<'a>(&'a self, resource: &'a ResourceName) -> Answer<'a, Inspection>;
     fn release_hold<'a>(&'a self, lease: &'a Sequencer, id: AttemptId) -> Answer<'a, Released>;
@@ -58,6 +65,26 @@ impl<B: LockBackend> Boxed for B {
         LockBackend::part_of(self, resource)
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        LockBackend::clock(self)
+    }
+
+    fn drive<'a>(
+        &'a self,
+        attempt: &'a mut Acquisition,
+        request: &'a AcquireRequest,
+        shutdown: Shutdown<'a>,
+    ) -> BoxFuture<'a, Ended> {
+        Box::pin(async move {
+            let (requests, clock) = (self.requests(request), LockBackend::clock(self));
+            acquisition::acquire(attempt, &requests, &*clock, shutdown).await
+        })
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a> {
+        BoxedRequests::new(LockBackend::requests(self, request))
+    }
+
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>> {
         Box::pin(LockBackend::acquire(self, request))
     }
@@ -69,12 +96,8 @@ impl<B: LockBackend> Boxed for B {
         Box::pin(LockBackend::renew(self, leases))
     }
 
-    fn release<'a>(&'a self, lease: &'a Sequencer) -> Answer<'a, Released> {
-        Box::pin(LockBackend::release(self, lease))
-    }
-
-    fn release_answered<'a>(&'a self, lease: &'a Sequencer, again: bool) -> Answer<'a, Released> {
-        Box::pin(LockBackend::release_answered(self, lease, again))
+    fn release<'a>(&'a self, lease: &'a Sequencer, tombstone: bool) -> Answer<'a, Released> {
+        Box::pin(LockBackend::release(self, lease, tombstone))
     }
 
     fn cancel<'a>(&'a self, attempt: &'a AttemptRef) -> Answer<'a, ()> {
@@ -129,6 +152,34 @@ impl LockService {
         self.0.part_of(resource)
     }
 
+    /// See [`LockBackend::clock`].
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.0.clock()
+    }
+
+    /// Asks for a lease, by the decisions of this attempt, until there is an answer for the caller.
+    ///
+    /// # Cancel safety
+    /// The attempt knows what may be left.
+    pub async fn drive(
+        &self,
+        attempt: &mut Acquisition,
+        request: &AcquireRequest,
+        shutdown: Shutdown<'_>,
+    ) -> Ended {
+        let mut ended = self.0.drive(attempt, request, shutdown).await;
+        let failed = self.failed(Operation::Acquire, &request.attempt.resource);
+        ended.error = ended.error.map(failed);
+        ended
+    }
+
+    /// See [`LockBackend::requests`].
+    #[must_use]
+    pub fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a> {
+        self.0.requests(request)
+    }
+
     /// See [`LockBackend::acquire`].
     ///
     /// # Errors
@@ -155,23 +206,9 @@ impl LockService {
     ///
     /// # Errors
     /// Those of the backend.
-    pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    pub async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         let failed = self.failed(Operation::Release, lease.resource());
-        self.0.release(lease).await.map_err(failed)
-    }
-
-    /// See [`LockBackend::release_answered`].
-    ///
-    /// # Errors
-    /// Those of the backend.
-    pub async fn release_answered(
-        &self,
-        lease: &Sequencer,
-        again: bool,
-    ) -> Result<Released, Error> {
-        let failed = self.failed(Operation::Release, lease.resource());
-        let answer = self.0.release_answered(lease, again).await;
-        answer.map_err(failed)
+        self.0.release(lease, tombstone).await.map_err(failed)
     }
 
     /// See [`LockBackend::cancel`].

@@ -1,10 +1,9 @@
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{future::IntoFuture, time::Duration};
 
 use tracing::Instrument;
 
 use super::{
     LockManager,
-    cleanup::Sharing,
     granted::Granted,
     guard::LeaseGuard,
     observed::{self, Observed},
@@ -14,6 +13,7 @@ use super::{
 use crate::{
     Attempt, BoxFuture, Error, ErrorKind, Extension, FencingToken, Holder, InvalidName, Operation,
     ResourceName, Wait,
+    acquisition::Sharing,
     backend::{AcquiresLeases, LeaseSettings},
 };
 
@@ -156,7 +156,7 @@ impl Acquire {
     /// # Cancel safety
     /// As [`Acquire`].
     pub async fn try_acquire(self) -> Result<Attempt<LeaseGuard>, Error> {
-        self.wait(Duration::ZERO).guarded().await
+        self.guarded(Some(Wait::Never)).await
     }
 
     /// Who else may have the lease.
@@ -168,40 +168,22 @@ impl Acquire {
         }
     }
 
-    async fn guarded(self) -> Result<Attempt<LeaseGuard>, Error> {
-        let (locks, sharing) = (self.locks.clone(), self.sharing());
+    async fn guarded(self, wait: Option<Wait>) -> Result<Attempt<LeaseGuard>, Error> {
         let settings = self.settings.clone();
-        let attempt = self.granted().await?;
-        Ok(attempt.map(|mut granted| {
-            let Granted { attempt, grant, .. } = &granted;
-            let guard = LeaseGuard::new(
-                Arc::clone(&locks.inner),
-                attempt,
-                *grant,
-                sharing,
-                &settings,
-            );
-            granted.pending.disarm();
-            guard
-        }))
+        let attempt = self.granted(wait).await?;
+        Ok(attempt.map(|Granted { pending, grant }| LeaseGuard::new(pending, grant, &settings)))
     }
 
-    /// Acquires as configured, counted and traced.
-    pub(super) async fn granted(self) -> Result<Attempt<Granted>, Error> {
+    /// Acquires, counted and traced. Waits as configured unless another wait is given.
+    pub(super) async fn granted(self, wait: Option<Wait>) -> Result<Attempt<Granted>, Error> {
         let resource = self.what.resource.clone()?;
         self.check().map_err(|error| error.on(&resource))?;
         let inner = &*self.locks.inner;
-        let wait = self.settings.until(&*inner.clock);
+        let wait = wait.unwrap_or_else(|| self.settings.until(&*inner.clock));
         let span = observed::span(&resource, inner.backend.kind());
-        let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
+        let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {
-            let answer = match self.settings.retry {
-                None => self.asked(&resource, wait).await,
-                Some(policy) => {
-                    let look = || self.asked(&resource, Wait::Never);
-                    inner.polled(policy, wait, look).await
-                }
-            };
+            let answer = self.asked(&resource, wait).await;
             let answer = answer.map_err(|error| self.locks.failed(error).on(&resource));
             observed.end(&answer, observed::granted);
             answer
@@ -225,7 +207,7 @@ impl IntoFuture for Acquire {
         Box::pin(async move {
             let locks = self.locks.clone();
             let resource = self.what.resource.clone();
-            match self.guarded().await? {
+            match self.guarded(None).await? {
                 Attempt::Granted(guard) => Ok(guard),
                 Attempt::Held { retry_after } => {
                     let timeout = locks.timeout(retry_after);

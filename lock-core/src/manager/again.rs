@@ -1,20 +1,13 @@
 use super::Inner;
-use crate::{Error, Outcome, Wait, support::Patience};
+use crate::{Error, Outcome, acquisition::repeat};
 
 impl Inner {
-    /// Sends a request, and again while there is no answer, for a moment: a connection that was
-    /// closed while nobody used it shows only when something is sent.
-    ///
-    /// For requests that may be sent twice. What certainly did not happen may be in any case.
-    /// `send` is told whether an earlier copy may have been lost.
-    pub(super) async fn answered<T, F>(&self, send: impl Fn(bool) -> F) -> Result<T, Error>
+    /// Sends a request that may be sent twice, and again while there is no answer, for a moment.
+    pub(super) async fn answered<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let clock = &*self.clock;
-        Patience::of(Wait::Never, clock.now())
-            .ask(clock, send)
-            .await
+        repeat(&*self.clock, send).await
     }
 
     /// The same for a request that must not be sent again once it may have happened.
@@ -22,7 +15,7 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let once = move |_| {
+        let once = || {
             let sent = send();
             async {
                 match sent.await {

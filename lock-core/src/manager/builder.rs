@@ -1,17 +1,13 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::LockManager;
-use crate::{
-    Clock, Error, Issuer, LockService, Operation, SystemClock, Ttl, backend::LeaseSettings,
-    error::OURSELVES,
-};
+use crate::{Error, Issuer, LockService, Operation, Ttl, backend::LeaseSettings, error::OURSELVES};
 
 /// Settings of a [`LockManager`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
-    clock: Arc<dyn Clock>,
     defaults: LeaseSettings,
 }
 
@@ -21,12 +17,6 @@ impl LockManagerBuilder {
     /// Give every lock service a name of its own if one store is guarded by several.
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuer = Some(issuer);
-        self
-    }
-
-    /// The clock used for deadlines. Defaults to [`SystemClock`].
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
         self
     }
 
@@ -56,8 +46,7 @@ impl LockManagerBuilder {
 
     /// Makes a manager over a lock service.
     ///
-    /// Several managers may share one. Give the builder the [`clock`](Self::clock) that the lock
-    /// service was made with.
+    /// Several managers may share one. Deadlines are of the clock that it was made with.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if no issuer was set and the
@@ -83,12 +72,7 @@ impl LockManagerBuilder {
             None => Issuer::new(backend.kind())
                 .map_err(|error| Error::from(error).during(Operation::Connect, OURSELVES))?,
         };
-        Ok(LockManager::start(
-            backend,
-            self.clock,
-            issuer,
-            self.defaults,
-        ))
+        Ok(LockManager::start(backend, issuer, self.defaults))
     }
 }
 
@@ -96,7 +80,6 @@ impl Default for LockManagerBuilder {
     fn default() -> Self {
         Self {
             issuer: None,
-            clock: Arc::new(SystemClock),
             defaults: LeaseSettings::default(),
         }
     }

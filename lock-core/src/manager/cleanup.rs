@@ -1,168 +1,15 @@
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc};
 
 use tracing::debug;
 
-use super::{Inner, meter::Meter};
+use super::Inner;
 use crate::{
-    AttemptId, AttemptRef, Clock, Error, Jitter, LockService, Released, RetryPolicy, Sequencer, Ttl,
+    AttemptRef, Error, FencingToken, Issuer, LockService, Sequencer,
+    acquisition::{Acquisition, Answer, Ended, Event, Reply, Request, Requests, Sharing, run},
 };
 
-/// Something to undo on the lock service although its caller is gone.
-#[derive(Clone, Debug)]
-pub(super) enum CleanUp {
-    /// A lease whose guard was dropped, or whose release was interrupted.
-    Release {
-        lease: HeldLease,
-        patience: Duration,
-    },
-    /// An attempt that was dropped, or whose answer was lost.
-    Cancel {
-        attempt: AttemptRef,
-        patience: Duration,
-    },
-}
-
-/// How long the clean-up of a lease that others may keep up goes on, at least. Its own ttl is no
-/// bound for it: the others' may be longer, and then the lease outlives an outage that is longer
-/// than this ttl.
-const SHARED_PATIENCE_MIN: Duration = Duration::from_secs(60);
-
-const RETRY_FIRST: Duration = Duration::from_millis(20);
-/// The longest pause is this part of the time for which it goes on, within these bounds: a service
-/// that is in trouble for a minute must not be asked by ever more that repeat it every second.
-const RETRY_PART: u32 = 12;
-const RETRY_MAX: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(5);
-
-impl CleanUp {
-    /// Tries until it succeeds or its time is over.
-    async fn finish(mut self, backend: &LockService, clock: &dyn Clock, meter: &Meter) {
-        let until = clock.now() + self.patience();
-        let longest = (self.patience() / RETRY_PART).clamp(*RETRY_MAX.start(), *RETRY_MAX.end());
-        let policy = RetryPolicy::exponential(RETRY_FIRST).longest(longest);
-        // Nothing has to be spread: each began when its own guard was dropped.
-        let mut pauses = policy.jitter(Jitter::None).pauses();
-        loop {
-            let error = match self.attempt(backend).await {
-                Ok(None) => return,
-                Ok(Some(rest)) => {
-                    self = rest;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let again = pauses.next().map(|pause| clock.now() + pause);
-            let Some(again) = again.filter(|again| *again < until) else {
-                debug!(%error, "gave up cleaning up: the lease ends when nobody renews it");
-                meter.abandoned.add(1);
-                return;
-            };
-            clock.sleep_until(again).await;
-        }
-    }
-
-    /// Tries once, and returns what is left to do.
-    async fn attempt(&self, backend: &LockService) -> Result<Option<Self>, Error> {
-        match self {
-            Self::Release { lease, .. } => Ok(match lease.release(backend, false).await? {
-                Released::Released => None,
-                Released::NotHolder => Some(lease.cancel()),
-            }),
-            Self::Cancel { attempt, .. } => {
-                backend.cancel(attempt).await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// How long to go on trying.
-    const fn patience(&self) -> Duration {
-        match self {
-            Self::Release { patience, .. } | Self::Cancel { patience, .. } => *patience,
-        }
-    }
-}
-
-/// A lease together with the attempt that got it.
-#[derive(Clone, Debug)]
-pub(super) struct HeldLease {
-    pub(super) sequencer: Sequencer,
-    pub(super) attempt: AttemptId,
-    pub(super) sharing: Sharing,
-    pub(super) ttl: Ttl,
-    /// As [`Grant::all_answered`](crate::Grant::all_answered).
-    pub(super) all_answered: bool,
-}
-
-/// Who else may have the lease of a guard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
-    /// Nobody: nobody else knows the holder.
-    Alone,
-    /// Whoever repeats the acquisition. A release ends the lease for all of them.
-    Repeated,
-    /// Guards of one owner, each of which gives back its own hold.
-    Holds,
-}
-
-impl Sharing {
-    /// How long to try to give back what an acquisition of this ttl left behind. A lease that
-    /// nobody else keeps up has ended by then, unless a renewal was under way.
-    pub(super) fn patience(self, ttl: Ttl) -> Duration {
-        match self {
-            Self::Alone => ttl.get(),
-            Self::Repeated | Self::Holds => std::cmp::max(ttl.get(), SHARED_PATIENCE_MIN),
-        }
-    }
-}
-
-impl HeldLease {
-    /// Releases it. `again` says that an earlier copy of this request may have been lost.
-    pub(super) async fn release(
-        &self,
-        backend: &LockService,
-        again: bool,
-    ) -> Result<Released, Error> {
-        let lease = &self.sequencer;
-        match self.sharing {
-            Sharing::Holds => backend.release_hold(lease, self.attempt).await,
-            Sharing::Alone if self.all_answered => backend.release_answered(lease, again).await,
-            Sharing::Alone | Sharing::Repeated => backend.release(lease).await,
-        }
-    }
-
-    /// What is left to do when the guard goes away without a release. Whoever repeats an
-    /// acquisition may have been told of the same lease, so then only this attempt of it ends.
-    pub(super) fn abandon(&self) -> CleanUp {
-        match self.sharing {
-            Sharing::Repeated => self.cancel(),
-            Sharing::Alone | Sharing::Holds => self.finish_release(),
-        }
-    }
-
-    /// What is left to do when a release was interrupted.
-    pub(super) fn finish_release(&self) -> CleanUp {
-        CleanUp::Release {
-            lease: self.clone(),
-            patience: self.sharing.patience(self.ttl),
-        }
-    }
-
-    /// Gives up this attempt only. That is also what is left to do when the lease turns out not to
-    /// be held any more: a lease that was never confirmed still has its place in the queue.
-    pub(super) fn cancel(&self) -> CleanUp {
-        let attempt = AttemptRef {
-            resource: self.sequencer.resource().clone(),
-            holder: self.sequencer.holder(),
-            id: self.attempt,
-        };
-        CleanUp::Cancel {
-            attempt,
-            patience: self.sharing.patience(self.ttl),
-        }
-    }
-}
-
-/// When dropped, hands a clean-up to the watchdog, unless it was disarmed.
+/// One attempt, with all that is known of it. When dropped, it hands to the watchdog what has to be
+/// given back.
 ///
 /// It is made *before* the await that may change the lock service, so it does not matter at which
 /// await the caller goes away. Dropping it begins the clean-up and leaves the rest to the watchdog;
@@ -170,53 +17,119 @@ impl HeldLease {
 #[derive(Debug)]
 pub(super) struct OnDrop {
     pub(super) locks: Arc<Inner>,
-    clean_up: Option<CleanUp>,
+    pub(super) attempt: AttemptRef,
+    pub(super) decisions: Acquisition,
+    /// That of the lease, once it was granted.
+    token: Option<FencingToken>,
 }
 
 impl OnDrop {
-    pub(super) const fn new(locks: Arc<Inner>, clean_up: CleanUp) -> Self {
+    pub(super) const fn new(
+        locks: Arc<Inner>,
+        attempt: AttemptRef,
+        decisions: Acquisition,
+    ) -> Self {
         Self {
             locks,
-            clean_up: Some(clean_up),
+            attempt,
+            decisions,
+            token: None,
         }
     }
 
-    /// Replaces the clean-up.
-    pub(super) fn turn_into(&mut self, clean_up: CleanUp) {
-        self.clean_up = Some(clean_up);
+    /// The lease that was granted. A release ends it from now on.
+    pub(super) fn granted(&mut self, token: FencingToken) -> Sequencer {
+        self.token = Some(token);
+        sequencer(&self.locks.issuer, &self.attempt, token)
     }
 
-    /// Cleans up now, and waits for it. After an error, dropping this goes on with it.
-    pub(super) async fn carry_out(&mut self) -> Result<(), Error> {
-        while let Some(clean_up) = &self.clean_up {
-            let attempt = |_| clean_up.attempt(&self.locks.backend);
-            self.clean_up = self.locks.answered(attempt).await?;
+    /// Gives the lease back, or the attempt up, and waits for it. After an error, dropping this
+    /// goes on with it.
+    pub(super) async fn give_back(&mut self, how: Event) -> Result<Answer, Error> {
+        let (locks, requests) = (Arc::clone(&self.locks), self.requests());
+        let forever = pin!(std::future::pending());
+        let ended = run(&mut self.decisions, how, &requests, &*locks.clock, forever).await;
+        match ended.answer {
+            Answer::Failed(failure) => Err(ended.error_of(failure)),
+            answer => Ok(answer),
         }
-        Ok(())
     }
 
     /// Nothing is left to clean up.
-    pub(super) fn disarm(&mut self) {
-        self.clean_up = None;
+    pub(super) const fn disarm(&mut self) {
+        self.decisions.forget();
+    }
+
+    fn requests(&self) -> GivingBack {
+        GivingBack {
+            backend: self.locks.backend.clone(),
+            issuer: self.locks.issuer.clone(),
+            attempt: self.attempt.clone(),
+            token: self.token,
+            sharing: self.decisions.sharing(),
+        }
     }
 }
 
 impl Drop for OnDrop {
     fn drop(&mut self) {
-        let Some(clean_up) = self.clean_up.take() else {
+        if !self.decisions.owes() {
             return;
-        };
-        let Inner {
-            backend,
-            clock,
-            meter,
-            ..
-        } = &*self.locks;
-        let (backend, clock, meter) = (backend.clone(), Arc::clone(clock), Arc::clone(meter));
-        let finished = Box::pin(async move { clean_up.finish(&backend, &*clock, &meter).await });
+        }
+        let requests = self.requests();
+        let (clock, meter) = (Arc::clone(&self.locks.clock), Arc::clone(&self.locks.meter));
+        let mut decisions = self.decisions.clone();
+        let finished = Box::pin(async move {
+            let forever = pin!(std::future::pending());
+            let ended = run(&mut decisions, Event::Gone, &requests, &*clock, forever).await;
+            if let Ended {
+                answer: Answer::Abandoned,
+                error,
+            } = ended
+            {
+                debug!(
+                    ?error,
+                    "gave up cleaning up: the lease ends when nobody renews it"
+                );
+                meter.abandoned.add(1);
+            }
+        });
         if !self.locks.watchdog.finish(finished) {
             debug!("the watchdog has ended: the lease runs out by its ttl");
             self.locks.meter.abandoned.add(1);
         }
     }
+}
+
+/// The requests that give back what an attempt has.
+struct GivingBack {
+    backend: LockService,
+    issuer: Issuer,
+    attempt: AttemptRef,
+    token: Option<FencingToken>,
+    sharing: Sharing,
+}
+
+impl Requests for GivingBack {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        let (Request::Release { tombstone }, Some(token)) = (request, self.token) else {
+            self.backend.cancel(&self.attempt).await?;
+            return Ok(Reply::Cancelled);
+        };
+        let lease = sequencer(&self.issuer, &self.attempt, token);
+        let released = match self.sharing {
+            Sharing::Holds => self.backend.release_hold(&lease, self.attempt.id).await,
+            _ => self.backend.release(&lease, tombstone).await,
+        };
+        released.map(Reply::Released)
+    }
+}
+
+pub(super) fn sequencer(issuer: &Issuer, attempt: &AttemptRef, token: FencingToken) -> Sequencer {
+    Sequencer::new(
+        issuer.clone(),
+        attempt.resource.clone(),
+        token,
+        attempt.holder,
+    )
 }

@@ -52,17 +52,12 @@ impl Acquire {
     /// lease of an [`Owner`](super::Owner) then ends it for all of its handles.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
         let (locks, ttl) = (self.locks.clone(), self.settings.ttl);
-        let attempt = self.renew(false).granted().await?;
-        Ok(attempt.map(|granted| {
-            let Granted {
-                mut pending,
-                attempt,
-                grant,
-            } = granted;
+        let attempt = self.renew(false).granted(None).await?;
+        Ok(attempt.map(|Granted { mut pending, grant }| {
+            let sequencer = pending.granted(grant.token);
             pending.disarm();
-            let issuer = locks.issuer().clone();
             DetachedLease {
-                sequencer: Sequencer::new(issuer, attempt.resource, grant.token, attempt.holder),
+                sequencer,
                 ttl,
                 remaining: grant.lease.deadline().since(locks.inner.clock.now()),
             }
@@ -117,14 +112,15 @@ impl LockManager {
     /// It may or may not have been released. Releasing again is harmless.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let Inner { backend, .. } = &*self.inner;
-        self.inner.answered(|_| backend.release(lease)).await
+        let release = || backend.release(lease, true);
+        self.inner.answered(release).await
     }
 }
 
 impl Inner {
     /// Renews one lease, whoever holds it.
     pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
-        let renew = |_| async {
+        let renew = || async {
             let mut answers = self.backend.renew(slice::from_ref(request)).await;
             // There is one for each lease.
             answers.remove(0)

@@ -74,7 +74,7 @@ impl LockManager {
     {
         let resource = &named(resource, Operation::ForceRelease)?;
         let Inner { backend, .. } = &*self.inner;
-        let inspection = self.inner.answered(|_| backend.inspect(resource)).await?;
+        let inspection = self.inner.answered(|| backend.inspect(resource)).await?;
         let Some(holder) = inspection.holder else {
             return Ok(ForceReleased::NotHeld);
         };
@@ -106,7 +106,7 @@ impl LockManager {
     /// Cancel safe: nothing changes.
     pub async fn list(&self) -> Result<Vec<Listed>, Error> {
         let Inner { backend, .. } = &*self.inner;
-        let mut listed = self.inner.answered(|_| backend.list()).await?;
+        let mut listed = self.inner.answered(|| backend.list()).await?;
         listed.sort_by(|one, other| one.resource.cmp(&other.resource));
         Ok(listed)
     }

@@ -1,9 +1,8 @@
 use super::cleanup::OnDrop;
-use crate::{AttemptRef, Grant};
+use crate::Grant;
 
-/// A grant, and the guard that cancels it unless it is disarmed.
+/// A grant, and the attempt that gives it back unless it is disarmed.
 pub(super) struct Granted {
     pub(super) pending: OnDrop,
-    pub(super) attempt: AttemptRef,
     pub(super) grant: Grant,
 }

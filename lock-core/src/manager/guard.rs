@@ -3,16 +3,17 @@ use std::{fmt, sync::Arc, time::Duration};
 use tracing::debug;
 
 use super::{
-    Acquire, Inner,
-    cleanup::{HeldLease, OnDrop, Sharing},
+    Acquire,
+    cleanup::OnDrop,
     guarded::Guarding,
     lost::{Lost, LostReason},
     status::LeaseStatus,
     watchdog::Watched,
 };
 use crate::{
-    AttemptRef, Error, FencingToken, Grant, Moment, Released, RenewRequest, Renewed, ResourceName,
+    Error, FencingToken, Grant, Moment, Operation, Released, RenewRequest, Renewed, ResourceName,
     Sequencer, Ttl,
+    acquisition::{Answer, Event},
     backend::{LeaseSettings, StoreSide, store_side::sealed::Sealed},
 };
 
@@ -55,44 +56,24 @@ pub struct LeaseGuard {
     pub(super) status: Arc<LeaseStatus>,
     _watched: Option<Watched>,
     _guarding: Guarding,
-    held: HeldLease,
     is_claimed: bool,
     pub(super) on_drop: OnDrop,
 }
 
 impl LeaseGuard {
     /// Takes over a grant: from here on the guard does the clean-up.
-    pub(super) fn new(
-        locks: Arc<Inner>,
-        attempt: &AttemptRef,
-        grant: Grant,
-        sharing: Sharing,
-        settings: &LeaseSettings,
-    ) -> Self {
-        let sequencer = Sequencer::new(
-            locks.issuer.clone(),
-            attempt.resource.clone(),
-            grant.token,
-            attempt.holder,
-        );
-        let status = LeaseStatus::new(sequencer.clone(), grant.lease, settings, &locks);
+    pub(super) fn new(mut on_drop: OnDrop, grant: Grant, settings: &LeaseSettings) -> Self {
+        let sequencer = on_drop.granted(grant.token);
+        let locks = Arc::clone(&on_drop.locks);
+        let guarding = locks.guarded.enter(&sequencer);
+        let status = LeaseStatus::new(sequencer, grant.lease, settings, &locks);
         let status = Arc::new(status);
         let watchdog = settings.renew.then_some(&locks.watchdog);
         let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));
-        let held = HeldLease {
-            sequencer,
-            attempt: attempt.id,
-            sharing,
-            ttl: settings.ttl,
-            all_answered: grant.all_answered,
-        };
-        let guarding = locks.guarded.enter(&held.sequencer);
-        let on_drop = OnDrop::new(locks, held.abandon());
         Self {
             status,
             _watched: watched,
             _guarding: guarding,
-            held,
             is_claimed: grant.claimed,
             on_drop,
         }
@@ -183,26 +164,27 @@ impl LeaseGuard {
     /// # Cancel safety
     /// The guard is gone and the watchdog finishes the release.
     pub async fn release(mut self) -> Result<Released, Error> {
-        self.status.release();
-        if self.held.sharing == Sharing::Repeated {
-            let finish = self.held.finish_release();
-            self.on_drop.turn_into(finish);
-        }
-        let locks = Arc::clone(&self.on_drop.locks);
+        let held = self.status.release();
         // Until the answer has arrived, dropping `self` hands the release to the watchdog.
-        let release = |again| self.held.release(&locks.backend, again);
-        let released = locks.answered(release).await?;
+        let released = match self.give_back(Event::Release { held }).await? {
+            Answer::Released(released) => released,
+            _ => Released::NotHolder,
+        };
         debug!(
             resource = self.resource().as_str(),
             token = self.token().get(),
             ?released,
             "released"
         );
-        match released {
-            Released::Released => self.on_drop.disarm(),
-            Released::NotHolder => self.on_drop.turn_into(self.held.cancel()),
-        }
         Ok(released)
+    }
+
+    async fn give_back(&mut self, how: Event) -> Result<Answer, Error> {
+        let answer = self.on_drop.give_back(how).await;
+        answer.map_err(|error| {
+            let kind = self.on_drop.locks.backend.kind();
+            error.during(Operation::Release, kind).on(self.resource())
+        })
     }
 }
 
@@ -225,7 +207,7 @@ impl StoreSide for LeaseGuard {
     }
 
     fn needs_no_tombstone(&self) -> bool {
-        self.held.sharing == Sharing::Alone && self.held.all_answered
+        self.on_drop.decisions.needs_no_tombstone()
     }
 
     fn released_by_store(mut self) {
@@ -235,7 +217,7 @@ impl StoreSide for LeaseGuard {
 
     async fn give_up(mut self) -> Result<(), Error> {
         self.status.release();
-        self.on_drop.carry_out().await
+        self.give_back(Event::GiveUp).await.map(drop)
     }
 }
 

@@ -18,7 +18,6 @@ mod lost;
 mod meter;
 mod observed;
 mod owner;
-mod retry;
 mod run;
 mod settings;
 mod several;
@@ -100,12 +99,8 @@ impl LockManager {
         LockManagerBuilder::default()
     }
 
-    fn start(
-        backend: LockService,
-        clock: Arc<dyn Clock>,
-        issuer: Issuer,
-        defaults: LeaseSettings,
-    ) -> Self {
+    fn start(backend: LockService, issuer: Issuer, defaults: LeaseSettings) -> Self {
+        let clock = backend.clock();
         let meter = Arc::new(Meter::new(backend.kind()));
         let watchdog = watchdog::start(backend.clone(), Arc::clone(&clock), Arc::clone(&meter));
         Self {
@@ -170,7 +165,7 @@ impl LockManager {
     {
         let resource = named(resource, Operation::Inspect)?;
         let Inner { backend, .. } = &*self.inner;
-        self.inner.answered(|_| backend.inspect(&resource)).await
+        self.inner.answered(|| backend.inspect(&resource)).await
     }
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.

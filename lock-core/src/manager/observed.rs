@@ -4,7 +4,7 @@ use tracing::{
 };
 
 use super::{Inner, granted::Granted, meter::Meter};
-use crate::{Attempt, Error, ErrorKind, Moment, ResourceName};
+use crate::{Attempt, Error, ErrorKind, Moment, ResourceName, Wait};
 
 /// An acquisition under way, for counting and tracing.
 pub(super) struct Observed<'a> {
@@ -15,12 +15,12 @@ pub(super) struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    /// `waits` says whether the acquisition may be in the queue for some time.
-    pub(super) fn begin(locks: &'a Inner, waits: bool, span: Span) -> Self {
+    pub(super) fn begin(locks: &'a Inner, wait: Wait, span: Span) -> Self {
+        let since = locks.clock.now();
+        let waits = !wait.is_over(since);
         if waits {
             locks.meter.waiting.up();
         }
-        let since = locks.clock.now();
         Self {
             locks,
             since,
@@ -69,7 +69,7 @@ pub(super) fn granted(meter: &Meter, span: &Span, granted: &Granted) {
         meter.handoffs.add(1);
     }
     if !span.is_disabled() {
-        span.record("holder", granted.attempt.holder.fingerprint());
+        span.record("holder", granted.pending.attempt.holder.fingerprint());
         span.record("token", granted.grant.token.get());
     }
 }

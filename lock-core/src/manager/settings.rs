@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::LockManager;
 use crate::{
     AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, Wait,
@@ -47,7 +45,6 @@ impl LeaseSettings {
     pub(super) fn until(&self, clock: &dyn Clock) -> Wait {
         match self.wait {
             None => Wait::Forever,
-            Some(Duration::ZERO) => Wait::Never,
             Some(wait) => Wait::Until(clock.now() + wait),
         }
     }

@@ -160,15 +160,16 @@ impl LeaseStatus {
         });
     }
 
-    /// The guard gives the lease back: from here on it cannot be lost.
-    pub(super) fn release(&self) {
+    /// The guard gives the lease back: from here on it cannot be lost. Whether it was held.
+    pub(super) fn release(&self) -> bool {
         let now = self.clock.now();
-        self.change(|state| {
+        let state = self.change(|state| {
             state.expire(now);
             if let State::Held { .. } = state {
                 *state = State::Released;
             }
         });
+        state == State::Released
     }
 
     /// Completes when the lease is lost.

@@ -1,16 +1,23 @@
-use std::{future::IntoFuture, sync::Arc, time::Duration};
+use std::{
+    future::IntoFuture,
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tracing::{Instrument, debug_span};
 
 use super::{
     Acquire, LeaseGuard, LeaseGuards, LockManager,
-    cleanup::{CleanUp, OnDrop, Sharing},
+    cleanup::OnDrop,
     observed::Observed,
     several::{Named, names, sorted},
 };
 use crate::{
-    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, Extension, Grant, Holder, InvalidName,
-    Outcome, ResourceName, RetryPolicy, Upkeep, Wait,
+    AcquireRequest, Attempt, AttemptRef, BoxFuture, Error, ErrorKind, Extension, Grant, Holder,
+    InvalidName, LockService, ResourceName, RetryPolicy, Upkeep, Wait,
+    acquisition::{self, Acquisition, Answer, Reply, Request, Requests, Sharing, Terms},
+    support::lock,
 };
 
 /// An acquisition of several resources in one step that is being prepared: `.await` it for
@@ -83,11 +90,9 @@ impl Acquire<Together> {
             backend = inner.backend.kind(),
         );
         let wait = self.settings.until(&*inner.clock);
-        let observed = Observed::begin(inner, wait != Wait::Never, span.clone());
+        let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {
-            let look = || self.look(&named);
-            let policy = self.settings.retry.unwrap_or(LOOKS);
-            let answer = inner.polled(policy, wait, look).await;
+            let answer = self.asked(&named, wait).await;
             let answer = answer.map_err(|error| self.locks.failed(error));
             observed.end(&answer, |meter, _, guards| {
                 meter.grants.add(guards.len() as u64)
@@ -100,47 +105,50 @@ impl Acquire<Together> {
         acquired.instrument(span).await
     }
 
-    /// One look, by a new holder.
-    async fn look(&self, named: &[ResourceName]) -> Result<Attempt<Vec<LeaseGuard>>, Error> {
+    /// Looks again and again until all of them are free, with a new holder after each late grant.
+    async fn asked(
+        &self,
+        named: &[ResourceName],
+        wait: Wait,
+    ) -> Result<Attempt<Vec<LeaseGuard>>, Error> {
         let inner = &self.locks.inner;
-        let requests = self.requests(named);
-        let clean_up = |request: &AcquireRequest| {
-            let attempt = request.attempt.clone();
-            let patience = Sharing::Alone.patience(self.settings.ttl);
-            OnDrop::new(Arc::clone(inner), CleanUp::Cancel { attempt, patience })
-        };
-        let mut pending: Vec<_> = requests.iter().map(clean_up).collect();
-        let answer = self.asked(&requests).await;
-        let nothing_changed = match &answer {
-            Ok(Attempt::Granted(_)) => false,
-            Ok(Attempt::Held { .. }) => true,
-            Err(error) => error.outcome() == Outcome::NotApplied,
-        };
-        if nothing_changed {
-            pending.iter_mut().for_each(OnDrop::disarm);
+        let mut decisions = Acquisition::new(self.terms(wait));
+        loop {
+            let looks = Looks::new(&inner.backend, self.requests(named));
+            let mut pending: Vec<_> = looks.attempts().map(|attempt| self.owes(attempt)).collect();
+            looks
+                .attempts()
+                .for_each(|attempt| decisions.spread_by(attempt.id));
+            let shutdown = pin!(inner.watchdog.closed());
+            let asking = &mut decisions;
+            let ended = acquisition::acquire(asking, &looks, &*inner.clock, shutdown).await;
+            for each in &mut pending {
+                each.decisions = decisions.clone();
+            }
+            if ended.answer != Answer::Late {
+                let grants = looks.grants();
+                let guard = |(pending, grant)| LeaseGuard::new(pending, grant, &self.settings);
+                let guards = |_| pending.into_iter().zip(grants).map(guard).collect();
+                return ended.attempt().map(|attempt| attempt.map(guards));
+            }
+            // Dropping `pending` gives the late grants back.
+            decisions = decisions.afresh();
         }
-        let grants = match answer? {
-            Attempt::Granted(grants) => grants,
-            Attempt::Held { retry_after } => return Ok(Attempt::Held { retry_after }),
-        };
-        let now = inner.clock.now();
-        let of_use = grants.iter().all(|grant| grant.lease.deadline() > now);
-        if grants.len() != requests.len() || !of_use {
-            // Dropping `pending` gives them back.
-            return Err(Error::too_late());
+    }
+
+    /// The attempt for one of the resources, which has to be cancelled unless it turns out better.
+    fn owes(&self, attempt: &AttemptRef) -> OnDrop {
+        let decisions = Acquisition::asked_elsewhere(self.terms(Wait::Never));
+        OnDrop::new(Arc::clone(&self.locks.inner), attempt.clone(), decisions)
+    }
+
+    fn terms(&self, wait: Wait) -> Terms {
+        let policy = self.settings.retry.unwrap_or(LOOKS);
+        Terms {
+            polls: Some(policy.pauses()),
+            late_grants: Some(0),
+            ..Terms::new(Sharing::Alone, self.settings.ttl).waiting(wait)
         }
-        let mut guards = Vec::new();
-        for ((request, grant), pending) in requests.iter().zip(grants).zip(&mut pending) {
-            guards.push(LeaseGuard::new(
-                Arc::clone(inner),
-                &request.attempt,
-                grant,
-                Sharing::Alone,
-                &self.settings,
-            ));
-            pending.disarm();
-        }
-        Ok(Attempt::Granted(guards))
     }
 
     /// One request for each resource, all of the same attempt of the same holder.
@@ -157,16 +165,56 @@ impl Acquire<Together> {
         };
         named.iter().map(request).collect()
     }
+}
 
-    /// Asks, or gives up when the manager is shut down, because nobody would clean up afterwards.
-    async fn asked(&self, requests: &[AcquireRequest]) -> Result<Attempt<Vec<Grant>>, Error> {
-        let inner = &self.locks.inner;
-        tokio::select! {
-            biased;
-            () = inner.watchdog.closed() => {}
-            answer = inner.backend.acquire_together(requests) => return answer,
+/// The requests of one attempt for several resources.
+struct Looks<'a> {
+    backend: &'a LockService,
+    requests: Vec<AcquireRequest>,
+    /// Those of the last look.
+    grants: Mutex<Vec<Grant>>,
+}
+
+impl<'a> Looks<'a> {
+    const fn new(backend: &'a LockService, requests: Vec<AcquireRequest>) -> Self {
+        Self {
+            backend,
+            requests,
+            grants: Mutex::new(Vec::new()),
         }
-        Err(inner.shut_down(requests).await)
+    }
+
+    fn attempts(&self) -> impl Iterator<Item = &AttemptRef> {
+        self.requests.iter().map(|request| &request.attempt)
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        std::mem::take(&mut lock(&self.grants))
+    }
+}
+
+impl Requests for Looks<'_> {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        if !matches!(request, Request::Look { .. }) {
+            for attempt in self.attempts() {
+                self.backend.cancel(attempt).await?;
+            }
+            return Ok(Reply::Cancelled);
+        }
+        match self.backend.acquire_together(&self.requests).await? {
+            Attempt::Held { retry_after } => Ok(Reply::Held { left: retry_after }),
+            Attempt::Granted(grants) => {
+                let first_to_end = grants.iter().min_by_key(|grant| grant.lease.deadline());
+                let first_to_end = first_to_end.copied();
+                let is_whole = grants.len() == self.requests.len();
+                *lock(&self.grants) = grants;
+                let grant = first_to_end.filter(|_| is_whole);
+                grant.map(Reply::Granted).ok_or_else(|| {
+                    let error = Error::unknown(ErrorKind::Refused);
+                    error.because("the backend granted some of the resources only")
+                })
+            }
+        }
     }
 }
 

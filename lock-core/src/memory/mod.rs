@@ -8,17 +8,17 @@ mod table;
 
 use std::{
     fmt,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use self::table::{Answer, Refusal, Table, Waiting};
+use self::table::{Refusal, Table};
 use crate::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, ErrorKind,
     Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed,
-    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Wait,
-    Waking, support::lock,
+    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Waking,
+    acquisition::{Reply, Request, Requests, Wake, WakeUps},
+    support::lock,
 };
 
 /// The kind that errors name and the default issuer.
@@ -55,39 +55,32 @@ impl MemoryBackend {
     fn table(&self) -> MutexGuard<'_, Table> {
         lock(&self.table)
     }
+}
 
-    async fn wait(
-        &self,
-        attempt: &AttemptRef,
-        wait: Wait,
-        waiting: Waiting,
-    ) -> Result<Attempt<Grant>, Error> {
-        let until = wait.limit();
-        let Waiting { mut grant, moved } = waiting;
-        loop {
-            // Enabled before the deadline is read, so that no change of it is missed.
-            let mut change = pin!(moved.notified());
-            change.as_mut().enable();
-            let next_change = self.table().next_change(&attempt.resource);
-            tokio::select! {
-                biased;
-                granted = &mut grant => {
-                    let grant = granted.map_err(|_| cancelled())?;
-                    return grant
-                        .map(|grant| Attempt::Granted(grant.after_waiting()))
-                        .map_err(Error::from);
-                }
-                () = change => continue,
-                () = self.clock.sleep_until(std::cmp::min(next_change, until)) => {}
-            }
-            let now = self.clock.now();
-            let mut table = self.table();
-            table.serve(&attempt.resource, now);
-            if now >= until && table.leave_queue(attempt) {
-                let retry_after = table.next_change(&attempt.resource).since(now);
-                return Ok(Attempt::Held { retry_after });
-            }
-        }
+/// The requests of one attempt.
+struct Waiter<'a> {
+    backend: &'a MemoryBackend,
+    request: &'a AcquireRequest,
+    /// The queue has them, too, for as long as this is here.
+    wake_ups: Arc<WakeUps>,
+}
+
+impl Requests for Waiter<'_> {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        let MemoryBackend { clock, .. } = self.backend;
+        let Request::Look { queue } = request else {
+            self.backend.cancel(&self.request.attempt).await?;
+            return Ok(Reply::Cancelled);
+        };
+        let (now, unix_time) = (clock.now(), clock.unix_time());
+        let wake_ups = queue.then_some(&self.wake_ups);
+        let mut table = self.backend.table();
+        let reply = table.acquire(self.request, wake_ups, now, unix_time);
+        reply.map_err(Error::from)
+    }
+
+    async fn woken(&self) -> Wake {
+        self.wake_ups.next().await
     }
 }
 
@@ -101,15 +94,15 @@ impl LockBackend for MemoryBackend {
             .extended(Extension::ALL)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let attempt = &request.attempt;
-        let answer = self
-            .table()
-            .acquire(request, self.clock.now(), self.clock.unix_time());
-        match answer.map_err(Error::from)? {
-            Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
-            Answer::Held(retry_after) => Ok(Attempt::Held { retry_after }),
-            Answer::Queued(waiting) => self.wait(attempt, request.wait, waiting).await,
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Waiter {
+            backend: self,
+            request,
+            wake_ups: Arc::default(),
         }
     }
 
@@ -122,7 +115,8 @@ impl LockBackend for MemoryBackend {
             .collect()
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        let _ = tombstone;
         Ok(self.table().release(lease, self.clock.now()))
     }
 
@@ -182,8 +176,4 @@ impl From<Refusal> for Error {
             }
         })
     }
-}
-
-fn cancelled() -> Error {
-    Error::not_applied(ErrorKind::Released).because("the attempt was cancelled")
 }

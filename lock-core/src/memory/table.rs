@@ -6,14 +6,13 @@ mod together;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use tokio::sync::{Notify, oneshot};
-
 use self::{counter::Counter, held::Held, queue::Queue};
 use super::ENDED_TTL;
 use crate::backend::support::Tombstones;
 use crate::{
-    AcquireRequest, AttemptRef, Grant, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
-    RenewRequest, Renewed, ResourceName, Wait,
+    AcquireRequest, AttemptRef, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
+    RenewRequest, Renewed, ResourceName,
+    acquisition::{Reply, Wake, WakeUps},
 };
 
 /// Leases, queues and the counter: a state machine without time or tasks of its own.
@@ -29,26 +28,6 @@ pub(super) struct Table {
 struct Resource {
     held: Held,
     queue: Queue,
-    /// Told of every change of the moment by which waiters have to act.
-    moved: Arc<Notify>,
-}
-
-/// What becomes of a request to acquire.
-#[derive(Debug)]
-pub(super) enum Answer {
-    Granted(Grant),
-    /// By somebody else, for at most this long.
-    Held(Duration),
-    Queued(Waiting),
-}
-
-/// A place in the queue.
-#[derive(Debug)]
-pub(super) struct Waiting {
-    /// The grant will arrive here.
-    pub(super) grant: oneshot::Receiver<Result<Grant, Refusal>>,
-    /// The next change has been moved.
-    pub(super) moved: Arc<Notify>,
 }
 
 /// Why a request is refused.
@@ -69,12 +48,15 @@ impl Table {
         }
     }
 
+    /// Looks. With wake-ups the attempt takes a place in the queue, or keeps it; without, it leaves
+    /// the queue.
     pub(super) fn acquire(
         &mut self,
         request: &AcquireRequest,
+        wake_ups: Option<&Arc<WakeUps>>,
         now: Moment,
         unix_time: Duration,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Reply, Refusal> {
         let AttemptRef {
             resource,
             holder,
@@ -91,18 +73,20 @@ impl Table {
             let grant = held.grant(now);
             self.resources
                 .insert(resource.clone(), Resource::held_by(held));
-            return Ok(Answer::Granted(grant));
+            return Ok(Reply::Granted(grant));
         };
         if entry.held.holder == *holder {
-            return Ok(Answer::Granted(entry.held.replay(*id, now)));
+            return Ok(Reply::Granted(entry.held.replay(*id, now)));
         }
-        match request.wait {
-            Wait::Never => Ok(Answer::Held(entry.held.deadline.since(now))),
-            Wait::Until(_) | Wait::Forever => Ok(Answer::Queued(Waiting {
-                grant: entry.queue.join(request)?,
-                moved: Arc::clone(&entry.moved),
-            })),
-        }
+        let left = entry.held.deadline.since(now);
+        let Some(wake_ups) = wake_ups else {
+            entry.queue.leave(&request.attempt);
+            return Ok(Reply::Held { left });
+        };
+        entry.queue.join(request, wake_ups)?;
+        // The first of the queue is woken if the present lease is handed on sooner.
+        let look_again = left;
+        Ok(Reply::Queued { left, look_again })
     }
 
     pub(super) fn renew(&mut self, request: &RenewRequest, now: Moment) -> Renewed {
@@ -116,7 +100,6 @@ impl Table {
         }
         let ttl = request.ttl.get();
         entry.held.renew(now + ttl);
-        entry.moved.notify_waiters();
         Renewed::Renewed(Lease::counted_from(now, ttl))
     }
 
@@ -143,16 +126,11 @@ impl Table {
             .collect()
     }
 
-    /// Takes an attempt out of the queue; false if it is not in it.
-    pub(super) fn leave_queue(&mut self, attempt: &AttemptRef) -> bool {
-        let entry = self.resources.get_mut(&attempt.resource);
-        entry.is_some_and(|entry| entry.queue.leave(attempt))
-    }
-
-    /// When waiters have to act next, or never if there is nothing to wait for.
-    pub(super) fn next_change(&self, resource: &ResourceName) -> Moment {
-        let entry = self.resources.get(resource);
-        entry.map_or(Moment::NEVER, |entry| entry.held.deadline)
+    /// Takes an attempt out of the queue.
+    pub(super) fn leave_queue(&mut self, attempt: &AttemptRef) {
+        if let Some(entry) = self.resources.get_mut(&attempt.resource) {
+            entry.queue.leave(attempt);
+        }
     }
 
     fn held(&self, resource: &ResourceName) -> Option<&Held> {
@@ -169,25 +147,19 @@ impl Table {
         let Some(entry) = self.resources.remove(resource) else {
             return;
         };
-        let Resource {
-            mut queue, moved, ..
-        } = entry;
-        while let Some(waiter) = queue.next() {
-            let request = &waiter.request;
-            let mut held = match self.counter.draw(request.floor) {
-                Ok(token) => Held::new(request, token, now),
-                Err(refusal) => {
-                    waiter.answer(Err(refusal));
-                    continue;
-                }
-            };
-            if !waiter.answer(Ok(held.grant(now))) {
+        let mut queue = entry.queue;
+        while let Some((request, wake_ups)) = queue.next() {
+            let Ok(token) = self.counter.draw(request.floor) else {
+                // Its next look is refused, too.
+                wake_ups.wake(Wake::Look);
                 continue;
-            }
-            queue.tell_other_attempts(&mut held, now);
-            moved.notify_waiters();
+            };
+            let mut held = Held::new(&request, token, now);
+            wake_ups.wake(Wake::Granted(held.grant(now)));
+            queue.grant_other_attempts(&mut held, now);
+            queue.wake_first();
             self.resources
-                .insert(resource.clone(), Resource { held, queue, moved });
+                .insert(resource.clone(), Resource { held, queue });
             return;
         }
     }
@@ -198,7 +170,6 @@ impl Resource {
         Self {
             held,
             queue: Queue::default(),
-            moved: Arc::default(),
         }
     }
 }

@@ -1,7 +1,12 @@
+use std::sync::Arc;
+
 use lock_core::{
-    Attempt, Capabilities, Error, ErrorKind, FencingToken, Holder, Inspection, Issuer, Operation,
-    Outcome, Released, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockService, RenewRequest, Renewed},
+    Capabilities, Error, ErrorKind, FencingToken, Holder, Inspection, Issuer, Operation, Outcome,
+    Released, ResourceName, Sequencer, Ttl,
+    backend::{
+        AcquireRequest, AttemptRef, Clock, LockBackend, LockService, RenewRequest, Renewed, Reply,
+        Request, Requests, SystemClock,
+    },
     memory::MemoryBackend,
 };
 
@@ -18,16 +23,20 @@ impl LockBackend for Bare {
         self.0.capabilities().extended(&[])
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.0.acquire(request).await
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.0.clock()
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        self.0.requests(request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         self.0.renew(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.0.release(lease).await
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        self.0.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
@@ -56,15 +65,19 @@ impl LockBackend for Mute {
         MemoryBackend::default().capabilities().extended(&[])
     }
 
-    async fn acquire(&self, _: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        no_answer()
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    fn requests<'a>(&'a self, _: &'a AcquireRequest) -> impl Requests + 'a {
+        Mute
     }
 
     async fn renew(&self, _: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         vec![no_answer()]
     }
 
-    async fn release(&self, _: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, _: &Sequencer, _: bool) -> Result<Released, Error> {
         no_answer()
     }
 
@@ -73,6 +86,12 @@ impl LockBackend for Mute {
     }
 
     async fn inspect(&self, _: &ResourceName) -> Result<Inspection, Error> {
+        no_answer()
+    }
+}
+
+impl Requests for Mute {
+    async fn send(&self, _: Request) -> Result<Reply, Error> {
         no_answer()
     }
 }
@@ -117,7 +136,10 @@ async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
             service.acquire_together(together).await.map(drop),
             Operation::Acquire,
         ),
-        (service.release(&lease).await.map(drop), Operation::Release),
+        (
+            service.release(&lease, true).await.map(drop),
+            Operation::Release,
+        ),
         (
             service.release_hold(&lease, id).await.map(drop),
             Operation::Release,

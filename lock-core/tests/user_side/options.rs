@@ -64,7 +64,7 @@ async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
 async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
     let clock = ManualClock::new();
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
-    let builder = LockManager::builder().clock(Arc::new(clock));
+    let builder = LockManager::builder();
     let locks = builder.build(Bare(service)).unwrap();
     let owner = Owner::new();
     let with = |option: fn(Acquire) -> Acquire| option(locks.acquire("r"));

@@ -75,6 +75,10 @@ impl LockBackend for EtcdBackend {
         ])
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.service.client.clock)
+    }
+
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         self.service.acquire(request).await
     }
@@ -83,12 +87,11 @@ impl LockBackend for EtcdBackend {
         self.service.renew_all(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.service.release(lease).await
-    }
-
-    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
-        self.service.release_answered(lease, again).await
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        match tombstone {
+            true => self.service.release(lease).await,
+            false => self.service.release_answered(lease).await,
+        }
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

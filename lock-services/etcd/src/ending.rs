@@ -23,16 +23,11 @@ impl Service {
     }
 
     /// Releases a lease whose entry was sent once: no copy of it needs a tombstone.
-    pub(super) async fn release_answered(
-        &self,
-        lease: &Sequencer,
-        again: bool,
-    ) -> Result<Released, Error> {
+    pub(super) async fn release_answered(&self, lease: &Sequencer) -> Result<Released, Error> {
         if self.delete_own(lease).await? {
             return Ok(Released::Released);
         }
-        let released = self.release_leaving(lease, false).await?;
-        Ok(if again { Released::Released } else { released })
+        self.release_leaving(lease, false).await
     }
 
     /// Deletes the entry of a holder whom nobody else knows. False if it is not there, or if there

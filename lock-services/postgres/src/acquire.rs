@@ -1,8 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Error, ErrorKind,
-    backend::{AcquireRequest, Grant, Lease, Moment, Wait, support::Patience},
+    backend::{AcquireRequest, Grant, Lease, Moment, Reply, Request, Requests, Wait, Wake},
 };
 use sqlx::Row;
 
@@ -11,75 +11,45 @@ use super::{
     error::translate,
     rows::{number, numbers, token},
     sql::{self, WaitMillis},
-    waiters::Waiters,
+    waiters::{Waiters, Waiting},
 };
 
-/// What the database says to a request to acquire.
-enum Answer {
-    Granted(Grant),
-    Held(Duration),
-    Waiting,
+/// The requests of one attempt, from the moment at which it has a place among the waiters.
+pub(super) struct Asking<'a> {
+    client: &'a Client,
+    channel: &'a str,
+    request: &'a AcquireRequest,
+    place: Option<Waiting>,
 }
 
-/// Asks until the lease is granted or the wait is over, each time that it may be our turn.
-pub(super) async fn in_turn(
-    client: &Client,
-    waiters: &Arc<Waiters>,
-    request: &AcquireRequest,
-) -> Result<Attempt<Grant>, Error> {
-    let clock = &*client.clock;
-    let silent = client.silence.outlasts(request.wait, Patience::SHORT);
-    let ask = |again: bool| async move {
-        let answer = stand(client, waiters, request).await?;
-        Ok(answer.map(|grant| grant.all_answered(!again)))
-    };
-    tokio::select! {
-        biased;
-        answer = Patience::of(request.wait, clock.now()).ask(clock, ask) => answer,
-        error = silent => Err(error),
-    }
-}
-
-async fn stand(
-    client: &Client,
-    waiters: &Arc<Waiters>,
-    request: &AcquireRequest,
-) -> Result<Attempt<Grant>, Error> {
-    // Before the request: a notice that comes before its answer is not missed.
-    let mut place = match request.wait {
-        Wait::Never => None,
-        Wait::Until(_) | Wait::Forever => Some(waiters.place(&request.attempt)),
-    };
-    let mut waited = false;
-    loop {
-        let channel = waiters.channel();
-        match client.ask(request, channel).await? {
-            Answer::Granted(grant) if waited => {
-                return Ok(Attempt::Granted(grant.after_waiting()));
-            }
-            Answer::Granted(grant) => return Ok(Attempt::Granted(grant)),
-            Answer::Held(retry_after) => return Ok(Attempt::held(retry_after)),
-            Answer::Waiting => waited = true,
-        }
-        if let Some(place) = &mut place {
-            place.queued();
-            tokio::select! {
-                () = place.turn() => {}
-                () = client.clock.sleep_until(request.wait.limit()) => {}
-            }
+impl<'a> Asking<'a> {
+    pub(super) fn new(
+        client: &'a Client,
+        waiters: &'a Arc<Waiters>,
+        request: &'a AcquireRequest,
+    ) -> Self {
+        // Before the first request: a notice that comes before its answer is not missed.
+        let place = (request.wait != Wait::Never).then(|| waiters.place(&request.attempt));
+        Self {
+            client,
+            channel: waiters.channel(),
+            request,
+            place,
         }
     }
-}
 
-impl Client {
-    async fn ask(&self, request: &AcquireRequest, channel: &str) -> Result<Answer, Error> {
-        let mut learnt = false;
+    /// One look, by which it keeps its place in the queue or leaves it.
+    async fn look(&self, queue: bool) -> Result<Reply, Error> {
+        let client = self.client;
+        let mut has_read_clock = false;
         loop {
-            let asked = self.clock.now();
-            let wait = wait_millis(request.wait, asked);
-            let row = self
-                .one(sql::acquire(request, wait, channel, self.not_after()))
-                .await?;
+            let asked = client.clock.now();
+            let wait = match queue {
+                true => wait_millis(self.request.wait, asked),
+                false => WaitMillis::Look,
+            };
+            let call = sql::acquire(self.request, wait, self.channel, client.not_after());
+            let row = client.one(call).await?;
             let outcome: &str = row.try_get("outcome").map_err(translate)?;
             let left = Duration::from_millis(number(&row, "left_ms")?);
             return match outcome {
@@ -87,40 +57,54 @@ impl Client {
                     let token = token(number(&row, "token")?)?;
                     let claimed: Option<bool> = row.try_get("claimed").map_err(translate)?;
                     let grant = Grant::new(token, Lease::counted_from(asked, left));
-                    Ok(Answer::Granted(grant.claimed(claimed.unwrap_or(false))))
+                    Ok(Reply::Granted(grant.claimed(claimed.unwrap_or(false))))
                 }
-                "held" => Ok(Answer::Held(left)),
-                "waiting" => Ok(Answer::Waiting),
+                "held" => Ok(Reply::Held { left }),
+                // One task of this process looks for all of them.
+                "waiting" => Ok(Reply::Queued {
+                    left,
+                    look_again: Duration::MAX,
+                }),
                 // The database's clock was set, or this process slept.
-                "late" if !learnt => {
-                    self.learn().await?;
-                    learnt = true;
+                "late" if !has_read_clock => {
+                    client.learn().await?;
+                    has_read_clock = true;
                     continue;
                 }
                 outcome => Err(refusal(outcome, number(&row, "token")?)),
             };
         }
     }
+}
 
-    /// Takes one look, and asks again while there is no answer.
+impl Requests for Asking<'_> {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        let Request::Look { queue } = request else {
+            self.client.cancel(&self.request.attempt).await?;
+            return Ok(Reply::Cancelled);
+        };
+        let reply = self.look(queue).await?;
+        if let (Reply::Queued { .. }, Some(place)) = (reply, &self.place) {
+            place.queued();
+        }
+        Ok(reply)
+    }
+
+    async fn woken(&self) -> Wake {
+        match &self.place {
+            Some(place) => place.woken().await,
+            None => pending().await,
+        }
+    }
+}
+
+impl Client {
+    /// Takes one look at several resources.
     pub(super) async fn acquire_together(
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let ask = |again: bool| async move {
-            let answer = self.ask_together(requests).await?;
-            let answered = |grant: Grant| grant.all_answered(!again);
-            Ok(answer.map(|grants| grants.into_iter().map(answered).collect()))
-        };
-        let patience = Patience::of(Wait::Never, self.clock.now());
-        patience.ask(&*self.clock, ask).await
-    }
-
-    async fn ask_together(
-        &self,
-        requests: &[AcquireRequest],
-    ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let mut learnt = false;
+        let mut has_read_clock = false;
         loop {
             let asked = self.clock.now();
             let Some(call) = sql::acquire_together(requests, self.not_after()) else {
@@ -140,9 +124,9 @@ impl Client {
                     grants.collect::<Result<_, _>>().map(Attempt::Granted)
                 }
                 "held" => Ok(Attempt::held(Duration::from_millis(first(&left)))),
-                "late" if !learnt => {
+                "late" if !has_read_clock => {
                     self.learn().await?;
-                    learnt = true;
+                    has_read_clock = true;
                     continue;
                 }
                 outcome => Err(refusal(outcome, first(&tokens))),

@@ -5,7 +5,7 @@ use lock_core::{
     Released, ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
-        Renewed,
+        Renewed, Requests,
         support::{
             connecting::{connect, invalid},
             database_url,
@@ -17,8 +17,8 @@ use tokio::task::AbortHandle;
 use url::form_urlencoded;
 
 use super::{
-    KIND, PostgresOptions, acquire, client::Client, connections::Connections, listener::Ear,
-    tombstones, waiters::Waiters,
+    KIND, PostgresOptions, acquire::Asking, client::Client, connections::Connections,
+    listener::Ear, tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
@@ -122,21 +122,20 @@ impl LockBackend for PostgresBackend {
             .extended(Extension::ALL)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        acquire::in_turn(&self.client, &self.waiters, request).await
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.client.clock)
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Asking::new(&self.client, &self.waiters, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         self.client.renew(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.client.release(lease, true).await
-    }
-
-    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
-        let released = self.client.release(lease, false).await?;
-        Ok(if again { Released::Released } else { released })
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        self.client.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use lock_core::{
     Error, ErrorKind,
     backend::{
         Clock, Moment,
-        support::{Asking, Silence, Tasks, lock, unlogged},
+        support::{Tasks, lock, unlogged},
     },
 };
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
@@ -36,7 +36,6 @@ pub(super) struct Client {
     pub(super) tasks: Tasks,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) response_timeout: Duration,
-    pub(super) silence: Silence,
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
     learnt: Mutex<Learnt>,
@@ -58,7 +57,6 @@ impl Client {
         let client = Self {
             connections,
             tasks: Tasks::here(),
-            silence: Silence::new(Arc::clone(&clock)),
             clock,
             response_timeout,
             prepares: Arc::default(),
@@ -134,22 +132,13 @@ impl Client {
     }
 
     async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
-        let asking: Asking<'_> = self.silence.ask();
         let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
         let sent = send(connections, self.response_timeout, prepares, request);
-        let answer =
-            self.tasks
-                .spawn(sent)
-                .await
-                .map_err(|error| match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
-                })?;
-        // Another error is an answer, too.
-        if !matches!(&answer, Err(error) if error.kind() == ErrorKind::Unavailable) {
-            asking.answered();
-        }
-        answer
+        let answer = self.tasks.spawn(sent).await;
+        answer.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
+        })?
     }
 }
 

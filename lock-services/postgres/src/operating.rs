@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, Inspection, Listed, Metadata, ResourceName,
-    backend::{Forced, Wait, support::Patience},
+    backend::{Forced, repeat},
 };
 use sqlx::{Row, postgres::PgRow};
 use tracing::warn;
@@ -40,9 +40,8 @@ impl Client {
         forced: FencingToken,
     ) -> Result<Forced, Error> {
         // Sent again it ends nothing more, and gets the same revocation token.
-        let patience = Patience::of(Wait::Never, self.clock.now());
-        let ask = |_again| self.one(sql::force_release(resource, forced));
-        let row = patience.ask(&*self.clock, ask).await?;
+        let force = || self.one(sql::force_release(resource, forced));
+        let row = repeat(&*self.clock, force).await?;
         let outcome: &str = row.try_get("outcome").map_err(translate)?;
         match outcome {
             "ended" => Ok(Forced::Ended {

@@ -10,9 +10,9 @@ use std::{
 
 use foldhash::HashMap;
 use lock_core::{
-    Error,
+    Error, ErrorKind,
     backend::{
-        AttemptRef, Moment,
+        AttemptRef, Moment, Wake, WakeUps,
         support::{fingerprint, lock},
     },
 };
@@ -61,7 +61,7 @@ type Key = (String, String, String);
 
 struct Place {
     attempt: String,
-    turn: Arc<Notify>,
+    wake_ups: Arc<WakeUps>,
     /// The database has said that it waits.
     queued: bool,
 }
@@ -70,7 +70,7 @@ struct Place {
 pub(super) struct Waiting {
     waiters: Arc<Waiters>,
     key: Key,
-    turn: Arc<Notify>,
+    wake_ups: Arc<WakeUps>,
 }
 
 impl Waiters {
@@ -94,17 +94,17 @@ impl Waiters {
         let (holder, attempt_id) = (attempt.holder, attempt.id.to_string());
         let resource = attempt.resource.as_str().to_owned();
         let key = (resource, holder.fingerprint(), fingerprint(&attempt_id));
-        let turn = Arc::new(Notify::new());
+        let wake_ups = Arc::<WakeUps>::default();
         let place = Place {
             attempt: attempt_id,
-            turn: Arc::clone(&turn),
+            wake_ups: Arc::clone(&wake_ups),
             queued: false,
         };
         lock(&self.state).places.insert(key.clone(), place);
         Waiting {
             waiters: Arc::clone(self),
             key,
-            turn,
+            wake_ups,
         }
     }
 
@@ -126,7 +126,7 @@ impl Waiters {
                 let from = state.places.range(first..);
                 let its = from
                     .take_while(|((r, h, _), _)| (r.as_str(), h.as_str()) == (resource, holder));
-                its.for_each(|(_, place)| place.turn.notify_one());
+                its.for_each(|(_, place)| place.wake_ups.wake(Wake::Look));
             }
             // Before that, some may have been lost.
             Heard::Everything | Heard::Nothing => {
@@ -160,6 +160,7 @@ impl Waiters {
     async fn look_while_some_wait(self: Arc<Self>) {
         let clock = &self.client.clock;
         let (mut pause, mut alive_at) = (FIRST_PAUSE, Moment::default());
+        let mut is_silent = false;
         loop {
             {
                 let mut state = lock(&self.state);
@@ -175,12 +176,20 @@ impl Waiters {
                     if touch {
                         alive_at = now + SIGN_OF_LIFE;
                     }
+                    if std::mem::take(&mut is_silent) {
+                        self.wake_all(Wake::Heard);
+                    }
                     first
                 }
                 // No sign of life was given: it is due at once, and not in a second.
                 Err(error) => {
                     debug!(%error, "the waiters are looked for again");
                     alive_at = clock.now() + pause;
+                    is_silent |= error.kind() == ErrorKind::Unavailable;
+                    if is_silent {
+                        // Those that are silent already stay with the time that they know.
+                        self.wake_all(Wake::Silent(now));
+                    }
                     Some(pause)
                 }
             };
@@ -191,10 +200,19 @@ impl Waiters {
             };
             let until = std::cmp::min(clock.now() + first, alive_at);
             tokio::select! {
+                biased;
                 () = clock.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
                 () = self.changed.notified() => pause = FIRST_PAUSE,
             }
         }
+    }
+
+    fn wake_all(&self, wake: Wake) {
+        let state = lock(&self.state);
+        state
+            .places
+            .values()
+            .for_each(|place| place.wake_ups.wake(wake));
     }
 
     /// Looks once for all who are queued, and wakes those who should ask again. When the first of
@@ -226,8 +244,8 @@ impl Waiters {
         for (key, _) in queued {
             let (place, found) = (state.places.get(&key), found.get(&key));
             match (place, found) {
-                // Whoever is not in the queue any more takes a place anew.
-                (Some(place), None | Some((true, ..))) => place.turn.notify_one(),
+                // One that is not in the queue any more takes a place anew.
+                (Some(place), None | Some((true, ..))) => place.wake_ups.wake(Wake::Look),
                 (Some(_), Some((false, true, left))) => {
                     let left = *left + Duration::from_millis(1);
                     next = Some(next.map_or(left, |next| std::cmp::min(next, left)));
@@ -249,9 +267,10 @@ impl Waiting {
         self.waiters.start();
     }
 
-    /// Completes when it may be the turn of this attempt.
-    pub(super) async fn turn(&mut self) {
-        self.turn.notified().await;
+    /// Completes when it may be the turn of this attempt, or when the silence of the database
+    /// begins or ends.
+    pub(super) async fn woken(&self) -> Wake {
+        self.wake_ups.next().await
     }
 }
 

@@ -92,6 +92,10 @@ impl LockBackend for RedisBackend {
             .extended(Extension::ALL)
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.service.clock)
+    }
+
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         let attempt = self.acquire(request).await?;
         if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
@@ -105,12 +109,12 @@ impl LockBackend for RedisBackend {
         self.renew_all(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.service.release(lease, Tombstone::OfAcquisition).await
-    }
-
-    async fn release_answered(&self, lease: &Sequencer, again: bool) -> Result<Released, Error> {
-        self.service.release(lease, Tombstone::None { again }).await
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        let tombstone = match tombstone {
+            true => Tombstone::OfAcquisition,
+            false => Tombstone::None,
+        };
+        self.service.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

@@ -37,9 +37,8 @@ pub(super) const ASKING_MAX: usize = 64;
 /// What a release leaves behind, so that a late request is granted nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tombstone {
-    /// Nothing: every request of the acquisition was answered. If an earlier copy of the release
-    /// may have been lost, a lease that is not there was released by it, or had ended.
-    None { again: bool },
+    /// Nothing: no request of the acquisition can arrive later.
+    None,
     /// The acquisition has ended.
     OfAcquisition,
     /// This attempt has given its hold back. The acquisition goes on.
@@ -122,9 +121,8 @@ impl Service {
         tombstone: Tombstone,
     ) -> Result<Released, Error> {
         let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
-        let again = matches!(tombstone, Tombstone::None { again: true });
         let tombstone = match tombstone {
-            Tombstone::None { .. } => None,
+            Tombstone::None => None,
             Tombstone::OfAcquisition => Some(String::new()),
             Tombstone::OfAttempt(attempt) => Some(attempt.to_string()),
         };
@@ -146,7 +144,6 @@ impl Service {
                     link.has_raised(keys.shard, sent);
                     return Ok(Released::Released);
                 }
-                ReleasedWord::NotHolder if again => return Ok(Released::Released),
                 ReleasedWord::NotHolder => return Ok(Released::NotHolder),
                 ReleasedWord::More => {}
             }

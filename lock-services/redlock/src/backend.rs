@@ -64,6 +64,10 @@ impl LockBackend for RedlockBackend {
         ])
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.service.nodes.clock)
+    }
+
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         self.service.acquire(request).await
     }
@@ -72,7 +76,7 @@ impl LockBackend for RedlockBackend {
         self.service.renew(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, _tombstone: bool) -> Result<Released, Error> {
         self.service.release(lease).await
     }
 

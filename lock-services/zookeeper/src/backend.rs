@@ -81,6 +81,10 @@ impl LockBackend for ZooKeeperBackend {
         ])
     }
 
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.service.clock)
+    }
+
     async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         let silence = &self.service.sessions.silence;
         tokio::select! {
@@ -94,7 +98,7 @@ impl LockBackend for ZooKeeperBackend {
         self.service.renew(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, _tombstone: bool) -> Result<Released, Error> {
         self.service.release(lease).await
     }
 

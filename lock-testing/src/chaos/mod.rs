@@ -1,3 +1,4 @@
+mod attempted;
 mod fault;
 mod planned_faults;
 mod request;
@@ -9,20 +10,21 @@ use std::{
 
 use futures_util::future::join_all;
 
+use self::{
+    attempted::Attempted,
+    planned_faults::Script,
+    request::{Sent, no_answer},
+};
 pub use self::{
     fault::{Fault, Gate, Until},
     planned_faults::Counts,
-};
-use self::{
-    planned_faults::Script,
-    request::{Request, no_answer},
 };
 use lock_core::{
     Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Operation, Released,
     ResourceName, Sequencer,
     backend::{
         AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, LockService,
-        RenewRequest, Renewed, support::lock,
+        RenewRequest, Renewed, Requests, support::lock,
     },
 };
 
@@ -44,7 +46,7 @@ use lock_core::{
 /// let clock = Arc::new(ManualClock::new());
 /// let service = Arc::new(MemoryBackend::new(clock.clone(), InitialToken::Clock));
 /// let chaos = Chaos::new(service, clock.clone());
-/// let locks = LockManager::builder().clock(clock).build(chaos.clone())?;
+/// let locks = LockManager::builder().build(chaos.clone())?;
 ///
 /// let guard = locks.acquire("account").await?;
 /// chaos.next(Operation::Release, Fault::DropReply);
@@ -58,7 +60,7 @@ pub struct Chaos {
     service: LockService,
     clock: Arc<dyn Clock>,
     script: Arc<Mutex<Script>>,
-    late: Arc<Mutex<Vec<Request>>>,
+    late: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Chaos {
@@ -92,7 +94,8 @@ impl Chaos {
     /// Sends the copies and the postponed requests that have been kept, all at once; their replies
     /// are lost. Returns how many there were.
     ///
-    /// Completes when all have been answered. A late acquire waits in line as long as it asked to.
+    /// Completes when all have been answered. A late acquire looks once, and takes a place in the
+    /// queue if the request was for one.
     ///
     /// # Cancel safety
     /// Each of them may or may not have arrived. None is kept.
@@ -123,15 +126,28 @@ impl Chaos {
     /// answer comes.
     async fn send<T, F>(
         &self,
-        request: Request,
+        sent: Sent,
         lost: impl FnOnce(&str) -> T + Send,
         call: impl FnOnce() -> F + Send,
     ) -> T
     where
         F: Future<Output = T> + Send,
     {
-        let fault = lock(&self.script).take(request.operation());
-        match fault {
+        self.send_noting(sent, lost, call).await.1
+    }
+
+    /// The same, with the fault.
+    async fn send_noting<T, F>(
+        &self,
+        sent: Sent,
+        lost: impl FnOnce(&str) -> T + Send,
+        call: impl FnOnce() -> F + Send,
+    ) -> (Fault, T)
+    where
+        F: Future<Output = T> + Send,
+    {
+        let fault = lock(&self.script).take(sent.operation());
+        let answer = match &fault {
             Fault::Pass => call().await,
             Fault::DropRequest => lost("chaos dropped the request"),
             Fault::DropReply => {
@@ -148,18 +164,18 @@ impl Chaos {
                 reply
             }
             Fault::Duplicate => {
-                lock(&self.late).push(request);
+                lock(&self.late).push(sent);
                 call().await
             }
             Fault::Postpone => {
-                lock(&self.late).push(request);
+                lock(&self.late).push(sent);
                 lost("chaos postponed the request")
             }
-        }
+        };
+        (fault, answer)
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
 impl LockBackend for Chaos {
     fn kind(&self) -> &'static str {
         self.service.kind()
@@ -169,41 +185,35 @@ impl LockBackend for Chaos {
         self.service.capabilities()
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.send(
-            Request::Acquire(request.clone()),
-            |why| Err(no_answer(why)),
-            || self.service.acquire(request),
-        )
-        .await
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Attempted::new(self, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         self.send(
-            Request::Renew(leases.to_vec()),
+            Sent::Renew(leases.to_vec()),
             |why| leases.iter().map(|_| Err(no_answer(why))).collect(),
             || self.service.renew(leases),
         )
         .await
     }
 
-    async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         self.send(
-            Request::Release(lease.clone()),
+            Sent::Release(lease.clone(), tombstone),
             |why| Err(no_answer(why)),
-            || self.service.release(lease),
+            move || self.service.release(lease, tombstone),
         )
         .await
     }
 
-    /// With a tombstone: chaos has late copies of requests that were answered.
-    async fn release_answered(&self, lease: &Sequencer, _again: bool) -> Result<Released, Error> {
-        self.release(lease).await
-    }
-
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         self.send(
-            Request::Cancel(attempt.clone()),
+            Sent::Cancel(attempt.clone()),
             |why| Err(no_answer(why)),
             || self.service.cancel(attempt),
         )
@@ -212,7 +222,7 @@ impl LockBackend for Chaos {
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         self.send(
-            Request::Inspect(resource.clone()),
+            Sent::Inspect(resource.clone()),
             |why| Err(no_answer(why)),
             || self.service.inspect(resource),
         )
@@ -221,7 +231,7 @@ impl LockBackend for Chaos {
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         self.send(
-            Request::ReleaseHold(lease.clone(), attempt),
+            Sent::ReleaseHold(lease.clone(), attempt),
             |why| Err(no_answer(why)),
             move || self.service.release_hold(lease, attempt),
         )
@@ -234,7 +244,7 @@ impl LockBackend for Chaos {
         token: FencingToken,
     ) -> Result<Forced, Error> {
         self.send(
-            Request::ForceRelease(resource.clone(), token),
+            Sent::ForceRelease(resource.clone(), token),
             |why| Err(no_answer(why)),
             move || self.service.force_release(resource, token),
         )
@@ -243,7 +253,7 @@ impl LockBackend for Chaos {
 
     async fn list(&self) -> Result<Vec<Listed>, Error> {
         self.send(
-            Request::List,
+            Sent::List,
             |why| Err(no_answer(why)),
             || self.service.list(),
         )
@@ -255,7 +265,7 @@ impl LockBackend for Chaos {
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         self.send(
-            Request::AcquireTogether(requests.to_vec()),
+            Sent::AcquireTogether(requests.to_vec()),
             |why| Err(no_answer(why)),
             || self.service.acquire_together(requests),
         )

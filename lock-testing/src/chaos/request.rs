@@ -1,14 +1,18 @@
 use lock_core::{
     Error, ErrorKind, FencingToken, Operation, ResourceName, Sequencer,
-    backend::{AcquireRequest, AttemptId, AttemptRef, LockService, RenewRequest},
+    backend::{
+        AcquireRequest, AttemptId, AttemptRef, LockService, RenewRequest, Request, Requests as _,
+    },
 };
 
 /// A copy of a request, to be sent when its caller may already be gone.
 #[derive(Clone, Debug)]
-pub(super) enum Request {
-    Acquire(AcquireRequest),
+pub(super) enum Sent {
+    /// One request of an attempt.
+    Acquire(AcquireRequest, Request),
     Renew(Vec<RenewRequest>),
-    Release(Sequencer),
+    /// With a tombstone or without.
+    Release(Sequencer, bool),
     Cancel(AttemptRef),
     Inspect(ResourceName),
     ReleaseHold(Sequencer, AttemptId),
@@ -17,12 +21,12 @@ pub(super) enum Request {
     AcquireTogether(Vec<AcquireRequest>),
 }
 
-impl Request {
+impl Sent {
     pub(super) const fn operation(&self) -> Operation {
         match self {
-            Self::Acquire(_) | Self::AcquireTogether(_) => Operation::Acquire,
+            Self::Acquire(..) | Self::AcquireTogether(_) => Operation::Acquire,
             Self::Renew(_) => Operation::Renew,
-            Self::Release(_) | Self::ReleaseHold(..) => Operation::Release,
+            Self::Release(..) | Self::ReleaseHold(..) => Operation::Release,
             Self::Cancel(_) => Operation::Cancel,
             Self::Inspect(_) => Operation::Inspect,
             Self::ForceRelease(..) => Operation::ForceRelease,
@@ -33,9 +37,11 @@ impl Request {
     /// Sends it. Nobody waits for the reply, so it is thrown away.
     pub(super) async fn send(self, service: &LockService) {
         match self {
-            Self::Acquire(request) => drop(service.acquire(&request).await),
+            Self::Acquire(attempt, request) => {
+                drop(service.requests(&attempt).send(request).await);
+            }
             Self::Renew(leases) => drop(service.renew(&leases).await),
-            Self::Release(lease) => drop(service.release(&lease).await),
+            Self::Release(lease, tombstone) => drop(service.release(&lease, tombstone).await),
             Self::Cancel(attempt) => drop(service.cancel(&attempt).await),
             Self::Inspect(resource) => drop(service.inspect(&resource).await),
             Self::ReleaseHold(lease, attempt) => drop(service.release_hold(&lease, attempt).await),

@@ -104,7 +104,7 @@ pub async fn release_only_own(harness: &impl Harness) {
     let lease = sequencer(&first, grant(&backend, &first).await);
     for impostor in impostors(&lease) {
         let answer = backend
-            .release(&impostor)
+            .release(&impostor, true)
             .await
             .expect("the service answers");
         assert_eq!(answer, Released::NotHolder);
@@ -114,12 +114,18 @@ pub async fn release_only_own(harness: &impl Harness) {
         "an impostor has released the lease"
     );
     for _ in 0..2 {
-        let answer = backend.release(&lease).await.expect("the service answers");
+        let answer = backend
+            .release(&lease, true)
+            .await
+            .expect("the service answers");
         assert_eq!(answer, Released::Released);
     }
     let second = request(&resource, LONG);
     let next = grant(&backend, &second).await;
-    backend.release(&lease).await.expect("the service answers");
+    backend
+        .release(&lease, true)
+        .await
+        .expect("the service answers");
     assert!(
         is_held(&backend, &resource).await,
         "a late release has ended another's lease"

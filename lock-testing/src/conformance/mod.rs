@@ -193,7 +193,7 @@ async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
 }
 
 async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) {
-    let released = backend.release(&sequencer(request, grant)).await;
+    let released = backend.release(&sequencer(request, grant), true).await;
     assert_eq!(
         released.expect("the service answers"),
         lock_core::Released::Released

@@ -37,7 +37,10 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     let renewal = RenewRequest::new(ended.clone(), LONG);
     let late = backend.renew(&[renewal]).await.remove(0);
     assert_eq!(late.expect("the service answers"), Renewed::NotHolder);
-    let late = backend.release(&ended).await.expect("the service answers");
+    let late = backend
+        .release(&ended, true)
+        .await
+        .expect("the service answers");
     assert_eq!(late, Released::NotHolder);
     let mut again = first.clone();
     again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);

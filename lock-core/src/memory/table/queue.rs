@@ -1,26 +1,37 @@
-use std::collections::{HashSet, VecDeque};
-
-use tokio::sync::oneshot;
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Weak},
+};
 
 use super::{Refusal, held::Held};
-use crate::{AcquireRequest, AttemptRef, Grant, Holder, Moment};
+use crate::{
+    AcquireRequest, AttemptRef, Holder, Moment,
+    acquisition::{Wake, WakeUps},
+};
 
-/// Those who wait for one resource, in the order in which they came.
+/// The attempts that wait for one resource, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Queue(VecDeque<Waiter>);
 
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) request: AcquireRequest,
-    grant: oneshot::Sender<Result<Grant, Refusal>>,
+struct Waiter {
+    request: AcquireRequest,
+    /// Gone when the caller has gone.
+    wake_ups: Weak<WakeUps>,
 }
 
 impl Queue {
-    /// Takes a place at the end, unless the queue is too long for that.
+    /// Takes a place at the end, unless the attempt has one or the queue is too long for that.
     pub(super) fn join(
         &mut self,
         request: &AcquireRequest,
-    ) -> Result<oneshot::Receiver<Result<Grant, Refusal>>, Refusal> {
+        wake_ups: &Arc<WakeUps>,
+    ) -> Result<(), Refusal> {
+        let mut present = self.0.iter_mut();
+        if let Some(waiter) = present.find(|waiter| waiter.request.attempt == request.attempt) {
+            waiter.wake_ups = Arc::downgrade(wake_ups);
+            return Ok(());
+        }
         if let Some(most) = request.max_waiters {
             let present = self.acquisitions();
             // An acquisition that waits already takes no more room with another attempt.
@@ -29,17 +40,27 @@ impl Queue {
                 return Err(Refusal::QueueFull);
             }
         }
-        let (grant, granted) = oneshot::channel();
-        let request = request.clone();
-        self.0.push_back(Waiter { request, grant });
-        Ok(granted)
+        self.0.push_back(Waiter {
+            request: request.clone(),
+            wake_ups: Arc::downgrade(wake_ups),
+        });
+        Ok(())
     }
 
-    /// Takes an attempt out; false if it is not in the queue.
-    pub(super) fn leave(&mut self, attempt: &AttemptRef) -> bool {
-        let waiting = self.0.len();
-        self.0.retain(|waiter| waiter.request.attempt != *attempt);
-        self.0.len() < waiting
+    /// Takes an attempt out, if it is in the queue. It looks once more, because somebody else may
+    /// have cancelled it.
+    pub(super) fn leave(&mut self, attempt: &AttemptRef) {
+        let is_it = |waiter: &Waiter| waiter.request.attempt == *attempt;
+        let Some(place) = self.0.iter().position(is_it) else {
+            return;
+        };
+        let left = self.0.remove(place);
+        if let Some(wake_ups) = left.and_then(|waiter| waiter.wake_ups.upgrade()) {
+            wake_ups.wake(Wake::Look);
+        }
+        if place == 0 {
+            self.wake_first();
+        }
     }
 
     /// How many acquisitions wait.
@@ -48,33 +69,38 @@ impl Queue {
     }
 
     /// The first waiter that has not gone away.
-    pub(super) fn next(&mut self) -> Option<Waiter> {
-        std::iter::from_fn(|| self.0.pop_front()).find(|waiter| !waiter.grant.is_closed())
+    pub(super) fn next(&mut self) -> Option<(AcquireRequest, Arc<WakeUps>)> {
+        let mut waiters = std::iter::from_fn(|| self.0.pop_front());
+        waiters.find_map(|waiter| Some((waiter.request, waiter.wake_ups.upgrade()?)))
     }
 
-    /// Other attempts of the same acquisition may be in the queue: they have what they wait for.
-    pub(super) fn tell_other_attempts(&mut self, held: &mut Held, now: Moment) {
+    /// Has the first waiter look: the end of the present lease may be nearer than it knows.
+    pub(super) fn wake_first(&mut self) {
+        while let Some(waiter) = self.0.front() {
+            match waiter.wake_ups.upgrade() {
+                Some(wake_ups) => return wake_ups.wake(Wake::Look),
+                None => self.0.pop_front(),
+            };
+        }
+    }
+
+    /// Other attempts of the same acquisition may be in the queue: they have the lease, too.
+    pub(super) fn grant_other_attempts(&mut self, held: &mut Held, now: Moment) {
         for waiter in std::mem::take(&mut self.0) {
             let AttemptRef { holder, id, .. } = waiter.request.attempt;
             if holder != held.holder {
                 self.0.push_back(waiter);
-            } else if waiter.answer(Ok(held.grant(now))) {
-                held.replay(id, now);
+            } else if let Some(wake_ups) = waiter.wake_ups.upgrade() {
+                wake_ups.wake(Wake::Granted(held.replay(id, now)));
             }
         }
     }
 
     fn acquisitions(&self) -> HashSet<Holder> {
-        let present = self.0.iter().filter(|waiter| !waiter.grant.is_closed());
+        let present = self.0.iter();
+        let present = present.filter(|waiter| waiter.wake_ups.strong_count() > 0);
         present
             .map(|waiter| waiter.request.attempt.holder)
             .collect()
-    }
-}
-
-impl Waiter {
-    /// False if the waiter has gone away.
-    pub(super) fn answer(self, answer: Result<Grant, Refusal>) -> bool {
-        self.grant.send(answer).is_ok()
     }
 }

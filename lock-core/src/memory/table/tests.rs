@@ -1,3 +1,5 @@
+use futures_util::FutureExt;
+
 use super::*;
 use crate::{FencingToken, Holder, Issuer, Released, Sequencer, Ttl};
 
@@ -8,12 +10,9 @@ fn table(first: u64) -> Table {
     Table::new(InitialToken::At(FencingToken::new(first).unwrap()))
 }
 
-fn request(wait: Wait) -> AcquireRequest {
+fn request() -> AcquireRequest {
     let resource = ResourceName::new("r").unwrap();
-    let mut request =
-        AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(10));
-    request.wait = wait;
-    request
+    AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(10))
 }
 
 fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
@@ -23,26 +22,39 @@ fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
     Sequencer::new(Issuer::new("memory").unwrap(), resource, token, holder)
 }
 
-fn granted(answer: Result<Answer, Refusal>) -> FencingToken {
-    match answer.unwrap() {
-        Answer::Granted(grant) => grant.token,
-        answer => panic!("not granted: {answer:?}"),
+/// Looks once, without a place.
+fn look(table: &mut Table, request: &AcquireRequest) -> Result<Reply, Refusal> {
+    table.acquire(request, None, NOW, UNIX)
+}
+
+fn granted(reply: Result<Reply, Refusal>) -> FencingToken {
+    match reply.unwrap() {
+        Reply::Granted(grant) => grant.token,
+        reply => panic!("not granted: {reply:?}"),
     }
 }
 
-fn queued(answer: Result<Answer, Refusal>) -> oneshot::Receiver<Result<Grant, Refusal>> {
-    match answer.unwrap() {
-        Answer::Queued(waiting) => waiting.grant,
-        answer => panic!("not queued: {answer:?}"),
+fn queued(table: &mut Table, request: &AcquireRequest) -> Arc<WakeUps> {
+    let wake_ups = Arc::default();
+    let reply = table.acquire(request, Some(&wake_ups), NOW, UNIX).unwrap();
+    assert!(matches!(reply, Reply::Queued { .. }), "{reply:?}");
+    wake_ups
+}
+
+/// The token that a waiter was woken with.
+fn token(wake_ups: &WakeUps) -> Option<u64> {
+    match wake_ups.next().now_or_never()? {
+        Wake::Granted(grant) => Some(grant.token.get()),
+        _ => None,
     }
 }
 
 #[test]
 fn nothing_is_kept_of_an_idle_resource() {
     let mut table = table(1);
-    let first = request(Wait::Never);
-    granted(table.acquire(&first, NOW, UNIX));
-    let waiting = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let first = request();
+    granted(look(&mut table, &first));
+    let waiting = queued(&mut table, &request());
     drop(waiting);
     table.cancel(&first.attempt, NOW);
     assert!(table.resources.is_empty());
@@ -52,12 +64,12 @@ fn nothing_is_kept_of_an_idle_resource() {
 #[test]
 fn the_last_token_is_issued_and_none_after_it() {
     let mut table = table(FencingToken::MAX.get());
-    let last = request(Wait::Never);
-    assert_eq!(granted(table.acquire(&last, NOW, UNIX)), FencingToken::MAX);
-    let mut waiting = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let last = request();
+    assert_eq!(granted(look(&mut table, &last)), FencingToken::MAX);
+    let waiting = queued(&mut table, &request());
     table.cancel(&last.attempt, NOW);
-    assert_eq!(waiting.try_recv().unwrap(), Err(Refusal::TokensExhausted));
-    let answer = table.acquire(&request(Wait::Never), NOW, UNIX);
+    assert_eq!(waiting.next().now_or_never(), Some(Wake::Look));
+    let answer = look(&mut table, &request());
     assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
     assert!(table.resources.is_empty());
 }
@@ -67,37 +79,38 @@ fn the_last_token_is_issued_and_none_after_it() {
 #[test]
 fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     let mut table = table(1);
-    let holder = request(Wait::Never);
-    granted(table.acquire(&holder, NOW, UNIX));
-    let early = request(Wait::Forever);
-    let mut first = queued(table.acquire(&early, NOW, UNIX));
-    let mut other = queued(table.acquire(&request(Wait::Forever), NOW, UNIX));
+    let holder = request();
+    granted(look(&mut table, &holder));
+    let early = request();
+    let first = queued(&mut table, &early);
+    let other = queued(&mut table, &request());
     let mut again = early.clone();
     again.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
-    let mut second = queued(table.acquire(&again, NOW, UNIX));
+    let second = queued(&mut table, &again);
     table.cancel(&holder.attempt, NOW);
-    assert_eq!(first.try_recv().unwrap().unwrap().token.get(), 2);
-    assert_eq!(second.try_recv().unwrap().unwrap().token.get(), 2);
-    assert!(other.try_recv().is_err());
+    assert_eq!(token(&first), Some(2));
+    assert_eq!(token(&second), Some(2));
+    assert_eq!(token(&other), None);
     table.cancel(&early.attempt, NOW);
-    assert!(
-        other.try_recv().is_err(),
-        "the second attempt still relies on the lease"
+    assert_eq!(
+        token(&other),
+        None,
+        "the second attempt relies on the lease"
     );
     table.cancel(&again.attempt, NOW);
-    assert_eq!(other.try_recv().unwrap().unwrap().token.get(), 3);
+    assert_eq!(token(&other), Some(3));
 }
 
 /// Catches: tombstones that are looked up by the holder alone.
 #[test]
 fn an_earlier_lease_of_the_same_holder_was_lost_even_if_a_later_one_was_released() {
     let mut table = table(1);
-    let first = request(Wait::Never);
-    let lost = sequencer(&first, granted(table.acquire(&first, NOW, UNIX)));
+    let first = request();
+    let lost = sequencer(&first, granted(look(&mut table, &first)));
     table.cancel(&first.attempt, NOW);
     let mut second = first.clone();
     second.attempt = AttemptRef::new(first.attempt.resource.clone(), first.attempt.holder);
-    let lease = sequencer(&second, granted(table.acquire(&second, NOW, UNIX)));
+    let lease = sequencer(&second, granted(look(&mut table, &second)));
     // The second time as for an answer that was lost.
     for _ in 0..2 {
         assert_eq!(table.release(&lease, NOW), Released::Released);

@@ -38,7 +38,7 @@ async fn granted(backend: &EtcdBackend, request: &AcquireRequest) -> Grant {
 }
 
 async fn release(backend: &EtcdBackend, request: &AcquireRequest, token: FencingToken) {
-    let released = backend.release(&sequencer(request, token)).await;
+    let released = backend.release(&sequencer(request, token), true).await;
     assert_eq!(released.unwrap(), Released::Released);
 }
 

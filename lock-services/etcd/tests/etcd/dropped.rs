@@ -146,5 +146,8 @@ async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lea
     let left: serde_json::Value = serde_json::from_str(&left).unwrap();
     let left = Duration::from_secs(left["ttl"].as_u64().unwrap());
     assert!(left > TTL.get() + ENDED_TTL, "{left:?}");
-    assert_eq!(other.release(&lease).await.unwrap(), Released::Released);
+    assert_eq!(
+        other.release(&lease, true).await.unwrap(),
+        Released::Released
+    );
 }

@@ -35,7 +35,10 @@ async fn held(backend: &EtcdBackend, ttl: Ttl) -> Sequencer {
 }
 
 async fn release(backend: &EtcdBackend, lease: &Sequencer) {
-    assert_eq!(backend.release(lease).await.unwrap(), Released::Released);
+    assert_eq!(
+        backend.release(lease, true).await.unwrap(),
+        Released::Released
+    );
 }
 
 /// It hears that it is the first only after its lease has run out, and somebody else has the

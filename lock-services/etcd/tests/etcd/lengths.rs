@@ -58,7 +58,7 @@ async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
         let issuer = Issuer::new("test").unwrap();
         let holder = request.attempt.holder;
         let lease = Sequencer::new(issuer, named("r"), grant.token, holder);
-        backend.release(&lease).await.unwrap();
+        backend.release(&lease, true).await.unwrap();
         // Some of the slack goes by, and sometimes all of it.
         tokio::time::sleep(TTL.get() / 8).await;
     }

@@ -153,7 +153,10 @@ async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
         if name == "released" {
             let issuer = Issuer::new("test").unwrap();
             let lease = Sequencer::new(issuer, named(name), token, request.attempt.holder);
-            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+            assert_eq!(
+                backend.release(&lease, true).await.unwrap(),
+                Released::Released
+            );
         }
     }
     assert_eq!(keys(server, &tombstones).await.len(), 3);
@@ -223,7 +226,7 @@ impl Due {
     }
 
     async fn end_holder(&self) {
-        let released = self.early.release(&self.holder).await.unwrap();
+        let released = self.early.release(&self.holder, true).await.unwrap();
         assert_eq!(released, Released::Released);
     }
 

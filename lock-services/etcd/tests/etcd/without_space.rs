@@ -53,7 +53,7 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     }
     server.set_without_space(true).await;
 
-    let release = locks.release(&leases[0]).await.unwrap();
+    let release = locks.release(&leases[0], true).await.unwrap();
     assert_eq!(release, Released::Released);
     locks.cancel(&cancelled).await.unwrap();
     let release = locks.release_hold(&leases[2], hold.id).await.unwrap();
@@ -97,7 +97,7 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     for locks in [&locks, &operator] {
         let lease = held(locks, &attempt("forced")).await;
         assert!(lease.token() > revocation);
-        locks.release(&lease).await.unwrap();
+        locks.release(&lease, true).await.unwrap();
     }
 }
 

@@ -136,7 +136,7 @@ async fn what_has_ended_stays_ended_although_the_clock_goes_back() {
     let grant = backend.acquire(&request).await.unwrap().granted().unwrap();
     let issuer = Issuer::new("postgres").unwrap();
     let lease = Sequencer::new(issuer, named("r"), grant.token, request.attempt.holder);
-    backend.release(&lease).await.unwrap();
+    backend.release(&lease, true).await.unwrap();
     set_clock(&server, &pool, ClockOffset::Behind(HOUR)).await;
     let error = backend.acquire(&request).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Released, "{error}");

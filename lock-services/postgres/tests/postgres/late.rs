@@ -53,7 +53,10 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
     } = request.attempt.clone();
     let issuer = lock_core::Issuer::new("postgres").unwrap();
     let lease = Sequencer::new(issuer, resource, grant.token, holder);
-    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+    assert_eq!(
+        backend.release(&lease, true).await.unwrap(),
+        Released::Released
+    );
 
     let forget = "select fenced.forget_tombstones()";
     assert_eq!(count(&pool, forget).await, 0, "it has its time");

@@ -5,15 +5,16 @@ use std::{future::IntoFuture, time::Duration};
 use e2e::{
     idle::nothing_is_noticed,
     proxy::{Fault, Proxy},
-    servers::DatabaseServer,
+    servers::{DatabaseServer, until},
     waits::ends_when_it_says,
 };
-use lock_core::{ErrorKind, LostReason, Operation, Ttl};
+use lock_core::{Attempt, ErrorKind, LockManager, LostReason, Operation, Ttl};
+use palisade_postgres::PostgresOptions;
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::world::{database, manager, migrate};
+use crate::world::{connect, database, manager, migrate};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,6 +50,28 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
     proxy.let_go();
     server.kill().await;
     ends_when_it_says(&locks).await;
+}
+
+/// Catches: a copy of a request that arrives after "held", and is granted to nobody for a ttl.
+#[tokio::test]
+async fn a_late_copy_of_a_request_that_was_answered_held_gets_nothing() {
+    let database = database().await;
+    let (proxy, url) = proxied(database.url()).await;
+    let options = PostgresOptions::default().response_timeout(Duration::from_millis(500));
+    let backend = connect(&url, options).await;
+    let locks = LockManager::builder().build(backend).unwrap();
+    let rival = manager(database.url()).await;
+    let (name, ttl) = ("account:42", Ttl::secs(60));
+    let held = rival.acquire(name).ttl(ttl).await.unwrap();
+    let trap = proxy.at_request(name, Fault::HoldRequests);
+    let answer = locks.acquire(name).ttl(ttl).try_acquire().await;
+    assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
+    let connection = trap.connection().expect("a copy was held up");
+    held.release().await.unwrap();
+    proxy.let_go();
+    until("the copy has arrived", async || proxy.has_ended(connection)).await;
+    let seen = rival.inspect(name).await.unwrap();
+    assert_eq!(seen.holder, None, "nobody knows of its lease");
 }
 
 #[tokio::test]

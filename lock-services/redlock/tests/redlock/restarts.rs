@@ -141,7 +141,7 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
     let renewed = held.renewed_by(&other).await;
     assert_eq!(renewed.unwrap_err().outcome(), Outcome::Unknown);
     let sequencer = held.sequencer();
-    let released = LockBackend::release(&other, &sequencer).await;
+    let released = LockBackend::release(&other, &sequencer, true).await;
     assert_eq!(released.unwrap_err().outcome(), Outcome::Unknown);
     let cancelled = LockBackend::cancel(&other, &held.attempt).await;
     assert_eq!(cancelled.unwrap_err().outcome(), Outcome::Unknown);
@@ -160,6 +160,8 @@ async fn nodes_that_are_empty_count_as_such_for_who_renews_releases_or_cancels()
     assert_eq!(renewed, Renewed::NotHolder);
     LockBackend::cancel(&backend, &held.attempt).await.unwrap();
     let sequencer = held.sequencer();
-    let released = LockBackend::release(&backend, &sequencer).await.unwrap();
+    let released = LockBackend::release(&backend, &sequencer, true)
+        .await
+        .unwrap();
     assert_eq!(released, Released::NotHolder);
 }

@@ -44,7 +44,10 @@ async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
             awaits += 1;
             let lease = granted(&backend, &request(&resource, Wait::Never)).await;
             if way != Way::Held {
-                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&lease, true).await.unwrap(),
+                    Released::Released
+                );
             }
             if way == Way::Deleted {
                 observer.delete(&directory, None).await.unwrap();
@@ -63,7 +66,10 @@ async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
             })
             .await;
             if way == Way::Held {
-                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&lease, true).await.unwrap(),
+                    Released::Released
+                );
                 if awaits == 12 {
                     break; // it waits in line, and nothing more happens
                 }
@@ -90,7 +96,10 @@ async fn release(backend: &impl LockBackend, request: &AcquireRequest, answer: A
         panic!("it waits for ever, and yet: {answer:?}");
     };
     let lease = sequencer(request, grant.token);
-    assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+    assert_eq!(
+        backend.release(&lease, true).await.unwrap(),
+        Released::Released
+    );
 }
 
 /// Only the process of an attempt can end it: to say that it has ended would be wrong.
@@ -129,7 +138,10 @@ async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::Released);
     // Where it was, it has ended, and so others are told, too.
     other.cancel(&waiting.attempt).await.unwrap();
-    assert_eq!(ours.release(&lease).await.unwrap(), Released::Released);
+    assert_eq!(
+        ours.release(&lease, true).await.unwrap(),
+        Released::Released
+    );
     other.cancel(&held.attempt).await.unwrap();
 }
 
@@ -168,7 +180,10 @@ async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
                     answer = &mut second => panic!("it is held, and yet: {answer:?}"),
                     () = until_in_line(&observer, &directory, 3) => {}
                 }
-                assert_eq!(backend.release(&rival).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&rival, true).await.unwrap(),
+                    Released::Released
+                );
                 let answer = timeout(PATIENCE, first).await.expect("its turn");
                 answer.unwrap().granted().expect("it waits").token
             } else {
@@ -178,7 +193,10 @@ async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
                 let token = answer.unwrap().granted().expect("it waits").token;
                 assert_eq!(token, found);
                 let lease = sequencer(&late, token);
-                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&lease, true).await.unwrap(),
+                    Released::Released
+                );
                 break;
             }
             backend.cancel(&early.attempt).await.unwrap();
@@ -189,7 +207,10 @@ async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
                 "{waited}, await {awaits}: {token} after {found}"
             );
             let lease = sequencer(&late, token);
-            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+            assert_eq!(
+                backend.release(&lease, true).await.unwrap(),
+                Released::Released
+            );
         }
         println!("waited: {waited}: {awaits} awaits");
         assert!(awaits > 1, "it awaits nothing");

@@ -34,7 +34,10 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             if let Some(token) = answer {
                 assert!(!contended, "granted while it was held");
                 let lease = sequencer(&dropped, token);
-                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&lease, true).await.unwrap(),
+                    Released::Released
+                );
                 break;
             }
             let left = nodes(&observer, &directory).await.len();
@@ -44,7 +47,10 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             })
             .await;
             if let Some(lease) = lease {
-                assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+                assert_eq!(
+                    backend.release(&lease, true).await.unwrap(),
+                    Released::Released
+                );
             }
             if contended && awaits == 12 {
                 break; // it waits in line, and nothing more happens

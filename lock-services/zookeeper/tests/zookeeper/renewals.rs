@@ -42,6 +42,6 @@ async fn renewals_at_once_promise_no_more_than_the_node_shows() {
         let left = latest.since(SystemClock.now());
         assert!(left > LONGER.get() / 2, "{left:?}");
         assert!(u128::from(shown) >= left.as_millis(), "{note} and {left:?}");
-        backend.release(&lease).await.unwrap();
+        backend.release(&lease, true).await.unwrap();
     }
 }

@@ -93,14 +93,14 @@ async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
             let mut second = first.clone();
             second.attempt = AttemptRef::new("other".try_into().unwrap(), first.attempt.holder);
             let (lease, _) = tokio::join!(granted(&backend, &first), granted(&backend, &second));
-            backend.release(&lease).await.unwrap();
+            backend.release(&lease, true).await.unwrap();
             tokio::time::sleep(ttl.get() / 8).await;
         }
     };
     tokio::select! {
         answer = timeout(PATIENCE, granted(&backend, &waiter)) => {
             let lease = answer.expect("its turn");
-            assert_eq!(backend.release(&lease).await.unwrap(), Released::Released);
+            assert_eq!(backend.release(&lease, true).await.unwrap(), Released::Released);
         }
         () = busy => {}
     }

@@ -32,7 +32,7 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
         granted(waiter).await;
     }
     for (request, grant) in requests.iter().zip(&grants) {
-        let again = holder.0.release(&sequencer(request, *grant)).await;
+        let again = holder.0.release(&sequencer(request, *grant), true).await;
         assert_eq!(again.unwrap(), Released::Released);
     }
 }

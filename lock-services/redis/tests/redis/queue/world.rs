@@ -231,7 +231,11 @@ impl Client {
     }
 
     pub(crate) async fn release(&self, request: &AcquireRequest, grant: Grant) {
-        let released = self.0.release(&sequencer(request, grant)).await.unwrap();
+        let released = self
+            .0
+            .release(&sequencer(request, grant), true)
+            .await
+            .unwrap();
         assert_eq!(released, Released::Released);
     }
 

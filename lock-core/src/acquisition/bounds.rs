@@ -1,0 +1,260 @@
+//! How long a lock service that does not answer is asked, and when again. This is the only table.
+
+use std::{
+    cmp::{max, min},
+    time::Duration,
+};
+
+use super::{Request, Sharing, Terms};
+use crate::{AttemptId, Clock, Error, ErrorKind, Moment, Outcome, Wait};
+
+/// After so many grants in a row that arrived after their own end, the caller gets the error that
+/// its ttl is too short. The first may be a hiccup.
+pub(super) const LATE_GRANTS_MAX: u32 = 2;
+
+/// How long a lock service that does not answer is asked.
+///
+/// | request | copies are sent until | the last answer is waited for until |
+/// |---|---|---|
+/// | look that does not wait | `short` after the last answer | the same |
+/// | look of a bounded wait | the wait is over, `long` after the last answer at most | the same, but for `grace` at least if no request has failed since the last answer |
+/// | look of a wait without bound | `long` after the last answer | the same |
+/// | release for a caller | `short` | `long` after it was sent |
+/// | cancel for a caller | `short` | as a look |
+/// | rest of an attempt whose caller has gone | the ttl, `shared` at least if others know the holder | the same |
+/// | inspect, list, force, renewal by hand | `short` | the answer |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "the models build it")]
+pub struct Bounds {
+    /// As long as it takes to make a new connection, or a server to start again.
+    pub short: Duration,
+    /// As long as a failover takes.
+    pub long: Duration,
+    /// Longer than a message takes around the world and back.
+    pub grace: Duration,
+    /// How long an attempt goes without a place in the queue while no wake-up would arrive.
+    pub channel: Duration,
+    /// The first pause. Each pause is twice as long as the one before.
+    pub pause: Duration,
+    /// The longest pause while a caller waits.
+    pub pause_max: Duration,
+    /// The last copy is sent so long before the end.
+    pub last: Duration,
+    /// The least and the greatest of the longest pauses after the caller has gone: a service that
+    /// is in trouble must not be asked every second by ever more attempts.
+    pub background_pause: (Duration, Duration),
+    /// How long the rest of an attempt is given back, at least, if others know the holder: their
+    /// ttl may be longer.
+    pub shared: Duration,
+}
+
+impl Bounds {
+    /// Those of every lock service.
+    pub const USUAL: Self = Self {
+        short: Duration::from_secs(2),
+        long: Duration::from_secs(10),
+        grace: Duration::from_millis(500),
+        channel: Duration::from_secs(1),
+        pause: Duration::from_millis(20),
+        pause_max: Duration::from_millis(500),
+        last: Duration::from_millis(20),
+        background_pause: (Duration::from_secs(1), Duration::from_secs(5)),
+        shared: Duration::from_secs(60),
+    };
+}
+
+/// After the caller has gone, the longest pause is this part of the whole time.
+const BACKGROUND_PART: u32 = 12;
+
+/// Since when no request was answered, and how many have failed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Silence {
+    pub(super) since: Moment,
+    pub(super) failed: u32,
+}
+
+impl Silence {
+    pub(super) const fn since(since: Moment) -> Self {
+        Self { since, failed: 0 }
+    }
+}
+
+/// What follows a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// It is sent again.
+    At(Moment),
+    /// It is not sent again, and the caller gets the error.
+    Not(Moment),
+}
+
+impl Terms {
+    /// Until when copies of a request are sent.
+    fn asks_until(&self, request: Request, silence: Silence) -> Moment {
+        let Bounds { short, long, .. } = self.bounds;
+        match (request, self.wait) {
+            (Request::Release { .. } | Request::Cancel, _) | (_, Wait::Never) => {
+                silence.since + short
+            }
+            (_, Wait::Until(end)) => min(end, silence.since + long),
+            (_, Wait::Forever) => silence.since + long,
+        }
+    }
+
+    /// Until when an attempt bears that the task that looks for it has no answer.
+    pub(super) fn silent_until(&self, silence: Silence) -> Moment {
+        self.asks_until(Request::Look { queue: true }, silence)
+    }
+
+    /// Until when the answer to a request that is sent now is waited for.
+    pub(super) fn answer_by(&self, request: Request, silence: Silence, now: Moment) -> Moment {
+        let Bounds { long, grace, .. } = self.bounds;
+        let is_look = matches!(request, Request::Look { .. });
+        match (request, self.wait) {
+            (_, Wait::Until(end)) if is_look && self.opaque => end + grace + self.bounds.pause * 5,
+            (_, Wait::Never | Wait::Forever) if is_look && self.opaque => Moment::NEVER,
+            // A service of several nodes may need longer than copies are sent.
+            (Request::Release { .. }, _) => now + long,
+            // Once a request has failed, nothing shows that the service answers at all.
+            (_, Wait::Until(end)) if silence.failed == 0 => {
+                min(max(end, now + grace), silence.since + long)
+            }
+            _ => self.asks_until(request, silence),
+        }
+    }
+
+    /// What follows a request that failed just now.
+    pub(super) fn again(&self, request: Request, silence: Silence, now: Moment) -> Again {
+        let until = self.asks_until(request, silence);
+        let waits = matches!(request, Request::Look { .. }) && self.wait != Wait::Never;
+        let dice = self.dice(silence.failed);
+        self.bounds.again(until, waits, silence.failed, dice, now)
+    }
+
+    /// The same by the policy of the caller.
+    pub(super) fn polls_again(&mut self, silence: Silence, now: Moment) -> Again {
+        let look = Request::Look { queue: false };
+        let until = match self.wait {
+            Wait::Never => now,
+            _ => self.asks_until(look, silence),
+        };
+        match self.next_poll() {
+            Some(pause) if now < until => Again::At(min(now + pause, until)),
+            _ => Again::Not(now),
+        }
+    }
+
+    /// The next pause of the policy, if there is one.
+    pub(super) fn next_poll(&mut self) -> Option<Duration> {
+        let taken = self.polls.as_ref()?.taken();
+        let dice = f64::from(self.dice(taken)) / 256.0;
+        self.polls.as_mut()?.draw(dice)
+    }
+
+    /// Whether a look that fails has been repeated inside the lock service for long enough.
+    pub(super) const fn is_asked_inside(&self) -> bool {
+        self.opaque && self.polls.is_none() && !matches!(self.wait, Wait::Until(_))
+    }
+
+    /// From 0 to 256.
+    fn dice(&self, number: u32) -> u32 {
+        let mixed = (self.spread ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        u32::from(mixed.to_be_bytes()[0]) + u32::from(mixed != 0)
+    }
+}
+
+impl Bounds {
+    /// What follows a request that failed just now, as the `failed`th in a row. One that does not
+    /// wait for others is sent again at once: usually only the connection is gone.
+    fn again(&self, until: Moment, waits: bool, failed: u32, dice: u32, now: Moment) -> Again {
+        let first_pause = if waits { 1 } else { 2 };
+        if failed < first_pause && now < until {
+            return Again::At(now);
+        }
+        let last = now + until.since(now).saturating_sub(self.last);
+        if now >= last {
+            return Again::Not(until);
+        }
+        let doubled = 1_u32.checked_shl(failed.saturating_sub(first_pause));
+        let whole = self.pause.saturating_mul(doubled.unwrap_or(u32::MAX));
+        let whole = min(whole, self.pause_max);
+        // Anything from half of it to the whole.
+        let pause = whole / 2 + (whole / 2 / 256) * dice;
+        Again::At(min(now + pause, last))
+    }
+}
+
+/// How long the rest of an attempt is given back after its caller has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Background {
+    until: Moment,
+    longest: Duration,
+    failed: u32,
+}
+
+impl Background {
+    pub(super) fn begin(terms: &Terms, now: Moment) -> Self {
+        let time = match terms.sharing {
+            Sharing::Alone => terms.ttl,
+            Sharing::Repeated | Sharing::Holds => max(terms.ttl, terms.bounds.shared),
+        };
+        let (least, most) = terms.bounds.background_pause;
+        Self {
+            until: now + time,
+            longest: (time / BACKGROUND_PART).clamp(least, most),
+            failed: 0,
+        }
+    }
+
+    /// When a request that failed just now is sent again. It has not to be spread, because each
+    /// attempt began when its own caller had gone.
+    pub(super) fn again(&mut self, terms: &Terms, now: Moment) -> Option<Moment> {
+        let doubled = 1_u32.checked_shl(self.failed).unwrap_or(u32::MAX);
+        self.failed = self.failed.saturating_add(1);
+        let pause = terms.bounds.pause.saturating_mul(doubled);
+        let again = now + min(pause, self.longest);
+        (again < self.until).then_some(again)
+    }
+}
+
+/// Sends a request that belongs to no acquisition, and again while there is no answer, for a
+/// moment: a connection that was closed while it was idle shows only when something is sent.
+///
+/// For requests that may be sent twice.
+///
+/// # Errors
+/// The last one. Its outcome is unknown if that of any copy is.
+///
+/// # Cancel safety
+/// That of the request.
+pub async fn repeat<T, F>(clock: &dyn Clock, send: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let until = clock.now() + Bounds::USUAL.short;
+    let dice = u32::from(AttemptId::random().spread().to_be_bytes()[0]);
+    let (mut failed, mut is_unknown) = (0_u32, false);
+    loop {
+        let error = match send().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        is_unknown |= error.outcome() == Outcome::Unknown;
+        failed = failed.saturating_add(1);
+        let now = clock.now();
+        let again = match error.kind() {
+            ErrorKind::Unavailable => Bounds::USUAL.again(until, false, failed, dice, now),
+            _ => Again::Not(now),
+        };
+        let (Again::At(moment) | Again::Not(moment)) = again;
+        if moment > now {
+            clock.sleep_until(moment).await;
+        }
+        if let Again::Not(_) = again {
+            return Err(match is_unknown {
+                true => error.outcome_unknown(),
+                false => error,
+            });
+        }
+    }
+}

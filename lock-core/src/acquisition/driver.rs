@@ -1,0 +1,182 @@
+//! Does what the machine says, on Tokio.
+
+use std::{
+    future::{Future, pending, poll_fn, ready},
+    pin::{Pin, pin},
+    task::Poll,
+};
+
+use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
+use crate::{Attempt, Clock, Error, ErrorKind, Grant, Outcome};
+
+/// The requests of one attempt, as a lock service sends them, until this is dropped.
+pub trait Requests: Sync {
+    /// Whether wake-ups would arrive from now on. If not, the attempt looks once without a place in
+    /// the queue, and takes one when a wake-up says that they do or after a moment.
+    fn hears(&self) -> bool {
+        true
+    }
+
+    /// Sends one request, and waits for its answer.
+    ///
+    /// # Errors
+    /// Those of the lock service. [`ErrorKind::Unavailable`] is sent again, another kind is not.
+    ///
+    /// # Cancel safety
+    /// The request may have been sent, or may be sent later.
+    fn send(&self, request: Request) -> impl Future<Output = Result<Reply, Error>> + Send;
+
+    /// Whether a copy of an earlier request of this attempt may arrive later, although it was
+    /// answered: a client that asks one node after the other leaves copies behind.
+    fn has_copied(&self) -> bool {
+        false
+    }
+
+    /// Whether a look waits inside the lock service.
+    #[doc(hidden)]
+    fn is_opaque(&self) -> bool {
+        false
+    }
+
+    /// The next wake-up.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no wake-up is lost.
+    fn woken(&self) -> impl Future<Output = Wake> + Send {
+        pending()
+    }
+}
+
+/// Completes when the manager shuts down: no watchdog will give anything back.
+pub type Shutdown<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
+
+/// The end of a run of the machine.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing more to it")]
+pub struct Ended {
+    /// The answer to the caller.
+    pub answer: Answer,
+    /// The last error of a request.
+    pub error: Option<Error>,
+}
+
+/// Acquires, as [`run`].
+pub(crate) async fn acquire(
+    machine: &mut Acquisition,
+    requests: &impl Requests,
+    clock: &dyn Clock,
+    shutdown: Shutdown<'_>,
+) -> Ended {
+    machine.terms.opaque = requests.is_opaque();
+    let started = Event::Started {
+        hears: requests.hears(),
+    };
+    run(machine, started, requests, clock, shutdown).await
+}
+
+/// Sends requests and waits, as the machine says, until it has an answer for the caller.
+///
+/// # Cancel safety
+/// The machine knows what may be left: [`Acquisition::owes`].
+pub async fn run(
+    machine: &mut Acquisition,
+    first: Event,
+    requests: &impl Requests,
+    clock: &dyn Clock,
+    mut shutdown: Shutdown<'_>,
+) -> Ended {
+    let (mut request, mut error) = (pin!(None), None);
+    // A caller that comes after the shutdown sends nothing.
+    let (first, mut is_open) = tokio::select! {
+        biased;
+        () = shutdown.as_mut() => (Event::Closed, false),
+        () = ready(()) => (first, true),
+    };
+    let mut step = machine.on(first, clock.now());
+    loop {
+        let until = match step {
+            Step::Send {
+                request: sent,
+                until,
+            } => {
+                request.set(Some(requests.send(sent)));
+                until
+            }
+            Step::Wait { until } => until,
+            Step::Answer(answer) => return Ended { answer, error },
+        };
+        let event = tokio::select! {
+            biased;
+            () = shutdown.as_mut(), if is_open => {
+                is_open = false;
+                Event::Closed
+            }
+            answer = answered(request.as_mut()) => {
+                request.set(None);
+                let reply = answer.unwrap_or_else(|failed| {
+                    let failure = Failure::of(&failed);
+                    error = Some(failed);
+                    Reply::Failed(failure)
+                });
+                let copied = requests.has_copied();
+                Event::Replied { reply, copied }
+            }
+            wake = requests.woken() => Event::Woken(wake),
+            // Most answers need no timer: it is made when it is polled.
+            () = async { clock.sleep_until(until).await } => Event::Due,
+        };
+        step = machine.on(event, clock.now());
+    }
+}
+
+/// The answer to the request that is under way, if there is one.
+async fn answered<F: Future>(mut request: Pin<&mut Option<F>>) -> F::Output {
+    poll_fn(|cx| match request.as_mut().as_pin_mut() {
+        Some(request) => request.poll(cx),
+        None => Poll::Pending,
+    })
+    .await
+}
+
+impl Failure {
+    /// What decisions need of an error.
+    #[must_use]
+    pub const fn of(error: &Error) -> Self {
+        Self {
+            kind: error.kind(),
+            outcome: error.outcome(),
+        }
+    }
+}
+
+impl Ended {
+    /// The answer to an acquire.
+    ///
+    /// # Errors
+    /// What has failed, in the words of the lock service, with the outcome of the whole attempt.
+    pub fn attempt(self) -> Result<Attempt<Grant>, Error> {
+        match self.answer {
+            Answer::Granted(grant) => Ok(Attempt::Granted(grant)),
+            Answer::Held { left } => Ok(Attempt::Held { retry_after: left }),
+            Answer::Failed(failure) => Err(self.error_of(failure)),
+            _ => Err(Error::too_late()),
+        }
+    }
+
+    /// The error of a failure.
+    #[must_use]
+    pub(crate) fn error_of(self, failure: Failure) -> Error {
+        let error = self.error.filter(|error| error.kind() == failure.kind);
+        let error = error.unwrap_or_else(|| {
+            let error = Error::unknown(failure.kind);
+            match failure.kind {
+                ErrorKind::Unavailable => error.because("no answer before the wait was over"),
+                _ => error,
+            }
+        });
+        match failure.outcome {
+            Outcome::Unknown => error.outcome_unknown(),
+            Outcome::NotApplied => error.outcome_not_applied(),
+        }
+    }
+}

@@ -1,0 +1,417 @@
+use std::{cmp::min, time::Duration};
+
+use super::{
+    Answer, Event, Failure, Reply, Request, SILENT, Sharing, Step, Terms, Wake,
+    bounds::{Again, Background, Silence},
+};
+use crate::{AttemptId, ErrorKind, Moment, Outcome, Released};
+
+/// The decisions of one attempt, and all that it remembers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Acquisition {
+    pub(super) terms: Terms,
+    pub(super) phase: Phase,
+    /// Requests are under way or have failed, and none was answered since.
+    pub(super) silence: Option<Silence>,
+    /// A copy of a request to acquire may arrive later.
+    pub(super) copy: bool,
+    /// The service may have something of this attempt: a place, an offer, a lease.
+    pub(super) place: bool,
+    /// A copy of the release had no answer.
+    pub(super) release_lost: bool,
+    /// Somebody else had the lease at the first look.
+    pub(super) waited: bool,
+    /// A wake-up that arrived while something else was under way.
+    pub(super) notice: Option<Wake>,
+    /// No caller waits any more.
+    pub(super) background: Option<Background>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Phase {
+    New,
+    /// A request is under way.
+    Asking {
+        request: Request,
+        until: Moment,
+        then: Then,
+    },
+    /// The attempt waits for others.
+    Resting {
+        until: Moment,
+    },
+    /// The service is silent. This request is sent next, or there is none any more.
+    Pausing {
+        request: Option<Request>,
+        until: Moment,
+        then: Then,
+        failure: Failure,
+    },
+    /// The caller has the lease.
+    Holding,
+    /// The caller has given the lease back, and does not know yet whether it has ended.
+    Releasing,
+    /// The caller has another answer.
+    Ended,
+}
+
+/// The answer that a cancel or a release leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Then {
+    Clean,
+    Held {
+        left: Duration,
+    },
+    ShutDown,
+    /// The caller releases the lease, and has not seen that it is lost, or has.
+    Released {
+        held: bool,
+    },
+}
+
+impl Acquisition {
+    /// An attempt of which nothing has happened yet.
+    #[must_use]
+    pub const fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            phase: Phase::New,
+            silence: None,
+            copy: false,
+            place: false,
+            release_lost: false,
+            waited: false,
+            notice: None,
+            background: None,
+        }
+    }
+
+    /// An attempt that another one asks for: it has to be cancelled unless that one knows better.
+    #[must_use]
+    pub(crate) const fn asked_elsewhere(terms: Terms) -> Self {
+        let mut attempt = Self::new(terms);
+        attempt.phase = Phase::Ended;
+        attempt.place = true;
+        attempt
+    }
+
+    /// The next attempt after a grant that arrived too late, by another holder.
+    #[must_use]
+    pub(crate) fn afresh(&self) -> Self {
+        let mut terms = self.terms.clone();
+        terms.late_grants = terms.late_grants.map(|late| late + 1);
+        Self::new(terms)
+    }
+
+    /// Spreads its pauses by the identity of the attempt.
+    pub(crate) const fn spread_by(&mut self, attempt: AttemptId) {
+        self.terms.spread = attempt.spread();
+    }
+
+    /// Who else may have the lease.
+    #[must_use]
+    pub const fn sharing(&self) -> Sharing {
+        self.terms.sharing
+    }
+
+    /// Whether anything is left that has to be given back.
+    #[must_use]
+    pub fn owes(&self) -> bool {
+        match self.phase {
+            Phase::New => false,
+            Phase::Holding | Phase::Releasing => true,
+            Phase::Ended => !self.is_clean(),
+            _ => self.is_looking() || !self.is_clean(),
+        }
+    }
+
+    /// Whether no request of this lease can arrive later, and nobody else has it. Then its release
+    /// need not be remembered.
+    #[must_use]
+    pub fn needs_no_tombstone(&self) -> bool {
+        self.terms.sharing == Sharing::Alone && !self.copy
+    }
+
+    /// The lease goes on without its guard, or has been given back by somebody else.
+    pub(crate) const fn forget(&mut self) {
+        self.phase = Phase::Ended;
+        (self.copy, self.place) = (false, false);
+    }
+
+    /// Decides what follows an event that happened `now`.
+    pub fn on(&mut self, event: Event, now: Moment) -> Step {
+        match event {
+            Event::Started { hears } => self.look(hears, now),
+            Event::Replied { reply, copied } => self.replied(reply, copied, now),
+            Event::Woken(wake) => self.woken(wake, now),
+            Event::Due => self.due(now),
+            Event::Release { held } => {
+                self.phase = Phase::Releasing;
+                self.send(self.release(), Then::Released { held }, now)
+            }
+            Event::GiveUp => self.give_back(now),
+            Event::Gone => {
+                self.background = Some(Background::begin(&self.terms, now));
+                self.give_back(now)
+            }
+            Event::Closed => self.close(now),
+        }
+    }
+
+    pub(super) const fn is_clean(&self) -> bool {
+        !self.copy && !self.place
+    }
+
+    pub(super) const fn is_looking(&self) -> bool {
+        match self.phase {
+            Phase::Asking { request, .. } => matches!(request, Request::Look { .. }),
+            _ => false,
+        }
+    }
+
+    pub(super) fn send(&mut self, request: Request, then: Then, now: Moment) -> Step {
+        // The answer to the request that is under way is not waited for any more.
+        self.copy |= self.is_looking();
+        let silence = *self.silence.get_or_insert(Silence::since(now));
+        let until = match self.background {
+            Some(_) => Moment::NEVER,
+            None => self.terms.answer_by(request, silence, now),
+        };
+        self.phase = Phase::Asking {
+            request,
+            until,
+            then,
+        };
+        Step::Send { request, until }
+    }
+
+    /// Waits for others until then, unless a wake-up has come already.
+    pub(super) fn rest(&mut self, until: Moment, now: Moment) -> Step {
+        let until = min(until, self.terms.wait.limit());
+        self.phase = Phase::Resting { until };
+        match self.notice.take() {
+            Some(wake) => self.woken(wake, now),
+            None => Step::Wait { until },
+        }
+    }
+
+    pub(super) const fn pause(
+        &mut self,
+        request: Option<Request>,
+        until: Moment,
+        then: Then,
+        failure: Failure,
+    ) -> Step {
+        self.phase = Phase::Pausing {
+            request,
+            until,
+            then,
+            failure,
+        };
+        Step::Wait { until }
+    }
+
+    pub(super) const fn answer(&mut self, answer: Answer) -> Step {
+        self.phase = match answer {
+            Answer::Granted(_) => Phase::Holding,
+            _ => Phase::Ended,
+        };
+        self.silence = None;
+        Step::Answer(answer)
+    }
+
+    /// A request that did not take effect may have left something before.
+    pub(super) const fn fail(&mut self, failure: Failure) -> Step {
+        let outcome = if self.is_clean() {
+            failure.outcome
+        } else {
+            Outcome::Unknown
+        };
+        let kind = failure.kind;
+        self.answer(Answer::Failed(Failure { kind, outcome }))
+    }
+
+    /// Goes on waiting.
+    pub(super) const fn wait(&self) -> Step {
+        let until = match self.phase {
+            Phase::Asking { until, .. }
+            | Phase::Resting { until }
+            | Phase::Pausing { until, .. } => until,
+            Phase::New | Phase::Holding | Phase::Releasing | Phase::Ended => Moment::NEVER,
+        };
+        Step::Wait { until }
+    }
+
+    fn replied(&mut self, reply: Reply, copied: bool, now: Moment) -> Step {
+        let Phase::Asking { request, then, .. } = self.phase else {
+            return self.wait();
+        };
+        // No request is under way any more.
+        self.phase = Phase::Resting { until: now };
+        match request {
+            Request::Look { .. } => self.copy |= copied,
+            Request::Release { .. } => self.release_lost |= copied,
+            Request::Confirm(_) | Request::Cancel => {}
+        }
+        if !matches!(reply, Reply::Failed(_)) {
+            self.silence = None;
+        }
+        match reply {
+            Reply::Failed(failure) => self.failed(request, then, failure, now),
+            Reply::Granted(grant) => self.granted(grant, now),
+            Reply::Offered(offer) => self.offered(offer, now),
+            Reply::Held { left } => self.held(request, left, now),
+            Reply::Queued { left, look_again } => self.queued(request, left, look_again, now),
+            Reply::Gone => self.offer_is_gone(now),
+            Reply::Released(released) => self.released(released, then, now),
+            Reply::Cancelled => self.cancelled(then),
+        }
+    }
+
+    /// A request failed: it is sent again, or the caller gets the error.
+    fn failed(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
+        let unknown = failure.outcome == Outcome::Unknown;
+        match request {
+            Request::Look { .. } => self.copy |= unknown,
+            Request::Release { .. } => self.release_lost |= unknown,
+            Request::Confirm(_) | Request::Cancel => {}
+        }
+        if let Some(background) = &mut self.background {
+            return match background.again(&self.terms, now) {
+                Some(again) => self.pause(Some(request), again, then, failure),
+                None => {
+                    self.forget();
+                    Step::Answer(Answer::Abandoned)
+                }
+            };
+        }
+        if failure.kind != ErrorKind::Unavailable {
+            self.silence = None;
+            return self.refused(request, then, failure, now);
+        }
+        let silence = self.silence.get_or_insert(Silence::since(now));
+        silence.failed = silence.failed.saturating_add(1);
+        let silence = *silence;
+        match request {
+            // The next look tells whether it was confirmed.
+            Request::Confirm(_) => return self.look(true, now),
+            // The caller waits for another answer, which is known already.
+            Request::Cancel if then != Then::Clean => {
+                return self.not_cancelled(then, failure.kind);
+            }
+            Request::Look { .. } if self.terms.is_asked_inside() => return self.fail(failure),
+            _ => {}
+        }
+        let polls = matches!(request, Request::Look { .. }) && self.terms.polls.is_some();
+        let again = match polls {
+            true => self.terms.polls_again(silence, now),
+            false => self.terms.again(request, silence, now),
+        };
+        match again {
+            Again::At(moment) if moment <= now => self.send(request, then, now),
+            Again::At(moment) => self.pause(Some(request), moment, then, failure),
+            Again::Not(moment) if moment <= now => self.fail_of(request, failure),
+            Again::Not(moment) => self.pause(None, moment, then, failure),
+        }
+    }
+
+    /// The service has answered with an error.
+    fn refused(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
+        match (request, self.terms.late_grants) {
+            (Request::Cancel, _) => self.not_cancelled(then, failure.kind),
+            // The answer with the grant was lost, and the lease has ended since: only we know this
+            // holder, and we have released nothing.
+            (Request::Look { .. }, Some(late))
+                if failure.kind == ErrorKind::Released && self.terms.sharing == Sharing::Alone =>
+            {
+                self.place = true;
+                self.late(late, now)
+            }
+            _ => self.fail_of(request, failure),
+        }
+    }
+
+    fn fail_of(&mut self, request: Request, failure: Failure) -> Step {
+        match request {
+            Request::Look { .. } => self.fail(failure),
+            Request::Confirm(_) | Request::Cancel => {
+                let kind = failure.kind;
+                self.answer(Answer::Failed(Failure { kind, ..SILENT }))
+            }
+            Request::Release { .. } => self.release_failed(failure),
+        }
+    }
+
+    fn due(&mut self, now: Moment) -> Step {
+        match self.phase {
+            Phase::Asking { until, .. }
+            | Phase::Resting { until }
+            | Phase::Pausing { until, .. }
+                if now < until =>
+            {
+                Step::Wait { until }
+            }
+            // This process was paused. The answer may have come meanwhile.
+            Phase::Asking {
+                request,
+                until,
+                then,
+            } if now.since(until) > self.terms.bounds.grace => {
+                let until = now + self.terms.bounds.grace;
+                self.phase = Phase::Asking {
+                    request,
+                    until,
+                    then,
+                };
+                Step::Wait { until }
+            }
+            Phase::Asking { request, then, .. } => {
+                match request {
+                    Request::Look { .. } => self.copy = true,
+                    Request::Release { .. } => self.release_lost = true,
+                    Request::Cancel => return self.not_cancelled(then, SILENT.kind),
+                    Request::Confirm(_) => {}
+                }
+                self.fail_of(request, SILENT)
+            }
+            Phase::Resting { .. } => match self.silence {
+                Some(silence) if now >= self.terms.silent_until(silence) => self.fail(SILENT),
+                _ => self.look(true, now),
+            },
+            Phase::Pausing {
+                request: Some(request),
+                then,
+                ..
+            } => self.send(self.still(request, now), then, now),
+            Phase::Pausing { then, failure, .. } => match then {
+                Then::Released { .. } => self.release_failed(failure),
+                _ => self.fail(failure),
+            },
+            Phase::New | Phase::Holding | Phase::Releasing | Phase::Ended => self.wait(),
+        }
+    }
+
+    /// The manager shuts down.
+    fn close(&mut self, now: Moment) -> Step {
+        self.copy |= self.is_looking();
+        match self.is_clean() {
+            true => self.answer(Then::ShutDown.answer()),
+            false => self.send(Request::Cancel, Then::ShutDown, now),
+        }
+    }
+}
+
+impl Then {
+    pub(super) const fn answer(self) -> Answer {
+        match self {
+            Self::Clean => Answer::Clean,
+            Self::Held { left } => Answer::Held { left },
+            Self::ShutDown => Answer::Failed(Failure {
+                kind: ErrorKind::ShutDown,
+                outcome: Outcome::NotApplied,
+            }),
+            Self::Released { held: true } => Answer::Released(Released::Released),
+            Self::Released { held: false } => Answer::Released(Released::NotHolder),
+        }
+    }
+}
