@@ -1,9 +1,12 @@
 //! Events that are worth an alert: they are counted as metrics and written to the log.
 
-use lock_core::backend::metric::{FLOOR_REPAIRS, Metric, OBSERVED, STORE_REFUSALS, TERMINATIONS};
+use lock_core::backend::metric::{
+    FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
+    TERMINATIONS,
+};
 use tracing::warn;
 
-use crate::{FenceError, Observed, jobs};
+use crate::{FenceError, Observed};
 
 /// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
 /// see the increase.
@@ -15,7 +18,11 @@ pub(crate) fn begin() {
     for result in REASONS.into_iter().chain([ACCEPTED, UNKNOWN]) {
         count(OBSERVED, &[("result", result)], 0);
     }
-    jobs::counted::begin();
+    for result in ["ran", "done", "held", "backing_off", "failed", "lost"] {
+        count(JOB_RUNS, &[("result", result)], 0);
+    }
+    count(JOBS_TAKEN_OVER, &[], 0);
+    count(JOBS_LATE, &[], 0);
 }
 
 /// The same for figures that are counted per kind of lock service.
@@ -62,6 +69,21 @@ pub(crate) fn observed(observed: &Observed) {
     count(OBSERVED, &[("result", result)], 1);
 }
 
+/// A job was asked to run a slot: what became of it.
+pub fn job_run(result: &'static str) {
+    count(JOB_RUNS, &[("result", result)], 1);
+}
+
+/// A slot was taken over from its last committed step.
+pub fn job_taken_over() {
+    count(JOBS_TAKEN_OVER, &[], 1);
+}
+
+/// A slot of a schedule ran after a newer one was due.
+pub fn job_late() {
+    count(JOBS_LATE, &[], 1);
+}
+
 const ACCEPTED: &str = "accepted";
 
 const UNKNOWN: &str = "unknown";
@@ -90,10 +112,10 @@ const fn reason(error: &FenceError) -> Option<&'static str> {
 }
 
 #[cfg(feature = "metrics")]
-pub(crate) fn count(metric: Metric, labels: &[(&'static str, &'static str)], times: u64) {
+fn count(metric: Metric, labels: &[(&'static str, &'static str)], times: u64) {
     metric.describe();
     metrics::counter!(metric.name, labels).increment(times);
 }
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) const fn count(_: Metric, _: &[(&'static str, &'static str)], _: u64) {}
+const fn count(_: Metric, _: &[(&'static str, &'static str)], _: u64) {}

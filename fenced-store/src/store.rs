@@ -2,8 +2,11 @@ use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, leaked::to_read,
-    marks, migrations, readiness, uninterrupted::uninterrupted,
+    Dialect, FenceError, HighWater, Rights, counted,
+    dialect::Operations,
+    rule::marks,
+    schema::{migrations, readiness},
+    transaction::{leaked::to_read, uninterrupted::uninterrupted},
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.

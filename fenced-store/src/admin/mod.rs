@@ -10,17 +10,18 @@
 //! `docs/operations.md`. SQLite, MySQL and MariaDB cannot keep an application's user from its own
 //! tables.
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) mod by_statements;
+mod carry_out;
 mod error;
 mod handover;
 pub(crate) mod order;
-mod orders;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod order_statements;
 mod reason;
 mod reset;
 
 use lock_core::{FencingToken, Issuer};
 
+use self::{carry_out::carry_out, order::Order};
 pub use self::{
     error::AdminError,
     handover::{
@@ -29,8 +30,7 @@ pub use self::{
     reason::{InvalidReason, Reason},
     reset::Reset,
 };
-use self::{order::Order, orders::carry_out};
-use crate::{Dialect, FencedStore, leaked::to_read, marks};
+use crate::{Dialect, FencedStore, rule::marks, transaction::leaked::to_read};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use sqlx::Database;
 
 use super::{AdminError, Reason, Reset};
-use crate::statement::Value::{self, Text};
+use crate::dialect::Value::{self, Text};
 
 /// What an administrator wants to have done, each in a transaction.
 #[derive(Clone, Debug)]

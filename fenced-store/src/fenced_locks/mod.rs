@@ -1,7 +1,7 @@
 //! A lock service combined with a fenced store.
 
 mod acquire;
-mod commit;
+mod commit_and_release;
 mod error;
 mod force;
 mod guard;
@@ -26,7 +26,7 @@ pub(crate) use self::held::Held;
 pub use self::run::until_lost;
 pub use self::{
     acquire::{AcquireAllFenced, AcquireFenced},
-    commit::NotCommitted,
+    commit_and_release::NotCommitted,
     error::FencedLockError,
     guard::FencedGuard,
     guards::FencedGuards,

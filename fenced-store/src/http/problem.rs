@@ -7,7 +7,7 @@ use fenced_http::{Problem, ProblemType};
 use lock_core::{ErrorKind, FencingToken, Operation};
 
 use super::outage::is_outage;
-use crate::{FenceError, FencedLockError, classify::is_no_connection};
+use crate::{FenceError, FencedLockError, error::classify::is_no_connection};
 
 /// When to try again if nobody knows better.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -7,11 +7,9 @@ use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 use super::options::MySqlTxOptions;
 use crate::{
     FenceError,
-    dialect::sealed::{Errors, Operations},
-    leaked::{says_read_only, to_read},
-    literal::literal,
-    marks,
-    rule::{self, Claim},
+    dialect::{Errors, Operations, literal::literal},
+    rule::{self, Claim, marks},
+    transaction::leaked::{says_read_only, to_read},
 };
 
 /// How often older holders are waited for: others may begin while they are being ended.

@@ -3,15 +3,17 @@ use std::sync::LazyLock;
 use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
 
 use super::{
-    LEAVE, protect, rights,
+    operations::LEAVE,
+    protect, rights,
     schema_lock::{LOCK, locked},
 };
 use crate::{
     FenceError, NotReady, Protection, Rights,
-    admin::by_statements::ByStatements,
-    dialect::sealed::Installation,
-    migrations::{self, migrations, wording::Migrations},
-    readiness,
+    dialect::{Installation, by_statements::ByStatements},
+    schema::{
+        migrations::{self, Migrations, migrations},
+        readiness,
+    },
 };
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

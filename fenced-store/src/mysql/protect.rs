@@ -5,14 +5,14 @@ use sqlx::{Connection, MySql, MySqlConnection, MySqlPool};
 use super::schema_lock::locked;
 use crate::{
     FenceError,
-    dialect::sealed::Operations,
-    protection::{Protection, Resources, quoted},
-    queries::Queries,
-    statement::Value::Text,
-    triggers::{self, Table, Wording},
+    dialect::{Operations, Queries, Value::Text},
+    schema::{
+        protection::{Protection, Resources, quoted},
+        triggers::{self, Table, TriggerWording},
+    },
 };
 
-impl Wording for MySql {
+impl TriggerWording for MySql {
     const QUOTE: char = '`';
 
     const GUARDS: &'static str = "SELECT trigger_name, event_manipulation, action_statement \

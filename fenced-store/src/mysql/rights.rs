@@ -6,8 +6,7 @@ use sqlx::{MySql, MySqlPool};
 
 use crate::{
     FenceError, NotReady, Rights,
-    dialect::sealed::{Errors, Operations},
-    queries::Queries,
+    dialect::{Errors, Operations, Queries},
 };
 
 /// A table with any of its columns; what transactions do with it, and what those do that claim,

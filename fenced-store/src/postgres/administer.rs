@@ -6,17 +6,18 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
 use sqlx::{PgConnection, Postgres};
 
-use super::{calls::milliseconds, error::detail_of};
+use super::{calls::milliseconds, errors::detail_of};
 use crate::{
     FenceError,
     admin::{
         AdminError,
         order::{Administer, Order},
     },
-    dialect::sealed::Errors,
-    literal::literal,
-    queries::Queries,
-    statement::Value::{Number, Text},
+    dialect::{
+        Errors, Queries,
+        Value::{Number, Text},
+        literal::literal,
+    },
 };
 
 /// Carries out orders by calling the SQL functions.

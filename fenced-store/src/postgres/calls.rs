@@ -9,9 +9,11 @@ use sqlx::{AssertSqlSafe, Either, Executor, PgConnection, RawSql, SqlSafeStr, Sq
 
 use super::options::{PgIsolation, PgTxOptions};
 use crate::{
-    begin_request::{BeginRequest, Fence},
-    literal::literal,
-    tx_name::TxName,
+    dialect::literal::literal,
+    transaction::{
+        begin_request::{BeginRequest, Fence},
+        tx_name::TxName,
+    },
 };
 
 /// Fails if the session is inside a transaction, that is, one which began before the message came.

@@ -7,8 +7,8 @@ use tracing::warn;
 use super::calls;
 use crate::{
     FenceError, counted,
-    dialect::sealed::Errors,
-    leaked::{past_leaked, unless_read_only},
+    dialect::Errors,
+    transaction::leaked::{past_leaked, unless_read_only},
 };
 
 /// How often a claim gets in line, the first time included. After the first time, any holder that

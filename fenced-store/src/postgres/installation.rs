@@ -8,17 +8,17 @@ use sqlx::{
 use super::{
     administer::ByFunctions,
     calls,
-    error::{NotOwned, not_owned, of_protect},
+    errors::{NotOwned, not_owned, of_protect},
     rights,
 };
 use crate::{
     FenceError, NotReady, Protection, Rights,
-    dialect::sealed::{Errors, Installation, Operations},
-    leaked::{begin_unfenced, to_read},
-    migrations::{self, migrations, wording::Migrations},
-    protection::Resources,
-    queries::Queries,
-    statement::Value::Text,
+    dialect::{Errors, Installation, Operations, Queries, Value::Text},
+    schema::{
+        migrations::{self, Migrations, migrations},
+        protection::Resources,
+    },
+    transaction::leaked::{begin_unfenced, to_read},
 };
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

@@ -2,7 +2,7 @@
 
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 
-use crate::{FenceError, NotReady, Rights, dialect::sealed::Errors};
+use crate::{FenceError, NotReady, Rights, dialect::Errors};
 
 /// What transactions call.
 const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'settle'";

@@ -5,9 +5,11 @@ use sqlx::{Sqlite, SqliteConnection};
 
 use crate::{
     FenceError,
-    dialect::sealed::Operations,
-    marks, rule,
-    statement::Value::{Number, Text},
+    dialect::{
+        Operations,
+        Value::{Number, Text},
+    },
+    rule::{self, marks},
 };
 
 /// The first claim sets the issuer.

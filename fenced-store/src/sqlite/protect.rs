@@ -4,15 +4,15 @@ use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
 use crate::{
     FenceError,
-    dialect::sealed::{Errors, Operations},
-    leaked::begin_unfenced,
-    protection::{Protection, Resources},
-    queries::Queries,
-    statement::Value::Text,
-    triggers::{self, GUARD, Table, Wording},
+    dialect::{Errors, Operations, Queries, Value::Text},
+    schema::{
+        protection::{Protection, Resources},
+        triggers::{self, GUARD, Table, TriggerWording},
+    },
+    transaction::leaked::begin_unfenced,
 };
 
-impl Wording for Sqlite {
+impl TriggerWording for Sqlite {
     const QUOTE: char = '"';
 
     /// They are found by their table and not by their names, because the table may have been

@@ -1,20 +1,53 @@
 //! Replacing the lock service in front of a store by another one.
 
 mod error;
-mod order;
 mod phase;
 mod plan;
 mod probe;
 mod sealing;
 
-use lock_core::{FencingToken, ResourceName};
+use lock_core::{FencingToken, Issuer, LockManager, ResourceName};
 
 use self::probe::probe;
-pub use self::{
-    error::HandoverError, order::Handover, phase::HandoverPhase, plan::HandoverPlan, probe::PROBE,
-};
-use super::{Admin, order::Seal};
+pub use self::{error::HandoverError, phase::HandoverPhase, plan::HandoverPlan, probe::PROBE};
+use super::{Admin, Reason, order::Seal};
 use crate::Dialect;
+
+/// The order to replace one lock service in front of a store by another, and why.
+#[derive(Clone, Debug)]
+pub struct Handover {
+    pub(super) from: Issuer,
+    pub(super) new: LockManager,
+    pub(super) reason: Reason,
+}
+
+impl Handover {
+    /// From the lock service of this name, which is never asked for anything, to another one.
+    ///
+    /// # Errors
+    /// [`HandoverError::SameIssuer`] if the store could not tell them apart: name the new one with
+    /// [`LockManagerBuilder::issuer`](lock_core::LockManagerBuilder::issuer), and make all its
+    /// clients do the same.
+    pub fn new(from: Issuer, new: &LockManager, reason: Reason) -> Result<Self, HandoverError> {
+        if from == *new.issuer() {
+            return Err(HandoverError::SameIssuer);
+        }
+        let new = new.clone();
+        Ok(Self { from, new, reason })
+    }
+
+    /// The issuer whose tokens the store has accepted so far.
+    #[must_use]
+    pub const fn from(&self) -> &Issuer {
+        &self.from
+    }
+
+    /// The issuer whose tokens it accepts from then on.
+    #[must_use]
+    pub fn to(&self) -> &Issuer {
+        self.new.issuer()
+    }
+}
 
 /// The steps of a handover, as they are done.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use lock_core::{FencingToken, InitialToken, Issuer};
 use super::{Handover, HandoverError, HandoverPhase};
 use crate::{
     Dialect,
-    admin::{Admin, AdminError, orders::status},
+    admin::{Admin, AdminError, carry_out::status},
 };
 
 /// The state of the store before a handover, and what the handover is going to do.

@@ -5,8 +5,8 @@ use crate::{
     Dialect, FenceError,
     admin::{
         Admin, AdminError, BATCH,
+        carry_out::{carry_out, marks_of_others, resources_of},
         order::{Order, Seal},
-        orders::{carry_out, marks_of_others, resources_of},
     },
 };
 

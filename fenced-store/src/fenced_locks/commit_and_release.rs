@@ -1,0 +1,105 @@
+use std::fmt;
+
+use tracing::debug;
+
+use super::{FencedGuard, FencedLockError};
+use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::uninterrupted};
+
+/// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
+/// for certain. The lease is still held.
+///
+/// It turns into a [`FenceError`] or a [`FencedLockError`] by `?`; that drops the guard.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NotCommitted<DB: Dialect> {
+    /// Why.
+    pub error: FenceError,
+    /// Keeps the lease, to [settle](crate::FencedStore::settle) a commit of which nothing is known,
+    /// or to try again.
+    pub guard: Box<FencedGuard<DB>>,
+}
+
+impl<DB: Dialect> FencedTx<DB> {
+    /// Commits, and then releases the lease of this guard.
+    ///
+    /// Where lock service and store are one database (`PgFencedLocks::in_one_database`), that is
+    /// one round trip: the release is in the message of the commit, and in a transaction of its own
+    /// after it. So nothing of ours is in your transaction, and nothing is released unless it was
+    /// committed. Elsewhere the release follows when the commit has been answered.
+    ///
+    /// A release that fails is left to the watchdog and not reported: what is committed stands.
+    ///
+    /// # Errors
+    /// As [`commit`](FencedTx::commit), with the guard.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, commit and release go on in the background, and
+    /// the result is unknown.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use fenced_store::{PgFencedLocks, FencedLockError};
+    /// # async fn f(accounts: PgFencedLocks) -> Result<(), FencedLockError> {
+    /// let guard = accounts.acquire("account:42").await?;
+    /// let mut tx = guard.begin().await?;
+    /// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
+    ///     .execute(&mut *tx)
+    ///     .await?;
+    /// let receipt = tx.commit_and_release(guard).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn commit_and_release(
+        self,
+        guard: FencedGuard<DB>,
+    ) -> Result<Receipt, NotCommitted<DB>> {
+        uninterrupted(self.committed_and_released(guard)).await
+    }
+
+    async fn committed_and_released(
+        self,
+        guard: FencedGuard<DB>,
+    ) -> Result<Receipt, NotCommitted<DB>> {
+        let is_its = self.sequencers().any(|grant| grant == guard.sequencer());
+        let lease = (is_its && guard.is_released_by_store()).then(|| guard.sequencer());
+        match self.commit_with(lease).await {
+            Ok((receipt, true)) => {
+                guard.released_by_store();
+                Ok(receipt)
+            }
+            Ok((receipt, false)) => {
+                if let Err(error) = guard.release().await {
+                    debug!(%error, "release failed, the watchdog goes on with it");
+                }
+                Ok(receipt)
+            }
+            Err(error) => {
+                let guard = Box::new(guard);
+                Err(NotCommitted { error, guard })
+            }
+        }
+    }
+}
+
+impl<DB: Dialect> fmt::Display for NotCommitted<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<DB: Dialect> std::error::Error for NotCommitted<DB> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl<DB: Dialect> From<NotCommitted<DB>> for FenceError {
+    fn from(not_committed: NotCommitted<DB>) -> Self {
+        not_committed.error
+    }
+}
+
+impl<DB: Dialect> From<NotCommitted<DB>> for FencedLockError {
+    fn from(not_committed: NotCommitted<DB>) -> Self {
+        not_committed.error.into()
+    }
+}
