@@ -24,9 +24,9 @@ pub(crate) struct Fence {
 }
 
 impl BeginRequest {
-    /// All transactions check their resources in the order of the names. Otherwise a transaction in
-    /// `a` that waits for `b`, behind a claim, and one in `b` that waits for `a`, behind another
-    /// claim, would make four that wait for ever.
+    /// Sorts the grants by resource, because all transactions have to check their resources in the
+    /// same order. Otherwise a transaction in `a` could wait for `b`, behind a claim, while one in
+    /// `b` waits for `a`, behind another claim. These four would wait for ever.
     pub(crate) fn of(mut first: Fence, mut others: Vec<Fence>) -> Result<Self, FenceError> {
         for other in &mut others {
             if other.resource() < first.resource() {
@@ -53,19 +53,19 @@ impl BeginRequest {
         iter::once(&self.first).chain(&self.others)
     }
 
-    /// The first of them.
+    /// The first of the fences.
     #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) const fn first(&self) -> &Fence {
         &self.first
     }
 
-    /// Those after the first.
+    /// The fences after the first.
     #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn others(&self) -> &[Fence] {
         &self.others
     }
 
-    /// Tells the commit that this is still the transaction that was begun.
+    /// The name by which the commit finds out whether it is still in this transaction.
     pub(crate) const fn tx_name(&self) -> TxName {
         self.tx_name
     }

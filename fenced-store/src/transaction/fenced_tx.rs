@@ -16,11 +16,11 @@ use crate::{
 /// that fences it.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
-/// are [`tx.begin()`](FencedTx::begin). Its reads are current: everything that an older holder
-/// wrote has been committed, and no older holder will commit anything more.
+/// are [`tx.begin()`](FencedTx::begin). Its reads are current: older holders have committed all
+/// that they are going to commit.
 ///
-/// A statement that ends the transaction behind sqlx's back (`COMMIT`, `ROLLBACK`) gives up the
-/// fence. The commit then fails.
+/// A statement of yours that ends the transaction (`COMMIT`, `ROLLBACK`) gives up the fence, and
+/// sqlx does not notice it. The commit then fails.
 ///
 /// NOT for use on that connection: sqlx's own `Connection::begin` and `Acquire::begin`. In sqlx
 /// 0.9.0, dropping their future rolls the whole transaction back, and later statements would be
@@ -92,7 +92,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// Errors of the database; a transaction with a failed statement in it must be rolled back.
     ///
     /// # Cancel safety
-    /// Cancel safe: a savepoint that was set meanwhile belongs to nobody and has no effect.
+    /// Cancel safe: a savepoint that was set meanwhile stays unused and has no effect.
     pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
         FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints).await
     }
@@ -104,10 +104,10 @@ impl<DB: Dialect> FencedTx<DB> {
     ///
     /// # Errors
     /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
-    /// neither committed nor rolled back; [`FenceError::CommitUnknown`] if no answer came, or one
-    /// that leaves it open; otherwise errors of the database: then nothing was committed. In MySQL
-    /// a statement whose future was dropped may make the commit fail. If it has no answer after
-    /// 5 s, the commit is not sent.
+    /// neither committed nor rolled back. [`FenceError::CommitUnknown`] if no answer came, or one
+    /// that leaves the result open. Otherwise errors of the database, and then nothing was
+    /// committed. In MySQL a statement whose future was dropped may make the commit fail. The
+    /// commit is not sent if that statement has no answer after 5 s.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, the commit goes on in the background, and its
@@ -117,8 +117,8 @@ impl<DB: Dialect> FencedTx<DB> {
         Ok(receipt)
     }
 
-    /// Commits, and says whether the database has released this lease afterwards, as it was asked
-    /// to.
+    /// Commits, and asks the database to release this lease after that, if there is one. Also
+    /// returns whether the lease was released.
     pub(crate) async fn commit_with(
         self,
         lease: Option<&Sequencer>,
@@ -130,7 +130,7 @@ impl<DB: Dialect> FencedTx<DB> {
         } = self;
         if undecided_savepoints != 0 {
             if let Err(error) = tx.rollback().await {
-                // If it was over before, what was written since may be stored.
+                // If the transaction had ended before, later writes may be stored.
                 debug!(%error, "a transaction that must not be committed was not rolled back");
             }
             return Err(FenceError::Aborted);
@@ -149,7 +149,7 @@ impl<DB: Dialect> FencedTx<DB> {
     /// Rolls back, and waits until it is done. Dropping does the same without waiting.
     ///
     /// # Errors
-    /// If the connection broke; then the database rolls back by itself.
+    /// If the connection broke. The database then rolls back by itself.
     ///
     /// # Cancel safety
     /// Cancel safe: the transaction is rolled back nevertheless.

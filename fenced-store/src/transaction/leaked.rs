@@ -16,17 +16,19 @@ use crate::{
     error::classify::is_no_connection,
 };
 
-/// How often a call is tried before its error is passed on.
+/// The number of attempts before the error of a call is passed on.
 const ATTEMPTS: usize = 3;
 
-/// Runs a call on connections of the pool until it gets one without a leaked transaction. That is
-/// a transaction in which somebody left the connection, and which nobody is going to end.
+/// Runs a call on connections of the pool until it gets one without a leaked transaction: one that
+/// the application has left open on the connection, and that nothing is going to end.
 ///
-/// In sqlx 0.9.0 an application leaks one when it drops the future of its own `pool.begin()`. A
-/// write on that connection returns `Ok` and is lost, our claims included. So every call has to
-/// refuse it, with an error that `is_leaked` recognises. The connection is closed here.
+/// In sqlx 0.9.0 an application leaks a transaction when it drops the future of its own
+/// `pool.begin()`. A write on that connection, such as one of our claims, returns `Ok` and is lost.
+/// So every call has to refuse such a connection with an error that `is_leaked` recognises, and the
+/// connection is closed here.
 ///
-/// If the pool has none in time, the error says why the database takes no other one.
+/// If the pool has no connection in time, the error gives the reason why the database accepts no
+/// further one.
 pub(crate) async fn past_leaked<DB, T, F>(
     pool: &Pool<DB>,
     call: impl Fn() -> F,
@@ -45,8 +47,9 @@ where
     call().await
 }
 
-/// A pool tries again until its time is up when a server refuses connections, and does not say so.
-/// One more attempt does.
+/// Returns the error of a refused connection, if there is one. When a server refuses connections, a
+/// pool tries again until its time is up, and then reports only the timeout. One more attempt shows
+/// the refusal.
 async fn why_none<DB: Operations>(pool: &Pool<DB>) -> sqlx::Error {
     let options = pool.connect_options();
     match timeout(Duration::from_secs(1), options.connect()).await {
@@ -56,8 +59,8 @@ async fn why_none<DB: Operations>(pool: &Pool<DB>) -> sqlx::Error {
     }
 }
 
-/// After a server has said that it takes no writes its session is not used again: the name of the
-/// database may lead to another server by now, and a pool keeps sessions for as long as they live.
+/// Closes the session if the server has answered that it takes no writes. A pool would keep the
+/// session, although the name of the database may lead to another server by now.
 pub(crate) fn unless_read_only<DB: Operations, T>(
     connection: &mut PoolConnection<DB>,
     result: Result<T, sqlx::Error>,
@@ -77,8 +80,8 @@ pub(crate) fn says_read_only<DB: Operations>(error: &FenceError) -> bool {
     }
 }
 
-/// The error of a call for which its session has done nothing yet. A session that has ended is then
-/// nothing to stop for: the same call gets another one.
+/// The error of a call whose session has done nothing yet. If that session has ended, the error is
+/// retryable, because the same call gets another session.
 pub(crate) fn before_anything<DB: Operations>(source: sqlx::Error) -> FenceError {
     if DB::is_session_over(&source) || matches!(source, sqlx::Error::Io(_)) {
         return FenceError::Busy { source };
@@ -86,11 +89,11 @@ pub(crate) fn before_anything<DB: Operations>(source: sqlx::Error) -> FenceError
     DB::of_our_call(source)
 }
 
-/// A connection to read what is committed by now. In a leaked transaction, a query may see what was
-/// committed long ago, whatever has happened since.
+/// A connection that reads what is committed now. A leaked transaction may show an older state,
+/// because its snapshot may be old.
 ///
 /// # Errors
-/// If the pool has none, or the server does not answer.
+/// If the pool has no connection, or the server does not answer.
 pub async fn to_read<DB: Operations>(pool: &Pool<DB>) -> Result<PoolConnection<DB>, FenceError> {
     past_leaked(pool, || async {
         let mut connection = pool.acquire().await?;
@@ -110,8 +113,9 @@ pub(crate) async fn begin_unfenced<DB: Installation>(
         .map_err(before_anything::<DB>)
 }
 
-/// A connection that is given back queues behind the idle ones, so all idle ones have to be looked
-/// at. Those on their way back, our own of a moment ago among them, are not idle yet.
+/// Looks at every idle connection, because a connection that is given back queues behind the idle
+/// ones. The loop runs once more than the pool has connections: one that is on its way back, such
+/// as that of the failed call, is not idle yet.
 async fn close_leaked<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
     for _ in 0..=pool.size() {
         let mut connection = pool.acquire().await?;
@@ -127,7 +131,8 @@ async fn close_leaked<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
     Ok(())
 }
 
-/// Begins by a text, in a transaction that sqlx counts, and whose rollback is waited for that long.
+/// Begins with this statement, in a transaction that sqlx counts. Its rollback waits up to
+/// `patience` for the answer.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) async fn begin_counted<DB: Operations>(
     pool: &Pool<DB>,

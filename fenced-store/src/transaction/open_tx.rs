@@ -1,4 +1,5 @@
-//! One way round the transactions that sqlx 0.9.0 leaves behind when a future is dropped.
+//! An open transaction that is rolled back when it is dropped. sqlx 0.9.0 leaves a transaction
+//! behind if the future that uses it is dropped.
 
 use std::{
     io,
@@ -14,7 +15,7 @@ use tracing::{Instrument, warn};
 
 use crate::transaction::{tx_name::TxName, uninterrupted::uninterrupted};
 
-/// How a transaction ends that nobody wants any more.
+/// The end of a transaction that its caller has dropped.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait RollBack: Database {
     /// Rolls back, after the statements whose futures were dropped.
@@ -22,8 +23,8 @@ pub trait RollBack: Database {
         connection: &mut Self::Connection,
     ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
 
-    /// Ends the session of a transaction whose rollback was not answered, and waits for its
-    /// end. A database that ends it by itself, or has none, does nothing.
+    /// Ends the session of a transaction whose rollback was not answered, and waits for its end.
+    /// Does nothing in a database that has no sessions, or that ends such a session by itself.
     fn end_session(
         _: &Pool<Self>,
         _: TxName,
@@ -32,21 +33,21 @@ pub trait RollBack: Database {
     }
 }
 
-/// How long the server is waited for that has nothing to do but to answer.
+/// The time that a server gets for an answer that needs no work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A pooled connection inside a transaction. If this is dropped, a task rolls it back.
 ///
-/// The task waits for the answer, for as long as the database says. Then it ends the session and
-/// closes the connection. Until then the connection has its place in the pool: an application that
-/// drops many transactions whose statements are slow does not open more and more sessions.
+/// The task waits for the answer up to a limit of the dialect. Then it ends the session and closes
+/// the connection. Until then the connection keeps its place in the pool, so that an application
+/// that drops many slow transactions does not open more and more sessions.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct OpenTx<DB: RollBack> {
     held: ScopeGuard<Held<DB>, fn(Held<DB>)>,
 }
 
-/// What a task needs to end a transaction.
+/// The things that a task needs to end a transaction.
 #[derive(Debug)]
 struct Held<DB: RollBack> {
     connection: PoolConnection<DB>,
@@ -58,8 +59,8 @@ struct Held<DB: RollBack> {
 }
 
 impl<DB: RollBack> OpenTx<DB> {
-    /// A transaction that was begun, or is about to be. The answer to a rollback is waited for as
-    /// long as `patience`, which may be without bound.
+    /// A transaction that has begun, or is about to begin. A rollback waits up to `patience` for
+    /// its answer, and without bound if there is none.
     pub(crate) fn new(
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,
@@ -83,14 +84,14 @@ impl<DB: RollBack> OpenTx<DB> {
         self.held.tx_name
     }
 
-    /// Has a note of the transaction removed by its commit.
+    /// Remembers that the commit has to remove a note of the transaction.
     #[cfg(feature = "sqlite")]
     pub(crate) fn noted(&mut self) {
         self.held.tx_name = self.held.tx_name.noted();
     }
 
-    /// After an error that is not the database's own, nobody knows what the server has still to say
-    /// there, or to do: the session has to be ended.
+    /// After an error that does not come from the database itself, the server may still be at work,
+    /// or may still send answers. The session then has to be ended.
     #[cfg(feature = "mysql")]
     pub(crate) fn unless_lost(
         &mut self,
@@ -107,7 +108,7 @@ impl<DB: RollBack> OpenTx<DB> {
         give_back(ScopeGuard::into_inner(self.held).connection);
     }
 
-    /// Its session is not used again.
+    /// Closes the session when the transaction ends, so that it is not used again.
     #[cfg(feature = "mysql")]
     pub(crate) fn close_session_at_its_end(&mut self) {
         self.held.connection.close_on_drop();
@@ -120,9 +121,9 @@ impl<DB: RollBack> OpenTx<DB> {
 }
 
 impl<DB: RollBack> Held<DB> {
-    /// What the drop of a transaction does. A task is spawned here although a drop should not do
-    /// that: see decision 23. Where a drop happens need not be inside the runtime, which has to be
-    /// there for the connection.
+    /// Runs when a transaction is dropped. It spawns a task, although a drop should not do that:
+    /// see decision 23. A drop may happen outside of the runtime, and the connection needs the
+    /// runtime, so it is entered here.
     fn abandon(self) {
         let runtime = self.runtime.clone();
         let _inside = runtime.enter();
@@ -130,7 +131,7 @@ impl<DB: RollBack> Held<DB> {
         drop(runtime.spawn(rolled_back.in_current_span()));
     }
 
-    /// Gives the connection back once the database has answered, whatever it said.
+    /// Gives the connection back once the database has answered, with any answer.
     async fn roll_back(mut self) -> Result<(), sqlx::Error> {
         let undone = match self.patience {
             _ if self.is_lost => {
@@ -147,8 +148,9 @@ impl<DB: RollBack> Held<DB> {
         undone
     }
 
-    /// The pool would wait for an answer. A server goes on with a statement although its client is
-    /// gone, so the session is ended first.
+    /// Ends the session before it closes the connection, because a server goes on with a statement
+    /// although its client is gone. The connection does not go back to the pool, which would wait
+    /// for an answer.
     async fn close(self, error: &sqlx::Error) {
         let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.tx_name)).await;
         let closed = in_time(PATIENCE, self.connection.close()).await;
@@ -162,7 +164,7 @@ impl<DB: RollBack> Held<DB> {
     }
 }
 
-/// Fails if there is no answer in time. Then nobody knows what was executed.
+/// Fails if there is no answer in time. The work may then have been executed, or not.
 pub(crate) async fn in_time(
     patience: Duration,
     work: impl Future<Output = Result<(), sqlx::Error>>,

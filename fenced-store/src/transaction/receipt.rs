@@ -17,13 +17,13 @@ impl Receipt {
         Self { resources }
     }
 
-    /// The accepted token; if there are several, that of the first resource that was named.
+    /// The accepted token; if there are several, the token of the first named resource.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.resources[0].1
     }
 
-    /// The resource that fenced the transaction; if there are several, the first that was named.
+    /// The resource that fenced the transaction; if there are several, the first named one.
     #[must_use]
     pub fn resource(&self) -> &ResourceName {
         &self.resources[0].0

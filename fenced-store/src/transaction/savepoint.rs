@@ -36,7 +36,7 @@ use crate::{Dialect, FenceError, dialect::Operations, transaction::tx_name::TxNa
 /// let mut tx = guard.begin().await?;
 /// let mut attempt = tx.begin().await?;
 /// sqlx::query("UPDATE accounts SET balance = 0").execute(&mut *attempt).await?;
-/// attempt.rollback().await?; // only what came after the savepoint
+/// attempt.rollback().await?; // undoes the writes after the savepoint
 /// tx.commit().await?;
 /// # let balance: i64 = sqlx::query_scalar("SELECT balance FROM accounts")
 /// #     .fetch_one(accounts.store().pool())
@@ -53,8 +53,8 @@ pub struct FencedSavepoint<'tx, DB: Dialect> {
 }
 
 impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
-    /// Uses a name that is never used again: a savepoint that a dropped future left behind is in
-    /// nobody's way.
+    /// Uses a name that is never used again, so that a savepoint that a dropped future has left
+    /// behind does no harm.
     pub(crate) async fn set(
         connection: &'tx mut DB::Connection,
         undecided: &'tx mut usize,
@@ -74,7 +74,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// Sets a savepoint inside this one. As [`FencedTx::begin`](crate::FencedTx::begin).
     ///
     /// # Errors
-    /// Errors of the database; a transaction with a failed statement in it must be rolled back.
+    /// Errors of the database. A transaction with a failed statement in it has to be rolled back.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -97,7 +97,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         Ok(())
     }
 
-    /// Undoes the writes since the savepoint; also works after a failed statement.
+    /// Undoes the writes since the savepoint. This works after a failed statement, too.
     ///
     /// # Errors
     /// Errors of the database. The savepoint is undecided then: the transaction can only be rolled
@@ -109,7 +109,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         let name = self.name;
         let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
         DB::rows(self.connection, &undo, &[]).await?;
-        // Nested savepoints are undone, too, whatever was decided about them.
+        // Nested savepoints are undone, too, even those that were committed.
         *self.undecided = self.undecided_before;
         Ok(())
     }

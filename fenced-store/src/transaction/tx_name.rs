@@ -1,14 +1,15 @@
 use std::fmt;
 
-/// The name of one transaction, by which its commit knows that it is still the same transaction.
+/// The name of one transaction. By this name its commit finds out whether it is still in that
+/// transaction.
 ///
-/// Random, so that nothing else can have left the same name behind. The token would not do, because
-/// other transactions of its holder have the same one.
+/// It is random, so that no other transaction has left the same name behind. The token cannot serve
+/// as the name, because the other transactions of its holder have the same token.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct TxName {
     name: u64,
-    /// Whether there is a note of it for triggers, which its commit has to remove.
+    /// Whether triggers have a note of it, which its commit has to remove.
     #[cfg(feature = "sqlite")]
     is_noted: bool,
 }

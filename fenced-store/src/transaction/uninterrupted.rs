@@ -4,17 +4,17 @@ use lock_core::backend::BoxFuture;
 use tokio::runtime::Handle;
 use tracing::Instrument;
 
-/// Runs work to its end, even if the caller's future is dropped half way: then a task finishes it.
+/// Runs work to its end. If the caller's future is dropped half way, a task finishes the work.
 ///
 /// In sqlx 0.9.0 a `begin` whose future is dropped (a timeout, `select!`, a client that hung up)
-/// forgets the transaction it has opened: the connection goes back to the pool inside it, and the
-/// writes of its next user are silently rolled back later. Here the `begin` runs to its end; a
-/// transaction that nobody waits for any more is then dropped properly. The same goes for a claim
-/// that opens a transaction. A commit has more than one step; half of it would leave sqlx counting
-/// on a transaction that is over.
+/// forgets the transaction that it has opened. The connection goes back to the pool inside that
+/// transaction, and the writes of its next user are silently rolled back later. Here the `begin`
+/// runs to its end, and the drop of its result rolls the transaction back. The same is true of a
+/// claim that opens a transaction. A commit has more than one step: after half of them sqlx would
+/// still count a transaction that is over.
 ///
-/// The caller's own task does the work unless it drops it, because a task for each call has a price
-/// (decision 23). Work that was never polled is not begun.
+/// The caller's own task does the work as long as it polls the future, because a task for each call
+/// has a price (decision 23). Work that was never polled is not begun.
 pub(crate) async fn uninterrupted<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
@@ -35,14 +35,14 @@ pub(crate) async fn uninterrupted<T: Send + 'static>(
 }
 
 struct Unfinished<T: Send + 'static> {
-    /// `None` if it has ended or panicked.
+    /// `None` after the work has ended or panicked.
     work: Option<BoxFuture<'static, T>>,
     runtime: Handle,
 }
 
-/// A task is spawned here although a drop should not do that. The runtime is known, so the drop
-/// cannot panic. The task ends by itself, bounded by the timeouts of pool and database, and is lost
-/// with the runtime, as it would have been if it had been a task from the start.
+/// Spawns a task, although a drop should not do that. The runtime is known, so the drop cannot
+/// panic. The task ends by itself, within the timeouts of pool and database. It is lost with the
+/// runtime, as a task that ran from the start would be.
 impl<T: Send + 'static> Drop for Unfinished<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that waits for a word, and says when it is done.
+    /// Work that waits for a message, and sends one when it is done.
     fn work() -> (
         BoxFuture<'static, ()>,
         oneshot::Sender<()>,
@@ -93,7 +93,7 @@ mod tests {
         end.await.unwrap_err();
     }
 
-    /// Where a drop happens is not where the work was begun.
+    /// The drop happens outside of the runtime on which the work began.
     /// Catches: a task that is spawned on the runtime of the drop.
     #[test]
     fn it_goes_on_where_it_began_though_it_is_dropped_elsewhere() {

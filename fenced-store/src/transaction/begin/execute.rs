@@ -16,12 +16,12 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// commits.
     ///
     /// In Postgres that is *one* round trip: the statement is sent as part of a larger one that
-    /// checks the mark first. SQL cannot express that in SQLite, MySQL and MariaDB, which take
-    /// three steps. In Postgres the statement
+    /// checks the mark first. The SQL of SQLite, MySQL and MariaDB cannot express that, so there
+    /// the call takes three steps. In Postgres the statement
     /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
     ///   anything else, and for a table with conditional rules, begin a transaction;
-    /// - runs at the session's isolation level and with its timeouts. With an isolation level among
-    ///   the store's options, the three steps are taken here, too.
+    /// - runs at the isolation level of the session and with its timeouts. If the options of the
+    ///   store set an isolation level, the call takes the three steps in Postgres, too.
     ///
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.

@@ -1,4 +1,6 @@
-//! Preparing a transaction, with the grants that are to fence it, and beginning it.
+//! A transaction that is being prepared: [`Begin`] collects the grants that are to fence it.
+//! `execute.rs` sends a single statement instead, and `transact.rs` repeats the whole transaction
+//! after a conflict. `presented.rs` is a grant in any of the forms that a caller may have.
 
 mod execute;
 mod presented;
@@ -22,12 +24,11 @@ use crate::{
 /// calls, so that two transactions and the claims between them do not wait in a circle.
 ///
 /// # Errors
-/// [`FenceError::RepeatedResource`], before anything is sent.
-/// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
-/// [`FenceError::WrongIssuer`], and with a guard those of
-/// [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is refused, the
-/// transaction does not begin, and [`FenceError::resource`] tells whose grant it was. A refusal
-/// changes nothing.
+/// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
+/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and
+/// with a guard those of [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is
+/// refused, the transaction does not begin, and [`FenceError::resource`] is the resource of that
+/// grant. A refusal changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.
@@ -81,7 +82,7 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<'a, DB: Dialect> Begin<'a, DB> {
-    /// Adds this resource: one transaction that is fenced by several grants, all or none.
+    /// Adds another grant: the transaction begins only if all of them are accepted.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
@@ -98,7 +99,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         Ok(FencedTx::new(tx, sequencers.cloned().collect()))
     }
 
-    /// The request to the store, unless there is no point in asking.
+    /// The request to the store. Fails if it is already known that the store would refuse a grant.
     fn request(&self) -> Result<BeginRequest, FenceError> {
         for presented in self.presented() {
             presented.check()?;
@@ -112,12 +113,12 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         iter::once(&self.first).chain(&self.others)
     }
 
-    /// Interprets the store's answer.
+    /// Counts a refusal, and lets the guard remember it.
     fn answered<T>(&self, answer: Result<T, FenceError>) -> Result<T, FenceError> {
         counted::refusal(answer).map_err(|error| self.refused(error))
     }
 
-    /// If the refused grant was a guard's, tells the guard.
+    /// If the refused grant is that of a guard, the guard remembers the refusal.
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());
@@ -127,7 +128,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
         }
     }
 
-    /// The receipt of a commit. Must only be handed out after a commit that happened.
+    /// The receipt of a commit. It must not be handed out before the commit was answered.
     fn receipt(&self) -> Receipt {
         Receipt::of_commit(self.presented().map(Presented::sequencer))
     }

@@ -21,12 +21,12 @@ impl<'a> Presented<'a> {
         self.sequencer
     }
 
-    /// Fails if there is no point in asking the store.
+    /// Fails if it is already known that the store would refuse the grant.
     pub(super) fn check(&self) -> Result<(), FenceError> {
         self.held.map_or(Ok(()), Held::check)
     }
 
-    /// What the store checks of it.
+    /// The part of the grant that the store checks.
     pub(crate) fn fence(&self) -> Fence {
         Fence {
             sequencer: self.sequencer.clone(),

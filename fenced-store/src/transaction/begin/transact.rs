@@ -12,17 +12,17 @@ pub(crate) const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_
     .limit(10);
 
 impl<DB: Dialect> Begin<'_, DB> {
-    /// Begins, does the work, and commits; starts again if others were faster.
+    /// Begins, does the work, and commits. Starts again after a conflict with other transactions.
     ///
     /// [Retryable](FenceError::is_retryable) errors are retried, wherever they occur: a lock that
     /// did not become free, a transaction that could not be serialized. There are up to ten
-    /// retries, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals are final
-    /// at once, and so are all other errors. The work is done once per attempt. The writes of an
+    /// retries, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals and all
+    /// other errors are returned at once. The work is done once per attempt. The writes of an
     /// attempt are rolled back before the next one; its effects elsewhere are not.
     ///
-    /// If the commit is not answered, the store is [settled](FencedStore::settle), so that the
-    /// commit is no longer in progress, and the error is returned: nothing is repeated. Look at the
-    /// data, in a fenced transaction, to know whether it happened.
+    /// If the commit is not answered, nothing is repeated. The call [settles](FencedStore::settle)
+    /// the store, so that the commit is no longer in progress, and returns the error. Look at the
+    /// data, in a fenced transaction, to find out whether the commit happened.
     ///
     /// # Errors
     /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself; a retryable one after
@@ -87,8 +87,9 @@ impl<DB: Dialect> Begin<'_, DB> {
         Ok((value, committed?))
     }
 
-    /// Waits until nothing of these grants is in progress. A grant that is shut out by now counts
-    /// as settled: the claim that shut it out has waited for the same.
+    /// Waits until no transaction of these grants is in progress. A grant that was shut out
+    /// meanwhile counts as settled, because the claim that shut it out has waited for the same
+    /// transactions.
     async fn settle(&self) -> Result<(), FenceError> {
         for presented in self.presented() {
             let mut pauses = RETRIES.pauses();
@@ -115,7 +116,7 @@ impl<DB: Dialect> Begin<'_, DB> {
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// A transaction of this grant that starts again if others were faster: [`Begin::transact`].
+    /// A transaction of this grant that starts again after a conflict: [`Begin::transact`].
     ///
     /// # Errors
     /// As [`Begin::transact`].
@@ -135,7 +136,7 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<DB: Dialect> FencedGuard<DB> {
-    /// A transaction of this guard that starts again if others were faster: [`Begin::transact`].
+    /// A transaction of this guard that starts again after a conflict: [`Begin::transact`].
     ///
     /// # Errors
     /// As [`Begin::transact`].
