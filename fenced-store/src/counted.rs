@@ -1,4 +1,4 @@
-//! Events that are worth an alert: they are counted as metrics and written to the log.
+//! Events that are worth an alert. They are counted as metrics and written to the log.
 
 use lock_core::backend::metric::{
     FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::{FenceError, Observed};
 
-/// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
+/// Makes the metrics begin at zero. If a metric appeared only with its first event, no alert would
 /// see the increase.
 pub(crate) fn begin() {
     for reason in REASONS {
@@ -25,23 +25,24 @@ pub(crate) fn begin() {
     count(JOBS_LATE, &[], 0);
 }
 
-/// The same for figures that are counted per kind of lock service.
+/// Makes the metrics of this kind of lock service begin at zero.
 pub(crate) fn begin_repairs(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 0);
 }
 
-/// The lock service was behind the store.
+/// Counts that the lock service was behind the store.
 pub(crate) fn repair(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 1);
 }
 
-/// A database session of an older holder was ended.
+/// Counts that a database session of an older holder was ended.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);
 }
 
-/// Counts a refusal. One of a token with two holders should never happen.
+/// Counts a refusal. The refusal of a token with two holders should never happen, so it is also
+/// logged.
 pub(crate) fn refusal<T>(answer: Result<T, FenceError>) -> Result<T, FenceError> {
     if let Err(error) = &answer
         && let Some(reason) = reason(error)
@@ -59,7 +60,7 @@ pub(crate) const fn is_refusal(error: &FenceError) -> bool {
     reason(error).is_some()
 }
 
-/// What a store would have answered.
+/// Counts the answer that a store would have given.
 pub(crate) fn observed(observed: &Observed) {
     let result = match observed {
         Observed::Accepted => ACCEPTED,
@@ -69,17 +70,17 @@ pub(crate) fn observed(observed: &Observed) {
     count(OBSERVED, &[("result", result)], 1);
 }
 
-/// A job was asked to run a slot: what became of it.
+/// Counts a job that was asked to run a slot, by its result.
 pub fn job_run(result: &'static str) {
     count(JOB_RUNS, &[("result", result)], 1);
 }
 
-/// A slot was taken over from its last committed step.
+/// Counts a slot that was taken over from its last committed step.
 pub fn job_taken_over() {
     count(JOBS_TAKEN_OVER, &[], 1);
 }
 
-/// A slot of a schedule ran after a newer one was due.
+/// Counts a slot of a schedule that ran after a newer one was due.
 pub fn job_late() {
     count(JOBS_LATE, &[], 1);
 }
@@ -88,7 +89,7 @@ const ACCEPTED: &str = "accepted";
 
 const UNKNOWN: &str = "unknown";
 
-/// Why a store refuses a grant.
+/// The reasons of a refusal.
 const REASONS: [&str; 6] = [
     "stale",
     "duplicate",

@@ -1,4 +1,4 @@
-//! What all databases of sqlx do in the same way, said without naming one.
+//! Statements that all databases of sqlx execute in the same way.
 
 use lock_core::backend::support::unlogged;
 use sqlx::{
@@ -8,13 +8,13 @@ use sqlx::{
 
 use crate::dialect::{Statement, Value};
 
-/// Statements, and rows of texts and numbers. Every database of sqlx has it.
+/// Executes statements, and reads rows of texts and numbers. Every database of sqlx implements it.
 ///
-/// Generic code would otherwise have to repeat the bounds of the implementation.
+/// It exists because generic code would otherwise have to repeat the bounds of the implementation.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait Queries: Database {
-    /// The rows of one statement, or of several. Without parameters nothing is prepared: a pooler
-    /// in transaction mode could not follow.
+    /// The rows of one statement, or of several. Without parameters nothing is prepared, because a
+    /// pooler in transaction mode would lose a prepared statement.
     fn rows(
         connection: &mut Self::Connection,
         sql: &str,
@@ -30,13 +30,14 @@ pub trait Queries: Database {
     /// A statement of ours with its parameters.
     fn statement(sql: &str, values: &[Value<'_>]) -> Result<Statement<Self>, sqlx::Error>;
 
-    /// The text in a column, which is not null.
+    /// The text in a column that is not null.
     fn text(row: &Self::Row, column: usize) -> Result<String, sqlx::Error>;
 
-    /// The same, to be shown. Bytes that are no UTF-8, as only SQLite has them, are replaced.
+    /// The text in a column, for display. Bytes that are no UTF-8, which only SQLite stores, are
+    /// replaced.
     fn shown_text(row: &Self::Row, column: usize) -> Result<String, sqlx::Error>;
 
-    /// The number in a column, which is not null.
+    /// The number in a column that is not null.
     fn number(row: &Self::Row, column: usize) -> Result<i64, sqlx::Error>;
 }
 
@@ -84,8 +85,9 @@ where
         Ok(Statement {
             sql: AssertSqlSafe(sql).into_sql_str(),
             arguments,
-            // A pooler of PostgreSQL could not follow. MySQL gives no answer to the end of a
-            // statement: the next message would wait for TCP's acknowledgement, for 40 ms.
+            // A pooler of PostgreSQL would lose a prepared statement. MySQL needs it: it does not
+            // answer the message that closes a statement, so the next message would wait 40 ms for
+            // the acknowledgement of TCP.
             persistent: DB::NAME != "PostgreSQL",
         })
     }

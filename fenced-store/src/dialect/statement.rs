@@ -2,7 +2,7 @@ use std::fmt;
 
 use sqlx::{Database, IntoArguments, SqlStr, database::HasStatementCache, query::Query};
 
-/// A statement with its arguments: the user's, or one of ours.
+/// A statement of the user or of this crate, with its arguments.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Statement<DB: Database> {
     pub(crate) sql: SqlStr,

@@ -30,8 +30,8 @@ impl From<sqlx::Error> for FenceError {
     }
 }
 
-/// Whether there was no connection, so that nothing was sent: the pool had none in time, or the
-/// server refused one, which sqlx takes for a server that starts.
+/// Whether nothing was sent because there was no connection: the pool had none in time, or the
+/// server refused one. sqlx takes a refused connection for a server that is starting.
 pub(crate) fn is_no_connection(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::PoolTimedOut => true,

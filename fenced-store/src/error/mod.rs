@@ -6,20 +6,21 @@ use lock_core::{FencingToken, Issuer, Lost, ResourceName};
 use self::classify::is_no_connection;
 use crate::NotReady;
 
-/// Why the store refused a request, or could not carry it out.
+/// The reason why the store refused a request, or could not carry it out.
 ///
-/// Three groups, told apart by [`is_fenced`](FenceError::is_fenced) and
-/// [`is_retryable`](FenceError::is_retryable):
-/// - *Fenced*: the grant is not, or no longer, the one that the mark shows. Final for this grant;
-///   stop, and acquire afresh if there is still something to do.
-/// - *Retryable*: nothing happened; the same call may succeed a moment later.
-/// - For all others, each variant says what state it leaves behind.
+/// There are three groups, which [`is_fenced`](FenceError::is_fenced) and
+/// [`is_retryable`](FenceError::is_retryable) distinguish:
+/// - *Fenced*: the mark does not show this grant, or no longer. No write of this grant will be
+///   accepted. Stop, and acquire afresh if there is still something to do.
+/// - *Retryable*: nothing happened, and the same call may succeed a moment later.
+/// - The others: each variant describes the state that it leaves behind.
 ///
 /// No error contains a holder, neither the caller's nor another's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FenceError {
-    /// A newer grant has been claimed: this holder lost its lease, whatever it believes. Fenced.
+    /// A newer grant was claimed, so this holder has lost its lease, even if it has not noticed
+    /// that. Fenced.
     #[error(
         "stale fencing token {presented} for \"{resource}\": \
          the store has seen {high_water}, acquire a token above that"
@@ -33,7 +34,8 @@ pub enum FenceError {
         /// The greatest token that was claimed.
         high_water: FencingToken,
     },
-    /// Another holder claimed the same token: the lock service issued it twice. Fenced.
+    /// Another holder has claimed the same token, because the lock service has issued it twice.
+    /// Fenced.
     #[error(
         "fencing token {presented} for \"{resource}\" was claimed by another holder: \
          the lock service issued it twice, acquire afresh"
@@ -45,7 +47,7 @@ pub enum FenceError {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token is above the mark, so nobody has claimed it yet. Fenced until it is claimed.
+    /// The token is above the mark, because it was not claimed yet. Fenced until it is claimed.
     #[error(
         "fencing token {presented} for \"{resource}\" is not claimed: \
          claim it once, right after acquiring"
@@ -57,8 +59,8 @@ pub enum FenceError {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token was claimed, but the store has forgotten it: a failover or a restore lost the
-    /// mark. Fenced, because a newer claim may have been lost, too.
+    /// The token was claimed, and a failover or a restore has lost the mark. Fenced, because a
+    /// newer claim may be lost, too.
     #[error(
         "the store lost the claim of fencing token {presented} for \"{resource}\", acquire afresh"
     )]
@@ -70,7 +72,7 @@ pub enum FenceError {
         presented: FencingToken,
     },
     /// The token comes from a lock service that the store does not trust. Tokens of two services
-    /// cannot be compared. Fenced; only an administrator can change it.
+    /// cannot be compared. Fenced, until an administrator changes the issuer.
     #[error(
         "\"{resource}\" takes tokens of the lock service \"{current}\", not of \"{presented}\": \
          connect to that one, or give this one its issuer name"
@@ -103,39 +105,39 @@ pub enum FenceError {
         /// The resource that was named twice.
         resource: ResourceName,
     },
-    /// The lease had ended before the transaction began; the store was not asked. Fenced.
+    /// The lease had ended before the transaction began, so the store was not asked. Fenced.
     #[error(transparent)]
     LeaseLost(#[from] Lost),
-    /// A lock, the database file or a pooled connection did not become free in time, or the pool
-    /// has too many connections that were left inside a transaction. Retryable.
+    /// A lock, the database file or a pooled connection was not free in time, or the pool has too
+    /// many connections that were left inside a transaction. Retryable.
     ///
-    /// Or the database refuses connections, or has too many: the pool tries again for the whole of
-    /// its `acquire_timeout`, by default 30 s. With `sqlx::Error::PoolTimedOut` the server does not
-    /// answer at all, or the pool is used up.
+    /// It is also the error of a database that refuses connections, or has too many. The pool tries
+    /// again for the whole of its `acquire_timeout`, by default 30 s. With
+    /// `sqlx::Error::PoolTimedOut` the server does not answer at all, or the pool is used up.
     #[error("{}", why_busy(source))]
     Busy {
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// The database could not serialize this transaction with another one. Retryable.
     #[error("the transaction clashed with a concurrent one, try again: {source}")]
     Serialization {
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
-    /// holder that did not wait for us. Nothing was committed. Check whether the lease is still
+    /// holder that did not wait for us. Nothing was committed. Look whether the lease is still
     /// held.
     #[error("{}", why_terminated(source))]
     Terminated {
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
-    /// The commit was sent, but no answer came, or one that leaves it open (a cancel, a timeout):
-    /// it may have happened.
+    /// The commit was sent, and may have happened: no answer came, or one that leaves the result
+    /// open (a cancel, a timeout).
     #[error("it is not known whether the transaction was committed: {source}")]
     CommitUnknown {
-        /// How the answer was lost.
+        /// The error in place of an answer.
         source: sqlx::Error,
     },
     /// The transaction had ended before the commit: a statement failed and its error was ignored, a
@@ -145,14 +147,14 @@ pub enum FenceError {
     /// Writes made after the transaction had ended may have been stored, unfenced.
     #[error(
         "the transaction was no longer open at its commit: the error of a statement was ignored, \
-         or it was ended by hand; what was written after that may be stored unfenced"
+         or a statement ended the transaction; later writes may be stored unfenced"
     )]
     Aborted,
     /// A statement wrote to a protected table outside any fenced transaction: a bug in the program.
     /// It changed nothing. See [`FencedStore::protect`](crate::FencedStore::protect).
     #[error("a write to a protected table came without a fence: begin a fenced transaction first")]
     Unfenced {
-        /// What the database said; it names the table.
+        /// The error of the database, which names the table.
         source: sqlx::Error,
     },
     /// A statement wrote to a protected table, or to a row of it, whose resource does not fence the
@@ -160,19 +162,19 @@ pub enum FenceError {
     /// [`FencedStore::protect`](crate::FencedStore::protect).
     #[error("a write to a protected table came under another fence: begin with its own resource")]
     WrongResource {
-        /// What the database said; it names the table.
+        /// The error of the database, which names the table.
         source: sqlx::Error,
     },
     /// The table cannot be protected: there is no such table or column.
     #[error("cannot protect the table: {reason}")]
     CannotProtect {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The tables of this crate are missing.
     #[error("the tables of fenced-store are missing in this database, call migrate() once")]
     NotMigrated {
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
     /// The tables of this crate are not as this build needs them, or the role may not use them. See
@@ -183,18 +185,18 @@ pub enum FenceError {
     /// a change of the schema cannot be rolled back.
     #[error("the migrations of fenced-store could not be applied")]
     Migration {
-        /// What went wrong.
+        /// The error of the migration.
         source: sqlx::migrate::MigrateError,
     },
     /// Any other error of the database.
     #[error("the database failed: {source}")]
     Db {
-        /// What the database said.
+        /// The error of the database.
         source: sqlx::Error,
     },
 }
 
-/// Names the setting that was too short, where it is ours.
+/// Names the setting that was too short, if it is one of ours.
 fn why_terminated(source: &sqlx::Error) -> String {
     let error = source.as_database_error();
     let code = error.and_then(|error| error.code());
@@ -224,7 +226,8 @@ impl FenceError {
         Self::CannotProtect { reason }
     }
 
-    /// The error for a grant that is known to have been claimed: then the store has lost the claim.
+    /// The error for a grant that was certainly claimed: a store that does not know it has lost the
+    /// claim.
     pub(crate) fn of_claimed(self) -> Self {
         match self {
             Self::NotClaimed {
@@ -238,7 +241,7 @@ impl FenceError {
         }
     }
 
-    /// Whether the store has shut this grant out: stop, none of its writes will ever be accepted.
+    /// Whether the store has shut this grant out. Stop: it will never accept a write of this grant.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {
         matches!(
@@ -253,11 +256,11 @@ impl FenceError {
         )
     }
 
-    /// The least token that the store would accept, if it refused one because it was not above the
-    /// mark: acquire with [`at_least`](lock_core::Acquire::at_least) this one.
+    /// The least token that the store would accept, if it refused a token that was not above the
+    /// mark. Acquire with [`at_least`](lock_core::Acquire::at_least) this token.
     ///
-    /// A lock service that is behind the store, because it has lost its counter or has just taken
-    /// the place of another one, goes on above the mark from then on.
+    /// A lock service may be behind the store, because it has lost its counter or has just replaced
+    /// another one. After this acquisition it goes on above the mark.
     /// [`FencedLocks`](crate::FencedLocks) does this by itself.
     #[must_use]
     pub fn needed_token(&self) -> Option<FencingToken> {
@@ -284,7 +287,7 @@ impl FenceError {
         }
     }
 
-    /// The same error again, if it is fenced: the answer to further requests with that grant.
+    /// The same error again, if it is fenced. It is the answer to further requests with that grant.
     pub(crate) fn again(&self) -> Option<Self> {
         Some(match self {
             Self::Stale {
@@ -324,9 +327,9 @@ impl FenceError {
         matches!(self, Self::Busy { .. } | Self::Serialization { .. })
     }
 
-    /// Whether the cause may pass by itself, whatever became of this call: the database is being
-    /// started, failed over or asked too much, or the grant is over and another one may be had.
-    /// What else there is, such as a missing table or a right, needs somebody to change something.
+    /// Whether the cause may pass by itself, with any result of this call: the database is
+    /// starting, failing over or overloaded, or the grant is over and another one may be granted.
+    /// All other causes, such as a missing table or right, need a change by an operator.
     ///
     /// Begin or acquire afresh. To repeat the same call, ask [`is_retryable`](Self::is_retryable).
     #[must_use]
@@ -348,7 +351,7 @@ impl FenceError {
     }
 }
 
-/// Whether the database may answer otherwise in a while: the connection was lost, or the server is
+/// Whether the database may give another answer later: the connection was lost, or the server is
 /// starting or stopping (57), lacks room or connections (53), or takes no writes (25006, and 0A000
 /// of a standby).
 fn may_return(source: &sqlx::Error) -> bool {

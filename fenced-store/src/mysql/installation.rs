@@ -44,7 +44,7 @@ impl Installation for MySql {
             bytes: "BLOB",
             first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
             last: "-- The end.",
-            told_before: true,
+            is_recorded_first: true,
         }
     }
 

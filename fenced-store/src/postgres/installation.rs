@@ -67,7 +67,7 @@ impl Installation for Postgres {
                  SELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n{SCHEMAS}",
             ),
             last: "COMMIT;",
-            told_before: false,
+            is_recorded_first: false,
         }
     }
 

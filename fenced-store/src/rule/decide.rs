@@ -1,5 +1,5 @@
 //! The store rule for databases whose own functions cannot hold it. Postgres has it in SQL
-//! (`migrations/postgres`); the same test cases are run against all of them.
+//! (`migrations/postgres`). The same test cases run against all of them.
 
 use std::cmp::Ordering;
 
@@ -20,16 +20,16 @@ impl Mark {
     }
 }
 
-/// What to do for a claim that is not refused.
+/// The work that a claim needs if it is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// Raise the mark.
     Raise,
-    /// Nothing: the mark already shows this grant.
+    /// No work, because the mark already shows this grant.
     Replay,
 }
 
-/// Whether a write of this grant is accepted: the mark must show this very grant.
+/// Whether a write of this grant is accepted. The mark has to show this very grant.
 pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(mark, sequencer)? {
         Claim::Replay => Ok(()),
@@ -40,7 +40,8 @@ pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), Fe
     }
 }
 
-/// Whether this grant may claim: its token must be above the mark, or the mark its own.
+/// Whether this grant may claim. Its token has to be above the mark, unless the mark already shows
+/// this grant.
 pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
     let Some(mark) = mark else {
         return Ok(Claim::Raise);

@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Issuer};
 
 /// The high-water mark of a resource: the greatest token that was ever claimed for it.
 ///
-/// It is stale when it arrives: good for a look and for refusing early, never for accepting a
-/// write.
+/// It may be out of date when it arrives. Use it to show the mark or to refuse early, and never to
+/// accept a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighWater {
     pub(crate) token: FencingToken,
@@ -11,13 +11,13 @@ pub struct HighWater {
 }
 
 impl HighWater {
-    /// The token. Lower ones are refused.
+    /// The token. Lower tokens are refused.
     #[must_use]
     pub const fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// The lock service that issued it.
+    /// The lock service that issued the token.
     #[must_use]
     pub const fn issuer(&self) -> &Issuer {
         &self.issuer

@@ -1,4 +1,4 @@
-//! Reading the tables of the store rule.
+//! Reads the tables of the store rule.
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 
@@ -40,7 +40,7 @@ pub(crate) async fn mark<DB: Operations>(
     rows.first().map(mark_of::<DB>).transpose()
 }
 
-/// The mark in a row that begins with these columns.
+/// The mark in a row whose first columns are token, issuer and holder.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) fn mark_of<DB: Operations>(row: &DB::Row) -> Result<Mark, FenceError> {
     Ok(Mark::new(high_water_of::<DB>(row)?, DB::text(row, 2)?))
@@ -63,7 +63,7 @@ where
     DB::text(row, column)?.try_into().map_err(undecodable)
 }
 
-/// The error when the tables contain something that this crate did not write.
+/// The error for a value in the tables that this crate did not write.
 fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> FenceError {
     let source = sqlx::Error::Decode(error.into());
     FenceError::Db { source }

@@ -1,4 +1,4 @@
-//! Adoption in steps: what a store would refuse is counted before anything is refused.
+//! Adoption in steps: an observer counts the refusals of a store before the store refuses anything.
 
 use lock_core::Sequencer;
 use tracing::warn;
@@ -9,14 +9,15 @@ use crate::{
     transaction::{begin_request::BeginRequest, leaked::to_read, uninterrupted::uninterrupted},
 };
 
-/// Counts what a store would refuse, and refuses nothing: for a service that runs already.
+/// Counts the grants that a store would refuse, and refuses none: for a service that runs already.
 ///
 /// Your own transactions stay as they are. Call [`claim`](Self::claim) when a lock was granted, and
-/// [`look`](Self::look) right before you commit. After a week without a refusal,
-/// [`begin`](FencedStore::begin) in its place refuses nobody who is in order.
+/// [`look`](Self::look) right before you commit. After a week without a refusal, replace the look
+/// by [`begin`](FencedStore::begin): it refuses stale holders only.
 ///
 /// NOT a fence: a stale write that it counts is stored, and there is no
-/// [`Receipt`](crate::Receipt). What becomes stale between the look and your commit is not counted.
+/// [`Receipt`](crate::Receipt). A write that becomes stale between the look and your commit is not
+/// counted.
 ///
 /// # Examples
 /// ```no_run
@@ -42,16 +43,16 @@ pub struct Observer<DB: Dialect> {
     store: FencedStore<DB>,
 }
 
-/// What a store would have answered.
+/// The answer that a store would have given.
 #[derive(Debug)]
-#[must_use = "what would have been refused is counted and logged in any case"]
+#[must_use = "a refusal is counted and logged in any case"]
 #[non_exhaustive]
 pub enum Observed {
-    /// It would have let the grant in.
+    /// It would have accepted the grant.
     Accepted,
     /// It would have refused the grant, for this reason.
     Refused(FenceError),
-    /// It could not be asked.
+    /// It could not answer.
     Unknown(FenceError),
 }
 
@@ -64,11 +65,11 @@ impl Observed {
 }
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// Begins to observe. Needs our tables, as everything does: [`migrate`](Self::migrate) first.
+    /// Begins to observe. This needs our tables: [`migrate`](Self::migrate) first.
     ///
     /// # Errors
-    /// [`NotReady::Protected`] if a table of the database is [protected](Self::protect): then
-    /// unfenced writes are refused, and there is nothing to observe. Errors of the database.
+    /// [`NotReady::Protected`] if a table of the database is [protected](Self::protect), because
+    /// the database then refuses unfenced writes already. Otherwise errors of the database.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -88,8 +89,8 @@ impl<DB: Dialect> FencedStore<DB> {
 }
 
 impl<DB: Dialect> Observer<DB> {
-    /// Raises the mark, as [`FencedStore::claim`] does, because later looks compare with it. One
-    /// that would be refused, or fails, changes nothing.
+    /// Raises the mark, as [`FencedStore::claim`] does, because later looks compare with the mark.
+    /// A claim that would be refused, or that fails, changes nothing.
     ///
     /// # Cancel safety
     /// The claim is finished in the background; claim again to know.
@@ -101,7 +102,7 @@ impl<DB: Dialect> Observer<DB> {
         )
     }
 
-    /// Looks whether a write under this grant would be let in now.
+    /// Looks whether a write under this grant would be accepted now.
     ///
     /// # Cancel safety
     /// Cancel safe: it changes nothing.

@@ -1,6 +1,6 @@
 use lock_core::{InvalidName, ResourceName};
 
-/// A table that refuses writes without a fence, and how its rows map to resources.
+/// A table that refuses writes without a fence, and the map from its rows to resources.
 ///
 /// Names are taken literally: without quotes, in the upper and lower case that the database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,30 +11,30 @@ pub struct Protection {
     pub(crate) resources: Resources,
 }
 
-/// How a table maps to resources.
+/// The map from the rows of a table to resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Resources {
-    /// Each row is one: the prefix, followed by the value of the column as text.
+    /// Each row is a resource. Its name is the prefix, followed by the value of the column as text.
     Rows {
         id_column: String,
         prefix: ResourceName,
     },
-    /// The whole table is one.
+    /// The whole table is one resource.
     Table(ResourceName),
 }
 
 impl Protection {
-    /// Each row is a resource of its own, named by prefix + id: with the column `id` and the prefix
-    /// `account:`, the row 42 is `account:42`.
+    /// Each row is a resource of its own, and its name is prefix + id. With the column `id` and the
+    /// prefix `account:`, the row 42 is `account:42`.
     ///
     /// In MySQL and MariaDB the column is one of integers, `DECIMAL`, `CHAR`, `VARCHAR`, `TEXT` or
     /// `UUID`, and in SQLite each id is an integer or a text.
     ///
-    /// A statement that changes an id needs the fences of both, and one that empties the table is
-    /// refused.
+    /// A statement that changes an id needs the fences of both ids. A statement that empties the
+    /// table is refused.
     ///
     /// # Errors
-    /// If the prefix could not begin the name of a resource.
+    /// [`InvalidName`] if the prefix cannot begin the name of a resource.
     pub fn rows(
         table: impl Into<String>,
         id_column: impl Into<String>,
@@ -50,8 +50,8 @@ impl Protection {
         Self::new(table, Resources::Table(resource))
     }
 
-    /// The schema of the table; in MySQL and MariaDB this is a database. By default the
-    /// connection's own search for tables decides. SQLite only knows `main`.
+    /// The schema of the table; in MySQL and MariaDB this is a database. By default the connection
+    /// finds the table as it finds any other. SQLite only knows `main`.
     pub fn in_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
         self

@@ -1,4 +1,4 @@
-//! What a database has to have before it is used.
+//! The checks of a database before it is used.
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 use sqlx::Connection;
@@ -8,8 +8,9 @@ use sqlx::{Pool, migrate::MigrateError};
 use crate::transaction::leaked::{to_read, unless_read_only};
 use crate::{FenceError, NotReady, Rights, dialect::Installation};
 
-/// Applies the migrations that are missing; if none is, it needs no right but to read that. A role
-/// that may not apply them is told what is missing, unless somebody else has applied it meanwhile.
+/// Applies the missing migrations. If none is missing, the role only needs the right to read the
+/// migrations table. For a role that may not apply them, the error names the missing migration,
+/// unless another caller has applied it meanwhile.
 pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
     DB::check_owner(pool).await?;
     match DB::check_migrations(pool).await {
@@ -26,9 +27,9 @@ pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), Fen
     }
 }
 
-/// Whether our schemas can be trusted, all migrations were applied, the role has these rights, and
-/// the database takes writes.
-/// If it may not read whether they were applied, the rights say why.
+/// Fails unless our schemas can be trusted, all migrations were applied, the role has these rights,
+/// and the database takes writes. If the role may not read the migrations table, the check of the
+/// rights gives the error.
 pub(crate) async fn check<DB: Installation>(
     pool: &Pool<DB>,
     rights: Rights,
@@ -36,19 +37,19 @@ pub(crate) async fn check<DB: Installation>(
     DB::check_owner(pool).await?;
     let checked = DB::check_migrations(pool).await;
     if checked.as_ref().err().is_none_or(is_denied::<DB>) {
-        told_read_only::<DB>(DB::check_rights(pool, rights).await)?;
+        or_read_only::<DB>(DB::check_rights(pool, rights).await)?;
     }
     checked?;
     check_writable(pool).await
 }
 
-/// Fails if the database takes no writes: a standby, one that is switched to read only, a file that
-/// can only be read, a full disk. Leaves nothing behind.
+/// Fails if the database takes no writes: because it is a standby or was switched to read only, its
+/// file is read only, or the disk is full. Leaves nothing behind.
 pub(crate) async fn check_writable<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
-    told_read_only::<DB>(DB::try_to_write(pool).await)
+    or_read_only::<DB>(DB::try_to_write(pool).await)
 }
 
-fn told_read_only<DB: Installation>(done: Result<(), FenceError>) -> Result<(), FenceError> {
+fn or_read_only<DB: Installation>(done: Result<(), FenceError>) -> Result<(), FenceError> {
     match done {
         Err(FenceError::Db { source } | FenceError::Busy { source })
             if DB::is_read_only(&source) =>
@@ -63,7 +64,7 @@ fn told_read_only<DB: Installation>(done: Result<(), FenceError>) -> Result<(), 
     }
 }
 
-/// Commits a row that the same transaction has deleted.
+/// Commits a transaction that inserts a row and deletes it again.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) async fn commit_nothing<DB: Installation>(
     pool: &Pool<DB>,
@@ -81,7 +82,7 @@ pub(crate) async fn commit_nothing<DB: Installation>(
     unless_read_only(&mut connection, committed).map_err(DB::of_our_call)
 }
 
-/// Whether the database said to one of these calls that the role lacks a right.
+/// Whether one of these calls failed because the role lacks a right.
 fn is_denied<DB: Installation>(error: &FenceError) -> bool {
     match error {
         FenceError::NotReady(NotReady::SchemaNotOurs { .. }) => true,

@@ -1,4 +1,5 @@
-//! The triggers of protected tables, for databases without functions of ours: one for each event.
+//! The triggers of protected tables, in databases without functions of ours. A table has one for
+//! each event.
 
 use crate::{
     FenceError,
@@ -6,9 +7,9 @@ use crate::{
     schema::protection::{Resources, quoted},
 };
 
-/// The wording that differs between these databases.
+/// The words in which the triggers of these databases differ.
 pub(crate) trait TriggerWording: Operations {
-    /// Around names.
+    /// The quote around names.
     const QUOTE: char;
 
     /// Our triggers on a table: name, event and body of each. Its parameters are the schema, empty
@@ -25,10 +26,10 @@ pub(crate) trait TriggerWording: Operations {
 /// A table that exists, and is to be protected.
 pub(crate) struct Table<'a> {
     pub(crate) schema: Option<&'a str>,
-    /// As it was created.
+    /// The name, spelled as the table was created.
     pub(crate) name: &'a str,
     pub(crate) resources: &'a Resources,
-    /// What comes before the names of our tables, which may be in another database.
+    /// The prefix of the names of our tables, which may be in another database.
     #[cfg_attr(
         not(feature = "mysql"),
         expect(dead_code, reason = "there is one schema")
@@ -36,8 +37,8 @@ pub(crate) struct Table<'a> {
     pub(crate) ours: String,
 }
 
-/// The prefix of the names of our triggers. A random number follows: such names are unique in the
-/// whole database, and a table that was renamed keeps them.
+/// The prefix of the names of our triggers. A random number follows, because such a name has to be
+/// unique in the whole database, and a renamed table keeps its triggers.
 pub(crate) const GUARD: &str = "fenced_guard_";
 
 /// The events of the triggers, and the rows that each has to judge.
@@ -54,8 +55,8 @@ struct Guard {
     body: String,
 }
 
-/// Creates the triggers that are missing, before it drops those that are not wanted: not every
-/// database could take that back.
+/// Creates the missing triggers before it drops the unwanted ones, because not every database could
+/// roll the drop back.
 pub(crate) async fn protect<DB: TriggerWording>(
     connection: &mut DB::Connection,
     table: &Table<'_>,
@@ -97,7 +98,8 @@ async fn guards<DB: TriggerWording>(
     guards.iter().map(guard).collect()
 }
 
-/// The triggers run after the event, when the id that the database has given to a new row is known.
+/// The triggers run after the event, because only then the id is known that the database has given
+/// to a new row.
 async fn create<DB: TriggerWording>(
     connection: &mut DB::Connection,
     table: &Table<'_>,

@@ -39,7 +39,7 @@ impl Installation for Sqlite {
             bytes: "BLOB",
             first: "BEGIN IMMEDIATE;".to_owned(),
             last: "COMMIT;",
-            told_before: false,
+            is_recorded_first: false,
         }
     }
 

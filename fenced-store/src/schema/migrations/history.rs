@@ -8,7 +8,7 @@ use crate::{NotReady, dialect::Queries};
 pub(super) struct Applied {
     version: i64,
     name: String,
-    /// Whether it came to its end.
+    /// Whether it has ended.
     is_done: bool,
     /// The digest of its text, in hex.
     digest: String,
@@ -19,7 +19,7 @@ pub(super) async fn read<DB: Queries>(
     table: &'static str,
     connection: &mut DB::Connection,
 ) -> Result<Vec<Applied>, sqlx::Error> {
-    // The digest as text: what the text of bytes is depends on the settings of a session.
+    // The digest in hex, because the text of bytes depends on the settings of a session.
     let hex = if DB::NAME == "PostgreSQL" {
         "pg_catalog.encode(checksum, 'hex')"
     } else {
@@ -41,7 +41,8 @@ pub(super) async fn read<DB: Queries>(
     rows.iter().map(applied).collect()
 }
 
-/// Fails with the first thing that is wrong. Only if nothing else is, a migration is missing.
+/// Fails with the first difference. A missing migration is reported only if there is no other
+/// difference.
 pub(super) fn compare(
     migrator: &Migrator,
     table: &'static str,
@@ -91,7 +92,7 @@ pub(super) fn compare(
     }
 }
 
-/// What has to be dropped to begin anew.
+/// The things that have to be dropped before a new beginning.
 fn ours(table: &str) -> &'static str {
     if table.starts_with("fenced.") {
         "the schemas fenced and fenced_guards"
@@ -100,7 +101,7 @@ fn ours(table: &str) -> &'static str {
     }
 }
 
-/// The name of the first migration that was applied, if it is not that of ours.
+/// The name of the first applied migration, if our first migration has another name.
 fn another_first<'a>(migrator: &Migrator, applied: &'a [Applied]) -> Option<&'a str> {
     let first = migrator.iter().next()?;
     let applied = applied

@@ -1,4 +1,6 @@
-//! The tables of this crate: bringing them up to date, and whether they are.
+//! The tables of this crate. `apply` brings them up to date and `check` only looks; both read
+//! `history.rs`, the list of the migrations that were applied. `script.rs` writes all of them as
+//! one script, to be applied by hand.
 
 mod history;
 mod script;
@@ -11,26 +13,27 @@ use sqlx::{
 pub(crate) use self::script::script;
 use crate::{FenceError, NotReady, dialect::Installation, transaction::leaked::to_read};
 
-/// The migrations of a database, and its wording for those of a script.
+/// The migrations of a database, and the words of its SQL for the script.
 #[derive(Clone, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Migrations {
     pub(crate) migrator: &'static Migrator,
-    /// The migrations table, and the types of its columns. It is our own: in the application's the
-    /// numbers would clash.
+    /// The migrations table, and the types of two of its columns. The table is our own, because our
+    /// numbers would clash with those of the application.
     pub(crate) table: &'static str,
     pub(crate) time: &'static str,
     pub(crate) bytes: &'static str,
     /// The first and the last statements of the script.
     pub(crate) first: String,
     pub(crate) last: &'static str,
-    /// Whether a change of the schema commits. If so, a migration is recorded before it is applied.
-    pub(crate) told_before: bool,
+    /// Whether a migration is recorded before it is applied, because a change of the schema
+    /// commits.
+    pub(crate) is_recorded_first: bool,
 }
 
 /// The migrations of a dialect by the names of their files, in order: `0001_marks` is number 1.
 ///
-/// Not by the macro of sqlx: for that all drivers would be compiled a second time.
+/// The macro of sqlx is not used, because it would compile all drivers a second time.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 macro_rules! migrations {
     ($dialect:literal: $($file:literal),+) => {
@@ -56,8 +59,9 @@ pub(crate) fn of(files: &[(&'static str, &'static str)]) -> Migrator {
 
 /// Applies the missing migrations and checks those that were applied before.
 ///
-/// The caller must keep others out meanwhile. This does the same as `Migrator::run`, but without
-/// its lock, which outlives a failure on a pooled connection, and with a future that is `Send`.
+/// The caller has to keep other callers out meanwhile. This does the same as `Migrator::run`, with
+/// two differences: the future is `Send`, and there is no lock of sqlx, which outlives a failure on
+/// a pooled connection.
 pub(crate) async fn apply<DB>(connection: &mut DB::Connection) -> Result<(), FenceError>
 where
     DB: Installation<Connection: Migrate>,
@@ -83,7 +87,7 @@ const fn failed(source: MigrateError) -> FenceError {
     FenceError::Migration { source }
 }
 
-/// Fails unless exactly these migrations have been applied. It needs no right but to read the
+/// Fails unless exactly these migrations were applied. The role only needs the right to read the
 /// migrations table.
 pub(crate) async fn check<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
     let mut connection = to_read(pool).await?;

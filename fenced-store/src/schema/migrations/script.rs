@@ -49,7 +49,7 @@ fn step(migration: &Migration, words: &Migrations) -> String {
         )
     };
     let title = format!("\n-- {version:04} {name}\n");
-    if words.told_before {
+    if words.is_recorded_first {
         let done = format!("UPDATE {table} SET success = TRUE WHERE version = {version};");
         return format!("{title}{}\n\n{sql}\n\n{done}\n", entry("FALSE"));
     }
