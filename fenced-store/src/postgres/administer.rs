@@ -1,4 +1,4 @@
-//! The administrator's orders, which are SQL functions.
+//! Administrators' orders, which are calls of SQL functions.
 
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl Administer<Postgres> for ByFunctions {
     }
 }
 
-/// Translates a refusal: because of the issuer, or because a mark is not where it was expected.
+/// Translates a refusal: the issuer is another one, or a mark is not where the order expects it.
 fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
     if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
         return Ok(Some(current));

@@ -1,4 +1,4 @@
-//! A single statement of the user: fenced, executed and committed in one round trip.
+//! A single statement of the user, which is fenced, executed and committed in one round trip.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Returns how many rows the statement affected. The message is a transaction of its own.
+/// Returns the number of rows that the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(
     pool: &PgPool,
     lock_timeout: Option<Duration>,
@@ -47,8 +47,8 @@ pub(super) async fn execute(
         .map_err(Postgres::of_commit)
 }
 
-/// The outer error means that nothing was committed. The inner one comes from the commit, or means
-/// that there was no answer.
+/// The outer error means that nothing was committed. The inner error comes from the commit, or
+/// means that there was no answer.
 async fn send(
     pool: &PgPool,
     sql: SqlStr,
@@ -62,7 +62,7 @@ async fn send(
     let query = || sqlx::query_with(sql.clone(), arguments.clone()).persistent(persistent);
     let written = match write(&mut connection, query()).await {
         // A statement that is not persistent has no name, and a connection has only one such
-        // statement. In sqlx 0.9.0 a look-up of a type in it replaces it, which happens only once.
+        // statement. In sqlx 0.9.0 the look-up of a type replaces it, and that happens only once.
         Err(error) if is_statement_gone(&error) => write(&mut connection, query()).await,
         result => result,
     };
@@ -75,7 +75,7 @@ async fn write(
 ) -> Result<Result<u64, sqlx::Error>, sqlx::Error> {
     let mut results = connection.fetch_many(query);
     let (mut only_row, mut completed): (Option<PgRow>, bool) = (None, false);
-    // Reads to the very end: a deferred constraint fails after the statement is complete.
+    // Reads all results, because a deferred constraint fails after the statement is complete.
     loop {
         match results.try_next().await {
             Ok(Some(Either::Left(_))) => completed = true,
@@ -98,12 +98,12 @@ fn rows_affected(row: Option<PgRow>) -> Result<u64, sqlx::Error> {
 /// The name of the column with the number of affected rows.
 const ROWS_AFFECTED: &str = "rows_affected";
 
-/// The user's statement inside ours. Its placeholders keep their numbers; ours come after them.
+/// The statement of the user inside ours. Its placeholders keep their numbers, and ours follow.
 ///
-/// Columns are computed from left to right, so the checks come first. They run in any case: whether
-/// there are rows is only asked afterwards. Postgres does not promise this order, but that does no
-/// harm: a check that fails later takes the write with it, and in between no claim gets past the
-/// locks of a check that has passed. The line break ends a comment in the user's statement.
+/// Columns are computed from left to right, so the checks come first. They run in any case, because
+/// the rows are counted afterwards. Postgres does not promise this order, but another order does no
+/// harm: a check that fails later rolls the write back, and until then the locks of the checks that
+/// have passed keep claims out. The line break ends a comment in the statement of the user.
 fn fused(
     statement: &str,
     arguments: usize,
@@ -143,10 +143,10 @@ fn bind(arguments: &mut PgArguments, request: &BeginRequest) -> Result<(), BoxDy
     Ok(())
 }
 
-/// `true` of the type `fenced.autocommit`, whose values only exist outside of transactions.
+/// `true` of the type `fenced.autocommit`. Values of this type only exist outside of transactions.
 struct Autocommit;
 
-/// The server infers the type, which saves asking it for the type's number.
+/// The server infers the type, so sqlx need not ask for its number.
 impl Type<Postgres> for Autocommit {
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_oid(Oid(0))

@@ -29,21 +29,21 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
 }
 
 impl Errors for Postgres {
-    /// An error of one of our own calls: a missing function or table is then ours, not the user's.
+    /// An error of one of our own calls. A missing function or table is then one of ours.
     fn of_our_call(source: sqlx::Error) -> FenceError {
         match database_error(&source).map(PgDatabaseError::code) {
             // No such schema, function or table.
             Some("3F000" | "42883" | "42P01") => FenceError::NotMigrated { source },
-            // It takes no writes, or no connections, or lacks room: during a failover, for example.
+            // The server takes no writes or no connections, or lacks room: during a failover, for
+            // example.
             Some(code) if is_of_an_outage(code) => FenceError::Busy { source },
             _ if Self::is_leaked(&source) => FenceError::Busy { source },
             _ => source.into(),
         }
     }
 
-    /// An error of a commit: nothing was committed if the error arises before the commit. For all
-    /// others this is not certain, whatever their severity: a cancel (57014) may strike after the
-    /// commit.
+    /// An error of a commit. Nothing was committed if the error arises before the commit. All other
+    /// errors leave this open, with any severity: a cancel (57014) may arrive after the commit.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match database_error(&source) {
             Some(error) if is_name_missing(error) || is_aborted(error) => FenceError::Aborted,
@@ -54,8 +54,8 @@ impl Errors for Postgres {
 
     /// Whether a call was refused because its session is already inside a transaction.
     fn is_leaked(error: &sqlx::Error) -> bool {
-        // sqlx counts an open transaction. Otherwise the server reports it: our own checks; SET
-        // TRANSACTION, which comes too late; any statement in an aborted transaction.
+        // sqlx has counted an open transaction, or the server reports one: by our own checks, by
+        // SET TRANSACTION, which comes too late, or by any statement in an aborted transaction.
         matches!(error, sqlx::Error::InvalidSavePointStatement)
             || database_error(error).is_some_and(|error| match error.code() {
                 "22P02" => error.message().contains(IN_A_TRANSACTION),
@@ -64,12 +64,12 @@ impl Errors for Postgres {
             })
     }
 
-    /// A standby, or a session with `default_transaction_read_only`.
+    /// A standby, or a session with `default_transaction_read_only`, takes no writes.
     fn is_read_only(error: &sqlx::Error) -> bool {
         database_error(error).is_some_and(|error| error.code() == "25006")
     }
 
-    /// An administrator, a shutdown, a crash; a session that was idle for too long.
+    /// An administrator, a shutdown or a crash has ended the session, or it was idle for too long.
     fn is_session_over(error: &sqlx::Error) -> bool {
         let over = ["57P01", "57P02", "57P05"];
         database_error(error).is_some_and(|error| over.contains(&error.code()))
@@ -85,7 +85,7 @@ fn is_of_an_outage(code: &str) -> bool {
     matches!(code, "25006" | "57P03") || code.starts_with("53")
 }
 
-/// Whether a prepared statement did not exist any more: nothing was executed.
+/// Whether a prepared statement did not exist any more. Then nothing was executed.
 pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
     database_error(error).is_some_and(|error| error.code() == "26000")
 }
@@ -93,11 +93,11 @@ pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
 /// An error of protecting a table.
 pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
-        // No such table or schema, if it is not ours.
+        // No such table or schema, and it is one of ours.
         Some(("42P01" | "3F000", reason)) if reason.contains("\"fenced\"") => {
             Postgres::of_our_call(source)
         }
-        // No such column; not a table; no name for this table's resources.
+        // No such table or column; not a table; no name for the resources of this table.
         Some(("42P01" | "42703" | "42809" | "3F000" | "22023", reason)) => {
             let reason = reason.to_owned();
             FenceError::CannotProtect { reason }
@@ -106,9 +106,8 @@ pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether a claim has waited for open transactions of this resource, and they did not end in
-/// time. A claim that has waited for anything else has not waited for them: for the issuer, for
-/// example, during a seal.
+/// Whether a claim has waited for open transactions of this resource, and they did not end in time.
+/// This is false for a claim that has waited for something else, such as the issuer during a seal.
 pub(super) fn has_waited_for_open_transactions(
     error: &sqlx::Error,
     resource: &ResourceName,
@@ -116,7 +115,7 @@ pub(super) fn has_waited_for_open_transactions(
     detail_of(error, "55P03").is_some_and(|waited: Waited| waited.resource == *resource)
 }
 
-/// An error of the user's statement inside ours: a missing object may be the user's.
+/// An error of the user's statement inside ours. A missing object may be one of the user.
 pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
         Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
@@ -127,19 +126,19 @@ pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
     }
 }
 
-/// Whether an error that arrives before a statement is complete means that nothing of it is stored.
-/// With any other error its effect is unknown.
+/// Whether this error proves that nothing is stored, if it arrives before the statement is
+/// complete. After any other error the effect of the statement is unknown.
 pub(super) fn nothing_is_stored(source: &sqlx::Error) -> bool {
     database_error(source).is_some_and(|error| is_of_postgres(error.severity(), error.code()))
 }
 
-/// Whether it is certain that Postgres itself reported an error. A pooler whose own connection to
-/// Postgres breaks reports that in the same form, and cannot know what was committed there:
-/// PgBouncer as `FATAL` with 08P01, others with other codes.
+/// Whether Postgres itself has certainly reported this error. A pooler whose own connection to
+/// Postgres breaks reports that in the same form, and cannot know what was committed: PgBouncer as
+/// `FATAL` with 08P01, others with other codes.
 fn is_of_postgres(severity: PgSeverity, code: &str) -> bool {
     match severity {
-        // How Postgres ends a session: idle for too long, in a transaction or outside; too long in
-        // a transaction; by an administrator, or an operator's claim.
+        // The codes with which Postgres ends a session: idle for too long, in a transaction or
+        // outside; too long in a transaction; by an administrator, or by a claim.
         PgSeverity::Fatal | PgSeverity::Panic => {
             matches!(code, "25P03" | "25P04" | "57P01" | "57P05")
         }
@@ -152,24 +151,25 @@ fn is_name_missing(error: &PgDatabaseError) -> bool {
     error.code() == "25P01" || (error.code() == "34000" && error.message().contains(TxName::PREFIX))
 }
 
-/// A statement has failed before. Only for a commit is this `Aborted`, whose text speaks of writes
-/// that went past the fence: a later statement has certainly written nothing.
+/// A statement has failed before. This is `Aborted` only at a commit: the text of `Aborted`
+/// mentions unfenced writes, and a later statement in an aborted transaction has certainly written
+/// nothing.
 fn is_aborted(error: &PgDatabaseError) -> bool {
     error.code() == "25P02"
 }
 
-/// A serialization failure or a deadlock; a deferred constraint; one of our refusals, raised by a
-/// deferred trigger of the application.
+/// A serialization failure or a deadlock; a deferred constraint; one of our refusals, which a
+/// deferred trigger of the application may raise.
 fn is_before_commit(code: &str) -> bool {
     matches!(code, "40001" | "40P01") || code.starts_with("23") || code.starts_with("FN")
 }
 
-/// Why a schema cannot be used, if this is that refusal.
+/// The reason why a schema cannot be used, if this error is that refusal.
 pub(super) fn not_owned(source: &sqlx::Error) -> Option<NotOwned> {
     detail_of(source, "FN030")
 }
 
-/// A schema in which another role could create what ours would call.
+/// A schema in which another role could create functions that ours would call.
 #[derive(Deserialize)]
 pub(super) struct NotOwned {
     pub(super) schema: String,
@@ -186,7 +186,7 @@ fn database_error(error: &sqlx::Error) -> Option<&PgDatabaseError> {
     error.as_database_error()?.try_downcast_ref()
 }
 
-/// Reads the detail of a refusal. `None` if somebody else raises our codes with other details.
+/// Reads the detail of a refusal. `None` if other code raises our codes with other details.
 fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
     let detail = error.detail()?;
     match error.code() {
@@ -247,8 +247,8 @@ struct Waited {
 mod tests {
     use super::*;
 
-    /// Such as PgBouncer's "server conn crashed?", or its query_timeout.
-    /// Catches: a commit that is reported as failed by who cannot know it.
+    /// Examples are "server conn crashed?" of PgBouncer, and its query_timeout.
+    /// Catches: a commit that a pooler reports as failed, although it may have happened.
     #[test]
     fn an_error_that_a_pooler_may_have_made_leaves_it_open() {
         for code in [

@@ -1,5 +1,5 @@
-//! The tables of jobs, which SQL functions keep. What may be called outside of a transaction has no
-//! parameters, because a pooler in transaction mode could not follow.
+//! The tables of jobs, which SQL functions keep. Calls that may come outside of a transaction have
+//! no parameters, because a pooler in transaction mode would lose a prepared statement.
 
 use sqlx::{PgConnection, Postgres, Row};
 

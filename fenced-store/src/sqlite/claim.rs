@@ -1,4 +1,4 @@
-//! Claiming.
+//! A claim: checks the issuer and raises the mark.
 
 use lock_core::Sequencer;
 use sqlx::{Sqlite, SqliteConnection};
@@ -12,7 +12,7 @@ use crate::{
     rule::{self, marks},
 };
 
-/// The first claim sets the issuer.
+/// Fails unless the store takes the tokens of this issuer. The first claim sets the issuer.
 pub(super) async fn check_issuer(
     connection: &mut SqliteConnection,
     sequencer: &Sequencer,

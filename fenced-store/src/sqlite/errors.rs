@@ -2,7 +2,8 @@ use sqlx::{Sqlite, error::DatabaseError, sqlite::SqliteError};
 
 use crate::{FenceError, dialect::Errors};
 
-/// Primary result codes of SQLite; the low byte of the extended code that sqlx reports.
+/// Primary result codes of SQLite. A primary code is the low byte of the extended code that sqlx
+/// reports.
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
 const OUT_OF_MEMORY: i32 = 7;
@@ -13,7 +14,7 @@ const IO: i32 = 10;
 /// Classifies an error of SQLite; returns any other unchanged.
 pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
     match refusal(&source) {
-        // FN001: the fence is over, and its note was left behind.
+        // FN001: the transaction of the fence is over, and its note was left behind.
         Some("FN010" | "FN001") => return Ok(FenceError::Unfenced { source }),
         Some("FN011") => return Ok(FenceError::WrongResource { source }),
         _ => {}
@@ -26,7 +27,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
 }
 
 impl Errors for Sqlite {
-    /// An error of one of our own calls: a missing table is then ours, not the user's.
+    /// An error of one of our own calls. A missing table is then one of ours.
     fn of_our_call(source: sqlx::Error) -> FenceError {
         if sqlite_error(&source).is_some_and(|error| error.message().starts_with("no such table")) {
             return FenceError::NotMigrated { source };
@@ -37,7 +38,8 @@ impl Errors for Sqlite {
         source.into()
     }
 
-    /// An error of a commit: if SQLite refused it, nothing was committed. Otherwise nobody knows.
+    /// An error of a commit. If SQLite has refused it, nothing was committed. Otherwise the result
+    /// is unknown.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match primary_code(&source) {
             Some(INTERRUPT | OUT_OF_MEMORY | IO) | None => FenceError::CommitUnknown { source },
@@ -49,7 +51,7 @@ impl Errors for Sqlite {
         primary_code(error) == Some(READ_ONLY)
     }
 
-    /// A transaction that sqlx counts, or one that only SQLite knows of.
+    /// sqlx counts the transaction, or only SQLite knows of it.
     fn is_leaked(error: &sqlx::Error) -> bool {
         const WITHIN: &str = "cannot start a transaction within a transaction";
         matches!(error, sqlx::Error::InvalidSavePointStatement)
@@ -57,7 +59,7 @@ impl Errors for Sqlite {
     }
 }
 
-/// Whether another one writes the file, and did not end in time.
+/// Whether another transaction writes the file, and did not end in time.
 pub(super) fn is_taken(source: &sqlx::Error) -> bool {
     matches!(primary_code(source), Some(BUSY | LOCKED))
 }
@@ -74,7 +76,7 @@ pub(super) fn no_transaction(error: &sqlx::Error) -> bool {
     sqlite_error(error).is_some_and(|error| error.message() == OUTSIDE)
 }
 
-/// The code that a trigger of a protected table raised: its message begins with it.
+/// The code that a trigger of a protected table has raised. Its message begins with the code.
 fn refusal(error: &sqlx::Error) -> Option<&str> {
     const CONSTRAINT_TRIGGER: &str = "1811";
     let error = sqlite_error(error)?;

@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// All tables of ours are named with their file: an attached one never comes before it, but a TEMP
-/// table of the same name does.
+/// All our tables are named with their file. An attached file never comes before it, but a TEMP
+/// table of the same name would.
 impl Operations for Sqlite {
     type TxOptions = ();
 
@@ -42,7 +42,7 @@ impl Operations for Sqlite {
     }
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
-        // A claim that cannot win is refused before it queues for the file.
+        // A claim that cannot succeed is refused before it queues for the file.
         let mark = Self::mark(sequencer.resource());
         let seen = marks::mark::<Self>(&mut *to_read(pool).await?, &mark).await?;
         rule::claim(seen.as_ref(), sequencer)?;
@@ -57,7 +57,7 @@ impl Operations for Sqlite {
         Ok(tx.commit().await?)
     }
 
-    /// A transaction is the only writer of the file: once this one has begun, all others are over.
+    /// A transaction is the only writer of the file. Once this one has begun, all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
         let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
@@ -65,8 +65,8 @@ impl Operations for Sqlite {
         Ok(tx.rollback().await?)
     }
 
-    /// As the only writer of the file. If there are triggers that look for it, also notes the
-    /// grants: the commit has to delete the note.
+    /// Begins as the only writer of the file. If a table is protected, it also notes the grants for
+    /// the triggers, and the commit has to delete that note.
     async fn begin(
         pool: &SqlitePool,
         (): &(),
@@ -100,12 +100,12 @@ impl Operations for Sqlite {
         Err(Self::of_commit(source))
     }
 
-    /// Rolls it back, and does not close the connection: with that of a database in memory, its
-    /// data would be gone. A `ROLLBACK` fails if there is no transaction.
+    /// Rolls a leaked transaction back. The connection is not closed, because a database in memory
+    /// would lose its data with it. A `ROLLBACK` fails if there is no transaction.
     async fn refuse_leaked(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         while connection.is_in_transaction() {
             match SqliteTransactionManager::rollback(connection).await {
-                // SQLite has ended it by itself, and sqlx goes on counting.
+                // SQLite has ended it by itself, and sqlx still counts it.
                 Err(error) if no_transaction(&error) => {
                     connection.execute("BEGIN").await?;
                 }
@@ -126,7 +126,8 @@ impl RollBack for Sqlite {
     }
 }
 
-/// A statement that ended the transaction may have committed its note of the grants.
+/// Cleans up after a statement that has ended the transaction, and that may have committed its note
+/// of the grants.
 async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
     if let Err(error) = connection.execute("ROLLBACK").await {
         debug!(%error, "a transaction that was ended inside was the last one");

@@ -1,9 +1,9 @@
 //! Transactions that sqlx does not count.
 //!
-//! sqlx's own transaction takes one step to the thread of the connection for `BEGIN` and one for
-//! `COMMIT`, and these steps can do nothing else. Here each of them also does what a fence needs.
-//! Since sqlx does not count this transaction, it does not nest another one in it, and cannot be
-//! wrong about when it is over.
+//! A transaction of sqlx takes one step to the thread of the connection for `BEGIN` and one for
+//! `COMMIT`, and these steps can do nothing else. Here each of them also does the work of the
+//! fence. sqlx does not count this transaction, so it nests no other one in it, and has no wrong
+//! belief about its end.
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{Connection, Executor, Row, Sqlite, SqliteConnection, SqlitePool, sqlite::SqliteRow};
@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// One text is one step, and it is parsed once per connection.
+/// The whole text is one step, and it is parsed once per connection.
 ///
-/// The savepoint is gone when the transaction is, however that ended: this is how the commit
-/// notices. Until then nobody else begins on this connection, so the name need not be unique.
+/// The savepoint is gone after any end of the transaction, and the commit notices that. Until then
+/// no other transaction begins on this connection, so the name need not be unique.
 const BEGIN: &str = concat!(
     "BEGIN IMMEDIATE; SAVEPOINT fenced_tx; ",
     include_str!("sql/mark.sql")
@@ -30,9 +30,9 @@ const BEGIN: &str = concat!(
 /// If the savepoint is gone, the first statement fails, and `COMMIT` is not executed.
 const COMMIT: &str = "RELEASE fenced_tx; COMMIT";
 
-/// The savepoint comes first here, too. If it is gone, this connection no longer has the file to
-/// itself. Deleting the note could then fail because another writer has the file, and that is not
-/// why this transaction is over.
+/// The savepoint comes first here, too. If it is gone, another writer may have the file. The
+/// deletion of the note could then fail because of that writer, and this error would hide the real
+/// one.
 const LEAVE_AND_COMMIT: &str = concat!(
     "RELEASE fenced_tx; ",
     include_str!("sql/leave.sql"),
@@ -55,7 +55,7 @@ pub(super) async fn only_writer(
     match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
-            // A transaction that somebody left open is not ours. It is rolled back here, because
+            // The transaction that was left open is not ours. It is rolled back here, because
             // SQLite gives it the write lock before it finds that it is open.
             if Sqlite::is_leaked(&error) {
                 Sqlite::undo(&mut tx).await?;
@@ -102,19 +102,19 @@ pub(super) async fn note(
     Ok(())
 }
 
-/// Commits if this is still the transaction that began.
+/// Commits if the transaction of the beginning is still open.
 ///
-/// The statements of a query are answered one by one. To be woken by the first answer, while the
-/// disk works on the second statement, costs more than to parse both. What sqlx takes for the
-/// `BEGIN` of a transaction is executed as a whole and answered once: see decision 22.
+/// The statements of a query are answered one by one. The first answer would wake this task while
+/// the disk works on the second statement, and that costs more than parsing both. A text that sqlx
+/// takes for the `BEGIN` of a transaction is executed as a whole and answered once: see decision
+/// 22.
 pub(super) async fn commit(
     connection: &mut SqliteConnection,
     is_noted: bool,
 ) -> Result<(), sqlx::Error> {
     let commit = if is_noted { LEAVE_AND_COMMIT } else { COMMIT };
     match connection.begin_with(commit).await.map(drop) {
-        // This error means that everything was executed, and that there is no transaction
-        // afterwards.
+        // This error means that all statements were executed, and that no transaction is open now.
         Err(sqlx::Error::BeginFailed) => Ok(()),
         Err(error) => Err(error),
         Ok(()) => Err(sqlx::Error::Protocol("a commit has begun".to_owned())),
