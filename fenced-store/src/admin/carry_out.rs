@@ -1,4 +1,4 @@
-//! Carrying out orders, and the looks that come before them.
+//! Carries out orders, and reads the marks before that.
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 use tokio::{sync::Mutex, time::sleep};
@@ -18,12 +18,12 @@ use crate::{
     },
 };
 
-/// The positions of the marks.
+/// The marks before a handover.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HandoverStatus {
     /// The greatest mark of all.
     pub(super) greatest: Option<(ResourceName, FencingToken)>,
-    /// How many marks belong to the issuer.
+    /// The number of marks of the issuer.
     pub(super) marks: u64,
 }
 
@@ -70,13 +70,13 @@ async fn look<DB: Dialect>(
     DB::look(&mut *to_read(store.pool()).await?, &sql, &[]).await
 }
 
-/// Changes of the issuer by this process take turns: one that goes on in the background, because
-/// its caller is gone, must not come behind one that turns back.
+/// Changes of the issuer by this process take turns. A change whose caller is gone goes on in the
+/// background, and it must not come after another change that turns back.
 static CHANGING: Mutex<()> = Mutex::const_new(());
 
-/// Carries out an order, and again if the database has rolled it back in favour of another
-/// transaction, as it does with one of those that are in a deadlock. A handover that stopped there
-/// would leave resources that nobody can claim.
+/// Carries out an order. Repeats it if the database has rolled it back in favour of another
+/// transaction, as after a deadlock. A handover that stopped there would leave resources that no
+/// client can claim.
 pub(super) async fn carry_out<DB: Dialect>(
     store: &FencedStore<DB>,
     order: Order,

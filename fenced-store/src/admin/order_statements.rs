@@ -1,8 +1,9 @@
-//! The administrator's orders for databases whose own functions cannot hold them: statements that
-//! are the same for all databases.
+//! Administrators' orders in databases whose own functions cannot hold them. The statements are the
+//! same in all these databases.
 //!
-//! The first one on a mark always changes it, whatever the result: that locks its row against
-//! transactions that share it, and against claims. Only this statement has to wait.
+//! The first statement on a mark always changes it, also if the order changes nothing in the end.
+//! That locks the row against claims and against transactions that share it. Only this statement
+//! has to wait.
 
 use std::time::Duration;
 
@@ -70,7 +71,8 @@ async fn change_issuer<DB: Wording>(
     seal: &Seal,
 ) -> Result<Option<Issuer>, AdminError> {
     let [from, to, reason] = seal.texts();
-    // Two handovers that both shared the row here could not both change it below.
+    // The lock is exclusive, because two handovers that share the row here could not both change it
+    // below.
     let first = format!(
         "{limit}INSERT INTO fenced_lock_service (only_row, name) \
              SELECT 1, ? FROM (SELECT 1) AS one \
@@ -104,8 +106,7 @@ async fn seal_mark<DB: Wording>(
     let [from, to, reason] = seal.texts();
     let (above, resource) = (Number(i64::from(floor) - 1), Text(name.as_str()));
     let unknown_holder = Holder::random().kept_digest();
-    // Only for the service whose tokens the store accepts: another handover may have continued
-    // from here.
+    // The issuer is compared, because another handover may have continued from here.
     let shut_out = format!(
         "{limit}UPDATE fenced_high_water_mark SET holder = ? WHERE resource = ? AND issuer = ? \
              AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
@@ -113,7 +114,7 @@ async fn seal_mark<DB: Wording>(
     );
     let values = [Text(&unknown_holder), resource, from, to];
     if DB::change(connection, &shut_out, &values).await? == 0 {
-        // It is sealed already, or another handover has continued from here.
+        // The mark is sealed already, or another handover has continued from here.
         let current = marks::issuer::<DB>(connection).await?;
         return Ok(current.filter(|current| *current != seal.to));
     }

@@ -6,28 +6,29 @@ use super::{FencedGuard, FencedLockError};
 use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::uninterrupted};
 
 /// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
-/// for certain. The lease is still held.
+/// with certainty. The lease is still held.
 ///
-/// It turns into a [`FenceError`] or a [`FencedLockError`] by `?`; that drops the guard.
+/// `?` turns it into a [`FenceError`] or a [`FencedLockError`], and drops the guard.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NotCommitted<DB: Dialect> {
-    /// Why.
+    /// The error of the commit.
     pub error: FenceError,
-    /// Keeps the lease, to [settle](crate::FencedStore::settle) a commit of which nothing is known,
-    /// or to try again.
+    /// The guard, which keeps the lease. Use it to [settle](crate::FencedStore::settle) a commit
+    /// whose result is unknown, or to try again.
     pub guard: Box<FencedGuard<DB>>,
 }
 
 impl<DB: Dialect> FencedTx<DB> {
     /// Commits, and then releases the lease of this guard.
     ///
-    /// Where lock service and store are one database (`PgFencedLocks::in_one_database`), that is
-    /// one round trip: the release is in the message of the commit, and in a transaction of its own
-    /// after it. So nothing of ours is in your transaction, and nothing is released unless it was
-    /// committed. Elsewhere the release follows when the commit has been answered.
+    /// If lock service and store are one database (`PgFencedLocks::in_one_database`), this takes
+    /// one round trip: the message of the commit also releases, in a transaction of its own after
+    /// the commit. So nothing of ours is in your transaction, and the lease is released only after
+    /// a commit. Otherwise the release follows when the commit has been answered.
     ///
-    /// A release that fails is left to the watchdog and not reported: what is committed stands.
+    /// If the release fails, the watchdog goes on with it, and the error is not reported, because
+    /// the commit stands.
     ///
     /// # Errors
     /// As [`commit`](FencedTx::commit), with the guard.

@@ -3,33 +3,33 @@ use sqlx::Database;
 use super::SlotState;
 use crate::FenceError;
 
-/// What to do about times that are not done.
+/// The treatment of times that are not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Undone {
-    /// The first that is known ends it, and so does the newest time that is done.
+    /// They are kept: forgetting stops at the first of them, and at the newest time that is done.
     Kept,
-    /// They count as done, too.
+    /// They are forgotten, too, and count as done.
     GivenUp,
 }
 
 /// The tables of jobs in one kind of database.
 ///
-/// What writes is called in a transaction with the fence of the job.
+/// A call that writes comes in a transaction with the fence of the job.
 pub trait JobRows<DB: Database> {
-    /// Where a slot stands.
+    /// The state of a slot.
     fn look(
         connection: &mut DB::Connection,
         place: (&str, &str),
     ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
 
-    /// The same, and marks it as done if it is due.
+    /// The state of a slot. Marks it as done if it is due.
     fn run(
         connection: &mut DB::Connection,
         place: (&str, &str),
     ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
 
-    /// Saves how many steps are committed, and what they have come to.
+    /// Saves the number of committed steps, and their progress.
     fn save(
         connection: &mut DB::Connection,
         place: (&str, &str),
@@ -37,7 +37,7 @@ pub trait JobRows<DB: Database> {
         progress: &str,
     ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// Notes a failure, and when it is due again.
+    /// Notes a failure, and the time at which the slot is due again.
     fn fail(
         connection: &mut DB::Connection,
         place: (&str, &str),
@@ -58,19 +58,20 @@ pub trait JobRows<DB: Database> {
         count: i64,
     ) -> impl Future<Output = Result<Vec<(String, String, SlotState)>, FenceError>> + Send;
 
-    /// Makes a slot that has failed due at once; false if none has.
+    /// Makes a failed slot due at once. Returns whether there was one.
     fn retry(
         connection: &mut DB::Connection,
         place: (&str, &str),
     ) -> impl Future<Output = Result<bool, FenceError>> + Send;
 
-    /// Forgets what is known of a slot; false if nothing is.
+    /// Forgets a slot. Returns whether it was known.
     fn forget(
         connection: &mut DB::Connection,
         place: (&str, &str),
     ) -> impl Future<Output = Result<bool, FenceError>> + Send;
 
-    /// Forgets the times below this one; returns the one that it came to, empty if there is none.
+    /// Forgets the times below this one. Returns the time at which it stopped; empty if there is
+    /// none.
     fn forget_below(
         connection: &mut DB::Connection,
         place: (&str, &str),
@@ -78,10 +79,10 @@ pub trait JobRows<DB: Database> {
     ) -> impl Future<Output = Result<String, FenceError>> + Send;
 }
 
-/// A digit stands for any digit.
+/// The form of a time, in which a zero stands for any digit.
 const TIME: &[u8] = b"0000-00-00T00:00:00Z";
 
-/// Whether a slot is a time of a schedule, by its form.
+/// Whether a slot has the form of a time of a schedule.
 #[must_use]
 pub fn is_time(slot: &str) -> bool {
     let fits = |(byte, form): (u8, &u8)| match form {

@@ -1,5 +1,5 @@
-//! The tables of jobs in databases whose own functions cannot keep them: statements that are the
-//! same for all of them. One holder of the job writes at a time, so that an insert cannot race.
+//! The tables of jobs in databases whose own functions cannot keep them. The statements are the
+//! same in all of these. Only the holder of the job writes, so two inserts cannot race.
 
 use super::{JobRows, SlotState, Standing, Undone, is_time};
 use crate::{
@@ -90,11 +90,12 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
         (job, slot): (&str, &str),
         count: i64,
     ) -> Result<Vec<(String, String, SlotState)>, FenceError> {
-        // What is forgotten has no row. Many texts without bound would not fit into memory.
+        // A forgotten slot has no row. The texts are cut, because many long ones would not fit into
+        // memory.
         let columns = columns::<DB>("1 = 0", |text| format!("SUBSTR({text}, 1, {LISTED})"));
         let (job_name, slot_name) = (DB::text_of("r.job"), DB::text_of("r.slot"));
         let from = DB::SCHEMA;
-        // Even empty names come after the beginning.
+        // A list from the beginning includes empty names, too.
         let after = if job.is_empty() && slot.is_empty() {
             ">="
         } else {
@@ -187,7 +188,7 @@ impl<DB: Wording> JobRows<DB> for ByStatements {
     }
 }
 
-/// Changes the row of a slot, which may have to be made first.
+/// Changes the row of a slot. Makes the row first if it is missing.
 async fn change<DB: Wording>(
     connection: &mut DB::Connection,
     (job, slot): (&str, &str),
@@ -209,7 +210,7 @@ async fn change<DB: Wording>(
     Ok(())
 }
 
-/// A list has so many characters of each text.
+/// The number of characters that a list has of each text.
 const LISTED: usize = 10_000;
 
 /// The columns of a [`SlotState`], of the row `r`.

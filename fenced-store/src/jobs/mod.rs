@@ -1,5 +1,7 @@
-//! The tables of jobs, and what else the crate `fenced-jobs` needs of a store. No other crate may
-//! rely on it.
+//! The tables of jobs, and the other calls that the crate `fenced-jobs` needs of a store. No other
+//! crate may rely on this module. [`JobRows`] (`job_rows.rs`) has the operations, which Postgres
+//! implements by SQL functions, and `job_statements.rs` for the other databases. `slot_state.rs` is
+//! the answer to a look.
 
 mod job_rows;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]

@@ -1,4 +1,4 @@
-//! Ending the sessions that hold up a claim.
+//! Ends database sessions: those that hold up a claim, and those whose rollback was not answered.
 
 use std::collections::HashSet;
 
@@ -20,20 +20,21 @@ use crate::{
     transaction::tx_name::TxName,
 };
 
-/// Ends the sessions that are in a transaction of an older grant of this resource, and returns how
-/// many it has ended. A session that is stopped inside its transaction would hold up a claim
-/// without bound.
+/// Ends the sessions that are in a transaction of an older grant of this resource. Returns their
+/// number. A session that is stopped inside its transaction would hold up a claim without bound.
 pub(super) async fn terminate_older(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
 ) -> Result<usize, FenceError> {
-    // Before the mark is read: so these began under that mark, or an earlier one.
+    // This comes before the mark is read, so these transactions have begun under that mark or an
+    // earlier one.
     let older = under_way(connection, sequencer.resource()).await?;
     if may_claim(connection, sequencer).await? == Claim::Replay {
         return Ok(0);
     }
     let mut ended = 0;
-    // Looked up again: a session that has gone on to its next transaction is left alone.
+    // The sessions are looked up again, because one that is in its next transaction by now is left
+    // alone.
     for session in under_way(connection, sequencer.resource()).await? {
         if older.contains(&session) && end(connection, &session, sequencer).await? {
             ended += 1;
@@ -50,11 +51,11 @@ struct Session {
     tx_name: String,
 }
 
-/// The sessions with an open transaction of a resource: their note in
-/// `fenced_open_transaction` exists and is not committed. A note should never be committed; a
-/// statement that commits behind our back leaves one there.
+/// The sessions with an open transaction of a resource: their note in `fenced_open_transaction`
+/// exists and is not committed. A note should never be committed, but a statement of the user that
+/// commits leaves one behind.
 ///
-/// There is no other way to see locks without special rights: `information_schema.innodb_trx` needs
+/// Nothing else shows locks without special rights, because `information_schema.innodb_trx` needs
 /// the right `PROCESS`.
 async fn under_way(
     connection: &mut MySqlConnection,
@@ -88,12 +89,12 @@ async fn under_way(
     Ok(under_way)
 }
 
-/// Whether the session is gone, or soon will be. Its locks go with it.
+/// Ends a session. Returns whether it is gone, or will be soon. Its locks end with it.
 ///
-/// The server names sessions, not transactions. So the same message looks for the transaction
-/// again, and finds no session to end if that transaction is over. If a session goes on to its next
-/// transaction between these two statements, which takes the server microseconds, it loses that
-/// one.
+/// `KILL` names a session and not a transaction. So the same message looks for the transaction
+/// again, and finds no session if that transaction is over. If a session begins its next
+/// transaction between these two statements, it loses that one; the server needs microseconds
+/// between them.
 async fn end(
     connection: &mut MySqlConnection,
     session: &Session,
@@ -129,8 +130,8 @@ async fn end(
     }
 }
 
-/// Ends the session whose note says this, and remembers it as `@fenced_older`. A session without a
-/// note is not found.
+/// Ends the session whose note fulfils this condition, and remembers it as `@fenced_older`. A
+/// session without a note is not found.
 async fn kill(connection: &mut MySqlConnection, of_it: &str) -> Result<(), sqlx::Error> {
     let kill = format!(
         "SET @fenced_older = NULL; COMMIT; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED; \
@@ -140,11 +141,11 @@ async fn kill(connection: &mut MySqlConnection, of_it: &str) -> Result<(), sqlx:
     MySql::rows(connection, &kill, &[]).await.map(drop)
 }
 
-/// Those who end a session take turns, so that they need one session between them.
+/// The callers that end a session take turns, so that together they need only one session.
 static ENDING: Mutex<()> = Mutex::const_new(());
 
-/// Ends the session of a transaction, and waits until the transaction is rolled back: the server
-/// goes on with a statement whose client is gone.
+/// Ends the session of a transaction, and waits until the transaction is rolled back, because the
+/// server goes on with a statement whose client is gone.
 pub(super) async fn end_session(pool: &MySqlPool, tx_name: TxName) -> Result<(), sqlx::Error> {
     let _turn = ENDING.lock().await;
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;

@@ -31,7 +31,7 @@ pub(crate) fn classify(source: sqlx::Error) -> Result<FenceError, sqlx::Error> {
 }
 
 impl Errors for MySql {
-    /// An error of one of our own calls: a missing table is then ours, not the user's.
+    /// An error of one of our own calls. A missing table is then one of ours.
     fn of_our_call(source: sqlx::Error) -> FenceError {
         match number(&source) {
             Some(1146) => FenceError::NotMigrated { source },
@@ -41,9 +41,9 @@ impl Errors for MySql {
         }
     }
 
-    /// An error of a commit: nothing was committed if the error arises before the commit. For all
-    /// others this is not certain: a timeout or a kill may strike after the commit, and so may the
-    /// binary log.
+    /// An error of a commit. Nothing was committed if the error arises before the commit. All other
+    /// errors leave this open, because a timeout, a kill or an error of the binary log may come
+    /// after the commit.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match number(&source) {
             Some(NO_SAVEPOINT) => FenceError::Aborted,
@@ -59,12 +59,12 @@ impl Errors for MySql {
         matches!(number(error), Some(1044 | 1142))
     }
 
-    /// Of the server, of the transaction, or of the table.
+    /// The server, the transaction, or the table is read only.
     fn is_read_only(error: &sqlx::Error) -> bool {
         matches!(number(error), Some(1290 | 1792 | 1836 | 1036 | 1874))
     }
 
-    /// A shutdown; `KILL`; a session that was idle for too long.
+    /// A shutdown or a `KILL` has ended the session, or it was idle for too long.
     fn is_session_over(error: &sqlx::Error) -> bool {
         matches!(number(error), Some(1053 | 1927 | 4031))
     }
@@ -87,7 +87,8 @@ fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     match error.code()? {
         "FN010" => Some(Refusal::Unfenced),
         "FN011" => Some(Refusal::WrongResource),
-        // MySQL truncates texts longer than 128 characters; a mark that is lower was forged.
+        // MySQL truncates texts longer than 128 characters. A mark that is not above the token was
+        // forged.
         "FN001" => Some(match serde_json::from_str(error.message()) {
             Ok(Stale {
                 resource,

@@ -30,16 +30,16 @@ pub(super) async fn fence(
     let shared = MySql::mark(sequencer.resource()) + " LOCK IN SHARE MODE";
     let mark = marks::mark::<MySql>(connection, &shared).await?;
     rule::check(mark.as_ref(), sequencer)?;
-    // The mark was claimed between the two reads; since the second one it is locked.
+    // The mark was claimed between the two reads. The second read has locked it.
     share_and_note(connection, options, sequencer, tx_name).await?;
     Ok(())
 }
 
-/// If the mark shows this grant, share-locks it, and notes the grant in the transaction.
-/// Triggers read this note, and so does a claim that has waited in vain, which ends the session.
+/// If the mark shows this grant, share-locks it, and notes the grant in the transaction. The
+/// triggers read this note. A claim that has waited in vain reads it, too, and ends the session.
 ///
-/// A locking read sees the latest committed mark at every isolation level. In one statement, so
-/// that there is no lock without a note.
+/// A locking read sees the latest committed mark at every isolation level. Lock and note are one
+/// statement, so that there is no lock without a note.
 async fn share_and_note(
     connection: &mut MySqlConnection,
     options: &MySqlTxOptions,

@@ -29,7 +29,7 @@ use crate::{
 pub(super) const LEAVE: &str =
     "DELETE FROM fenced_open_transaction WHERE connection_id = CONNECTION_ID()";
 
-/// Clears what the triggers of protected tables look at first.
+/// Clears the variables that the triggers of protected tables look at first.
 const FORGET: &str = "SET @fenced_tx_name = NULL, @fenced_resources = NULL";
 
 impl Operations for MySql {
@@ -88,7 +88,7 @@ impl Operations for MySql {
         Ok(claim::attempt(pool, options, sequencer).await?)
     }
 
-    /// Waits until no transaction of this grant is in progress: an exclusive lock is granted when
+    /// Waits until no transaction of this grant is in progress. An exclusive lock is granted when
     /// all transactions that share the lock are over.
     async fn settle(
         pool: &MySqlPool,
@@ -104,8 +104,8 @@ impl Operations for MySql {
         rule::check(mark.as_ref(), sequencer)
     }
 
-    /// If a deadlock or a statement ends the transaction, the savepoint is gone; this is how the
-    /// commit notices. The variables are there for the triggers of protected tables.
+    /// If a deadlock or a statement ends the transaction, the savepoint is gone, and the commit
+    /// notices that. The variables are for the triggers of protected tables.
     async fn begin(
         pool: &MySqlPool,
         options: &MySqlTxOptions,
@@ -131,7 +131,7 @@ impl Operations for MySql {
     }
 
     /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
-    /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
+    /// nothing. In that case the release of the savepoint fails, and the `COMMIT` after it is not
     /// reached.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
         let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
@@ -155,8 +155,8 @@ impl Operations for MySql {
         Err(Self::of_commit(error))
     }
 
-    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
-    /// the next one begins, and here: without autocommit a mere look has begun one.
+    /// sqlx counts the transactions that it knows to be open. The `COMMIT` ends any other one:
+    /// without autocommit, a session begins a transaction with any query.
     async fn refuse_leaked(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         if connection.is_in_transaction() {
             return Err(sqlx::Error::InvalidSavePointStatement);
@@ -166,10 +166,10 @@ impl Operations for MySql {
 }
 
 impl RollBack for MySql {
-    /// Clears what the triggers look at, too.
+    /// Also clears the variables of the triggers.
     async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         while let Err(error) = answers::catch_up(connection).await {
-            // If a statement that was dropped has failed, there may be more to read.
+            // A statement that was dropped may have failed, and more answers may follow.
             if error.as_database_error().is_none() {
                 return Err(error);
             }

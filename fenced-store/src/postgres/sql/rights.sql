@@ -1,6 +1,6 @@
 -- The rights that this role lacks: the action that it may not do, and the statement that gives it
--- the right. A right on which others depend comes first. {routines} the names of the functions and
--- procedures that it calls
+-- the right. A right on which others depend comes first.
+-- {routines} the names of the functions and procedures that it calls
 SET LOCAL search_path = pg_catalog, pg_temp;
 SELECT lacks.what, format('GRANT %s TO %I', lacks.given, current_user) AS given
 FROM pg_namespace n CROSS JOIN LATERAL (

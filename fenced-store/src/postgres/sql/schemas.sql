@@ -1,6 +1,7 @@
 -- Makes the missing schemas. Refuses (FN030) a schema that belongs to another role, or in which
 -- another role may create or has created: its function could be called in the place of ours, with
--- our rights. detail {"schema", "reason"}
+-- our rights.
+-- detail {"schema", "reason"}
 DO $do$
 DECLARE
   ours pg_catalog.name;
