@@ -43,7 +43,7 @@ pub enum AdminError {
     #[error("{to} is not below {expected}: a mark is raised by Reset::raise")]
     #[non_exhaustive]
     NotALowering {
-        /// The present mark, by the order.
+        /// The present mark, as the order names it.
         expected: FencingToken,
         /// The token to which the order would set the mark.
         to: FencingToken,

@@ -1,3 +1,7 @@
+//! The error of a store, [`FenceError`]. `refusals.rs` makes those that refuse a grant, for other
+//! implementations of the rule. `classify.rs` turns an error of sqlx into one of these; the codes
+//! of each database are in its own `errors.rs`.
+
 pub(crate) mod classify;
 mod refusals;
 
@@ -10,8 +14,8 @@ use crate::NotReady;
 ///
 /// There are three groups, which [`is_fenced`](FenceError::is_fenced) and
 /// [`is_retryable`](FenceError::is_retryable) distinguish:
-/// - *Fenced*: the mark does not show this grant, or no longer. No write of this grant will be
-///   accepted. Stop, and acquire afresh if there is still something to do.
+/// - *Fenced*: the mark does not show this grant, or no longer. The store accepts no write of this
+///   grant. Stop, and acquire afresh if there is still something to do.
 /// - *Retryable*: nothing happened, and the same call may succeed a moment later.
 /// - The others: each variant describes the state that it leaves behind.
 ///

@@ -97,7 +97,7 @@ impl<DB: Dialect> FencedLocks<DB> {
         }
     }
 
-    /// The same, for a lock service that is in the database of the store.
+    /// Remembers that the lock service is in the database of the store.
     #[cfg(feature = "postgres")]
     pub(crate) const fn with_one_database(mut self) -> Self {
         self.one_database = true;

@@ -27,8 +27,8 @@ impl TriggerWording for MySql {
     /// The trigger looks at the variables first. All reads in a trigger are locking, and a read of
     /// a missing note would hold up others until the transaction of a refused write ends.
     ///
-    /// Only this crate sets the second variable, the resources that fence the transaction. A client
-    /// that begins by SQL may leave it out. Its refused writes then make others wait.
+    /// The second variable holds the resources that fence the transaction. A client that begins by
+    /// SQL in another language need not set it. Its refused writes then make others wait.
     ///
     /// The variables alone let no write in, because every client can set them and they outlive a
     /// transaction that is rolled back. A later write without a fence is refused for its resource,
