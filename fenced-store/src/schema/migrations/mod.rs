@@ -46,7 +46,7 @@ macro_rules! migrations {
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use migrations;
 
-/// See [`migrations`](migrations!).
+/// The migrations in these files: pairs of name and text. The macro `migrations` calls it.
 pub(crate) fn of(files: &[(&'static str, &'static str)]) -> Migrator {
     let migration = |&(file, text): &(&'static str, &'static str)| {
         let (number, name) = file.split_once('_')?;
