@@ -29,9 +29,9 @@ impl<DB: Dialect> FencedLocks<DB> {
     /// # Errors
     /// - Those of [`LockManager::force_release`](lock_core::LockManager), with the store unchanged.
     ///   The lease may have ended if the [outcome](lock_core::Error::outcome) is unknown.
-    /// - Those of [`FencedStore::claim`](crate::FencedStore::claim), after the end of the lease. The
-    ///   store may not have the claim, because an open transaction of the holder may be in its way.
-    ///   Repeat the call. If it finds no holder, it shuts out the former one, and returns
+    /// - Those of [`FencedStore::claim`](crate::FencedStore::claim), after the end of the lease.
+    ///   The store may not have the claim, because an open transaction of the holder may be in its
+    ///   way. Repeat the call. If it finds no holder, it shuts out the former one, and returns
     ///   [`ForceReleased::NotHeld`].
     /// - Those of [`acquire`](Self::acquire), if the resource has no holder. After
     ///   [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) no holder was shut out,
