@@ -1,11 +1,14 @@
-//! Events that are worth an alert: they are counted as metrics and written to the log.
+//! Events that are worth an alert. They are counted as metrics and written to the log.
 
-use lock_core::backend::metric::{FLOOR_REPAIRS, Metric, OBSERVED, STORE_REFUSALS, TERMINATIONS};
+use lock_core::backend::metric::{
+    FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
+    TERMINATIONS,
+};
 use tracing::warn;
 
-use crate::{FenceError, Observed, jobs};
+use crate::{FenceError, Observed};
 
-/// Makes the figures begin at zero. If a figure appeared only with its first event, no alert would
+/// Makes the metrics begin at zero. If a metric appeared only with its first event, no alert would
 /// see the increase.
 pub(crate) fn begin() {
     for reason in REASONS {
@@ -15,26 +18,31 @@ pub(crate) fn begin() {
     for result in REASONS.into_iter().chain([ACCEPTED, UNKNOWN]) {
         count(OBSERVED, &[("result", result)], 0);
     }
-    jobs::counted::begin();
+    for result in ["ran", "done", "held", "backing_off", "failed", "lost"] {
+        count(JOB_RUNS, &[("result", result)], 0);
+    }
+    count(JOBS_TAKEN_OVER, &[], 0);
+    count(JOBS_LATE, &[], 0);
 }
 
-/// The same for figures that are counted per kind of lock service.
+/// Makes the metrics of this kind of lock service begin at zero.
 pub(crate) fn begin_repairs(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 0);
 }
 
-/// The lock service was behind the store.
+/// Counts that the lock service was behind the store.
 pub(crate) fn repair(backend: &'static str) {
     count(FLOOR_REPAIRS, &[("backend", backend)], 1);
 }
 
-/// A database session of an older holder was ended.
+/// Counts that a database session of an older holder was ended.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);
 }
 
-/// Counts a refusal. One of a token with two holders should never happen.
+/// Counts a refusal. The refusal of a token with two holders should never happen, so it is also
+/// logged.
 pub(crate) fn refusal<T>(answer: Result<T, FenceError>) -> Result<T, FenceError> {
     if let Err(error) = &answer
         && let Some(reason) = reason(error)
@@ -52,7 +60,7 @@ pub(crate) const fn is_refusal(error: &FenceError) -> bool {
     reason(error).is_some()
 }
 
-/// What a store would have answered.
+/// Counts the answer that a store would have given.
 pub(crate) fn observed(observed: &Observed) {
     let result = match observed {
         Observed::Accepted => ACCEPTED,
@@ -62,11 +70,26 @@ pub(crate) fn observed(observed: &Observed) {
     count(OBSERVED, &[("result", result)], 1);
 }
 
+/// Counts a job that was asked to run a slot, by its result.
+pub fn job_run(result: &'static str) {
+    count(JOB_RUNS, &[("result", result)], 1);
+}
+
+/// Counts a slot that was taken over from its last committed step.
+pub fn job_taken_over() {
+    count(JOBS_TAKEN_OVER, &[], 1);
+}
+
+/// Counts a slot of a schedule that ran after a newer one was due.
+pub fn job_late() {
+    count(JOBS_LATE, &[], 1);
+}
+
 const ACCEPTED: &str = "accepted";
 
 const UNKNOWN: &str = "unknown";
 
-/// Why a store refuses a grant.
+/// The reasons of a refusal.
 const REASONS: [&str; 6] = [
     "stale",
     "duplicate",
@@ -90,10 +113,10 @@ const fn reason(error: &FenceError) -> Option<&'static str> {
 }
 
 #[cfg(feature = "metrics")]
-pub(crate) fn count(metric: Metric, labels: &[(&'static str, &'static str)], times: u64) {
+fn count(metric: Metric, labels: &[(&'static str, &'static str)], times: u64) {
     metric.describe();
     metrics::counter!(metric.name, labels).increment(times);
 }
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) const fn count(_: Metric, _: &[(&'static str, &'static str)], _: u64) {}
+const fn count(_: Metric, _: &[(&'static str, &'static str)], _: u64) {}

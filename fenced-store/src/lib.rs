@@ -10,46 +10,24 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
-mod begin;
-mod begin_request;
-mod classify;
 mod counted;
 mod dialect;
 mod error;
 mod fenced_locks;
-mod high_water;
 #[cfg(feature = "http")]
 mod http;
 #[doc(hidden)]
 pub mod jobs;
-mod leaked;
-mod literal;
-mod marks;
-mod migrations;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod not_ready;
-mod observer;
-mod open_tx;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod protect;
-mod protection;
-mod queries;
-mod readiness;
-mod receipt;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod rule;
-mod savepoint;
+mod schema;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod statement;
 mod store;
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
-mod triggers;
-mod tx;
-mod tx_name;
-mod uninterrupted;
+mod transaction;
 
 #[cfg(feature = "mysql")]
 pub use self::mysql::{MySqlFencedLocks, MySqlFencedStore, MySqlTxOptions};
@@ -58,19 +36,14 @@ pub use self::postgres::{PgFencedLocks, PgFencedStore, PgIsolation, PgTxOptions}
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteFencedLocks, SqliteFencedStore};
 pub use self::{
-    begin::{Begin, Executed, Presented},
     dialect::Dialect,
     error::FenceError,
     fenced_locks::{
         AcquireAllFenced, AcquireFenced, FencedGuard, FencedGuards, FencedLockError, FencedLocks,
         NotCommitted,
     },
-    high_water::HighWater,
-    not_ready::{NotReady, Rights},
-    observer::{Observed, Observer},
-    protection::Protection,
-    receipt::Receipt,
-    savepoint::FencedSavepoint,
+    rule::{HighWater, Observed, Observer},
+    schema::{NotReady, Protection, Rights},
     store::FencedStore,
-    tx::FencedTx,
+    transaction::{Begin, Executed, FencedSavepoint, FencedTx, Presented, Receipt},
 };

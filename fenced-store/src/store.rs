@@ -2,18 +2,21 @@ use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, HighWater, Rights, counted, dialect::sealed::Operations, leaked::to_read,
-    marks, migrations, readiness, uninterrupted::uninterrupted,
+    Dialect, FenceError, HighWater, Rights, counted,
+    dialect::Operations,
+    rule::marks,
+    schema::{migrations, readiness},
+    transaction::{leaked::to_read, uninterrupted::uninterrupted},
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
 ///
-/// For each resource it remembers the greatest token that was claimed, and by whom. [`claim`]
-/// raises that mark, [`begin`] opens a transaction only for the grant that the mark shows, and the
-/// check holds until the transaction ends.
+/// For each resource it remembers the greatest token that was claimed, and the holder that claimed
+/// it. [`claim`] raises that mark. [`begin`] opens a transaction only for the grant that the mark
+/// shows, and the check holds until the transaction ends.
 ///
-/// NOT guaranteed: anything about writes that do not come through a fenced transaction, and effects
-/// outside the database. Cloning is cheap. All methods need a Tokio runtime, as sqlx does.
+/// NOT guaranteed: anything about writes outside of fenced transactions, or about effects outside
+/// of the database. Cloning is cheap. All methods need a Tokio runtime, as sqlx does.
 ///
 /// [`claim`]: FencedStore::claim
 /// [`begin`]: FencedStore::begin
@@ -38,7 +41,7 @@ use crate::{
 /// # let (locks, store) = (accounts.locks(), accounts.store());
 /// let slow = locks.acquire("account:42").await?;
 /// store.claim(slow.sequencer()).await?;
-/// locks.force_release("account:42").await?; // as if it was paused past its lease
+/// locks.force_release("account:42").await?; // as if the holder was paused past its lease
 /// let next = locks.acquire("account:42").await?;
 /// store.claim(next.sequencer()).await?;
 ///
@@ -99,14 +102,15 @@ impl<DB: Dialect> FencedStore<DB> {
 
     /// Creates the tables of this crate, or brings them up to date.
     ///
-    /// They live beside the application's: in the schema `fenced` (Postgres) or with the prefix
-    /// `fenced_`, with a migrations table of their own. Call it as often as you like, also from
-    /// several processes at once. If something is missing, it needs a role that may create tables.
+    /// They live beside the tables of the application: in the schema `fenced` (Postgres) or with
+    /// the prefix `fenced_`, with a migrations table of their own. Call it as often as you like,
+    /// also from several processes at once. If a migration is missing, the role has to be one that
+    /// may create tables.
     ///
     /// # Errors
     /// [`FenceError::NotReady`], for example if a migration is missing and the role may not apply
-    /// it, or if there is one that this build does not know; otherwise [`FenceError::Migration`].
-    /// In Postgres and SQLite nothing has changed then.
+    /// it, or if the database has one that this build does not know. Otherwise
+    /// [`FenceError::Migration`]. After an error nothing has changed in Postgres and SQLite.
     ///
     /// # Cancel safety
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
@@ -115,18 +119,18 @@ impl<DB: Dialect> FencedStore<DB> {
         uninterrupted(async move { readiness::migrate(&pool).await }).await
     }
 
-    /// Checks that the database is as this build needs it, and that the role may do what a fenced
-    /// write needs: before the first request finds out, in a program that does not migrate.
+    /// Checks that the database is as this build needs it, and that the role has the rights for
+    /// fenced writes. A program that does not migrate calls it before its first request.
     ///
-    /// When it returns, exactly the migrations of this build have been applied, the role has the
-    /// rights in Postgres, MySQL and MariaDB, and the database takes writes, at this moment: see
-    /// [`check_writable`](FencedStore::check_writable). The tables of the application are
-    /// not looked at, and neither are rights that only [administrators](FencedStore::admin) and
+    /// When it returns, exactly the migrations of this build were applied, the role has the rights
+    /// (in Postgres, MySQL and MariaDB), and the database takes writes at this moment: see
+    /// [`check_writable`](FencedStore::check_writable). It does not look at the tables of the
+    /// application, nor at rights that only [administrators](FencedStore::admin) and
     /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
     ///
     /// # Errors
-    /// [`FenceError::NotMigrated`] if none of our tables is there, [`FenceError::NotReady`] with
-    /// what is missing otherwise, or errors of the database.
+    /// [`FenceError::NotMigrated`] if none of our tables is there. [`FenceError::NotReady`] names
+    /// whatever else is missing. Otherwise errors of the database.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -134,15 +138,15 @@ impl<DB: Dialect> FencedStore<DB> {
         readiness::check(&self.pool, rights).await
     }
 
-    /// Whether the database takes writes now: for probes. A standby does not, nor does a database
-    /// that was switched to read only, a file that can only be read, or a full disk. It asks for no
-    /// resource that a client could occupy.
+    /// Checks that the database takes writes now: for probes. It fails on a standby, on a database
+    /// that was switched to read only, on a read-only file, and on a full disk. It needs no lock
+    /// that a client could hold.
     ///
     /// SQLite and MariaDB commit a row that the same transaction has deleted. Postgres writes 70 kB
     /// to a temporary file and deletes it, because a role need not have a right on any table.
     ///
-    /// NOT a promise about the next write. A server may change rows for which it has room on a full
-    /// disk. `temp_tablespaces` may put the temporary file of Postgres on another disk.
+    /// NOT a promise about the next write. On a full disk a server may still change rows for which
+    /// it has room. `temp_tablespaces` may put the temporary file of Postgres on another disk.
     ///
     /// # Errors
     /// [`FenceError::NotReady`] with the reason, or errors of the database.
@@ -154,12 +158,12 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 
     /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as
-    /// a script for the client of the database: to be read, or to be applied by hand or by the
-    /// owner of the schema. Migrating afterwards finds nothing to do.
+    /// a script for the client of the database. Read it, or let the owner of the schema apply it.
+    /// [`migrate`](FencedStore::migrate) then finds nothing to do.
     ///
-    /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`;
-    /// `mariadb` and `mysql` do so anyway. In a database that has our tables, the script fails at
-    /// once and changes nothing.
+    /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`.
+    /// `mariadb` and `mysql` always stop there. In a database that has our tables, the script fails
+    /// at once and changes nothing.
     ///
     /// # Examples
     /// ```
@@ -177,19 +181,19 @@ impl<DB: Dialect> FencedStore<DB> {
     /// returns, no transaction of an older holder is in progress any more. Claiming the same grant
     /// again is allowed and changes nothing.
     ///
-    /// If an older holder's transaction is still open, the claim waits for it, but not for ever:
-    /// after the lock timeout that session is ended (`PgTxOptions::terminate_older`, and the same
-    /// in `MySqlTxOptions`). In SQLite, and where ending sessions is switched off or not allowed,
-    /// the claim fails with [`FenceError::Busy`].
+    /// If a transaction of an older holder is still open, the claim waits for it, up to the lock
+    /// timeout. Then it ends that session (`PgTxOptions::terminate_older`, and the same in
+    /// `MySqlTxOptions`). In SQLite, and where ending sessions is switched off or not allowed, the
+    /// claim fails with [`FenceError::Busy`].
     ///
     /// # Errors
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
-    /// These change nothing and disturb nobody, and neither does [`FenceError::Implausible`]. After
+    /// These, and [`FenceError::Implausible`], change nothing and disturb no other holder. After
     /// [`FenceError::Busy`] or [`FenceError::Serialization`] the mark is as it was; after
     /// [`FenceError::Db`] it may have been raised. In both cases claim again.
     ///
     /// # Cancel safety
-    /// The claim is finished in the background; claim again to know.
+    /// The claim is finished in the background. Claim again to find out its result.
     pub async fn claim(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         counted::refusal(self.claim_uncounted(sequencer).await)
     }
@@ -204,22 +208,22 @@ impl<DB: Dialect> FencedStore<DB> {
         uninterrupted(claim).await
     }
 
-    /// Waits until no transaction of this grant is in progress. Do this after a commit whose answer
-    /// was lost ([`FenceError::CommitUnknown`]), before anything is done again.
+    /// Waits until no transaction of this grant is in progress. Call it after a commit whose answer
+    /// was lost ([`FenceError::CommitUnknown`]), before you repeat anything.
     ///
-    /// Until then that commit may still happen, because the server may not have got to it. When
-    /// this returns, it has happened or never will. Settling does *not* tell which: check, in a
-    /// fenced transaction, what the commit would have changed.
+    /// Until then that commit may still happen, because the server may not have begun it. When this
+    /// returns, the commit has happened or never will. Settling does *not* find out which: look, in
+    /// a fenced transaction, at the data that the commit would have changed.
     ///
-    /// It is certain only for transactions whose `begin` had returned. It changes nothing, and in
-    /// particular it does not claim.
+    /// This is certain only for transactions whose `begin` had returned. Settling changes nothing,
+    /// and it does not claim.
     ///
     /// # Errors
-    /// [`FenceError::Stale`]: a newer holder has claimed. Then, too, nothing of this grant is in
-    /// progress, and nothing more will be accepted. [`FenceError::MarkLost`]: the store has
-    /// forgotten the claim, so it cannot know. [`FenceError::Busy`]: a transaction is still in
-    /// progress, perhaps one whose client is gone; call again. In Postgres it ends at its own
-    /// timeouts at the latest; settling ends no sessions.
+    /// [`FenceError::Stale`]: a newer holder has claimed. In this case, too, no transaction of this
+    /// grant is in progress, and no further one will be accepted. [`FenceError::MarkLost`]: the
+    /// store has forgotten the claim, so it cannot answer. [`FenceError::Busy`]: a transaction is
+    /// still in progress, perhaps one whose client is gone. Call again: in Postgres that
+    /// transaction ends at its own timeouts at the latest. Settling ends no sessions.
     ///
     /// # Cancel safety
     /// Cancel safe: it changes nothing.

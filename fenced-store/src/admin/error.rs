@@ -2,7 +2,7 @@ use lock_core::{FencingToken, ResourceName};
 
 use crate::FenceError;
 
-/// Why an administrator's order was refused, or could not be carried out.
+/// The reason why an administrator's order was refused, or could not be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
@@ -15,37 +15,37 @@ pub enum AdminError {
     NotAsExpected {
         /// The resource.
         resource: ResourceName,
-        /// Where the order expects the mark.
+        /// The mark that the order expects.
         expected: FencingToken,
-        /// Where the mark is; `None` if the resource was never claimed.
+        /// The present mark; `None` if the resource was never claimed.
         current: Option<FencingToken>,
     },
-    /// The mark would be above everything that a lock service can issue. Nothing was changed. See
+    /// The mark would be above every token that a lock service can issue. Nothing was changed. See
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[error(
         "{to} is too great for a mark, no lock service would come above it: nothing was changed"
     )]
     #[non_exhaustive]
     Implausible {
-        /// Where the mark was to be set.
+        /// The token to which the order would set the mark.
         to: FencingToken,
     },
     /// A mark can only be raised to a greater token.
     #[error("{to} is not above {expected}: a mark is lowered by Reset::lower alone")]
     #[non_exhaustive]
     NotARaise {
-        /// Where the mark is.
+        /// The present mark, as the order names it.
         expected: FencingToken,
-        /// Where the mark was to be set.
+        /// The token to which the order would set the mark.
         to: FencingToken,
     },
     /// A mark can only be lowered to a smaller token.
     #[error("{to} is not below {expected}: a mark is raised by Reset::raise")]
     #[non_exhaustive]
     NotALowering {
-        /// Where the mark is.
+        /// The present mark, as the order names it.
         expected: FencingToken,
-        /// Where the mark was to be set.
+        /// The token to which the order would set the mark.
         to: FencingToken,
     },
     /// The database refused, or could not be queried.

@@ -1,26 +1,28 @@
-//! Operations for administrators only: replacing the lock service, setting a mark by hand.
+//! Operations for administrators only: to replace the lock service, and to set a mark by hand.
 //!
 //! **Nothing here is for an application.** The store rule says that a mark never falls and that
-//! only tokens of one lock service count. These are the two ways around it, for the day when a lock
-//! service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes who did what,
-//! when and why into the table `admin_log`, in the same transaction as the change itself.
+//! only tokens of one lock service count. These are the two exceptions, for the day when a lock
+//! service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes the user, the
+//! action, the time and the reason into the table `admin_log`, in the same transaction as the
+//! change itself.
 //!
-//! In Postgres they are SQL functions, `fenced.seal_issuer`, `fenced.seal_mark` and
-//! `fenced.reset_high_water`, that only their owner may call until somebody grants more rights: see
-//! `docs/operations.md`. SQLite, MySQL and MariaDB cannot keep an application's user from its own
-//! tables.
+//! In Postgres they are SQL functions: `fenced.seal_issuer`, `fenced.seal_mark` and
+//! `fenced.reset_high_water`. Only their owner may call them, unless the owner grants more rights:
+//! see `docs/operations.md`. SQLite, MySQL and MariaDB cannot protect these tables from the user of
+//! the application.
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) mod by_statements;
+mod carry_out;
 mod error;
 mod handover;
 pub(crate) mod order;
-mod orders;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod order_statements;
 mod reason;
 mod reset;
 
 use lock_core::{FencingToken, Issuer};
 
+use self::{carry_out::carry_out, order::Order};
 pub use self::{
     error::AdminError,
     handover::{
@@ -29,8 +31,7 @@ pub use self::{
     reason::{InvalidReason, Reason},
     reset::Reset,
 };
-use self::{order::Order, orders::carry_out};
-use crate::{Dialect, FencedStore, leaked::to_read, marks};
+use crate::{Dialect, FencedStore, rule::marks, transaction::leaked::to_read};
 
 /// The administrator's view of a store: [`FencedStore::admin`].
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub struct Admin<'a, DB: Dialect> {
     store: &'a FencedStore<DB>,
 }
 
-/// How many marks to look up at a time.
+/// The number of marks that one query reads.
 const BATCH: usize = 500;
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -61,7 +62,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         Ok(marks::issuer::<DB>(&mut *to_read(self.store.pool()).await?).await?)
     }
 
-    /// Whether any lock service can ever exceed a mark that is set there.
+    /// Fails if no lock service can ever exceed a mark that is set there.
     fn check(&self, to: FencingToken) -> Result<(), AdminError> {
         if self.store.admits(to) {
             return Ok(());
@@ -69,19 +70,19 @@ impl<DB: Dialect> Admin<'_, DB> {
         Err(AdminError::Implausible { to })
     }
 
-    /// Sets a mark by hand, and shuts out the holder that it shows: the next write needs a new
+    /// Sets a mark by hand, and shuts out the holder that it shows. The next write needs a new
     /// claim.
     ///
-    /// The mark is only changed if it is where [`Reset`] expects it. Waits until the open
+    /// The mark is only changed if it is where [`Reset`] expects it. The call waits until the open
     /// transactions of the resource are over.
     ///
     /// # Errors
-    /// [`AdminError::NotAsExpected`] with nothing changed. [`AdminError::Implausible`] likewise, if
-    /// the mark is to be raised beyond the [plausibility](FencedStore::plausibility) of the store.
-    /// Otherwise if the database fails.
+    /// [`AdminError::NotAsExpected`], and [`AdminError::Implausible`] if the mark would be raised
+    /// beyond the [plausibility](FencedStore::plausibility) of the store. Both change nothing.
+    /// Otherwise errors of the database.
     ///
     /// # Cancel safety
-    /// It is finished in the background. Read the mark to know.
+    /// It is finished in the background. Read the mark to find out its result.
     pub async fn reset_high_water(&self, order: &Reset) -> Result<(), AdminError> {
         if order.to() > order.expected() {
             self.check(order.to())?;

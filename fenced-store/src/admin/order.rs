@@ -6,22 +6,22 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use sqlx::Database;
 
 use super::{AdminError, Reason, Reset};
-use crate::statement::Value::{self, Text};
+use crate::dialect::Value::{self, Text};
 
-/// What an administrator wants to have done, each in a transaction.
+/// The orders of an administrator. Each is one transaction.
 #[derive(Clone, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub enum Order {
-    /// Change the issuer after the claims that are in progress, or find it changed.
+    /// Change the issuer after the claims that are in progress, or find that it was changed.
     ChangeIssuer(Seal),
-    /// Seal the mark of a resource below a floor, after its open transactions, or
-    /// find it sealed.
+    /// Seal the mark of a resource below a floor, after its open transactions, or find that it was
+    /// sealed.
     SealMark(Seal, FencingToken, ResourceName),
     /// Set a mark that is where the order expects it, after the open transactions of its resource.
     Reset(Reset),
 }
 
-/// To give a store and its marks another issuer, and why.
+/// The order to give a store and its marks another issuer, with the reason.
 #[derive(Clone, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct Seal {
@@ -33,26 +33,29 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// As arguments: from, to, reason.
+    /// The arguments: from, to, reason.
     pub(crate) fn texts(&self) -> [Value<'_>; 3] {
         [self.from.as_str(), self.to.as_str(), self.reason.as_str()].map(Text)
     }
 }
 
-/// How a database carries out orders: three looks, and the work of a transaction.
+/// A database that carries out orders: three queries, and the work of a transaction.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait Administer<DB: Database> {
-    /// The resources whose marks belong to an issuer, in the order of their names, after one name.
+    /// The query for the resources whose marks belong to an issuer, in the order of their names,
+    /// after this name.
     fn resources_of(issuer: &Issuer, after: &str, count: usize) -> String;
 
-    /// The greatest mark of all, as resource and token, and how many marks belong to an issuer.
+    /// The query for the greatest mark of all, as resource and token, and for the number of marks
+    /// of an issuer.
     fn status(of: &Issuer) -> String;
 
-    /// Another lock service that still has marks, and how many; the first one by name.
+    /// The query for another lock service that still has marks, with their number; if there are
+    /// several, the first by name.
     fn marks_of_others(of: &Issuer) -> String;
 
-    /// Carries out an order. Returns the issuer if it is refused because of that: a third one, or,
-    /// for a mark, no longer the new one.
+    /// Carries out an order. If it is refused because the store has another issuer, returns that
+    /// issuer: a third one, or, for a mark, any but the new one.
     fn carry_out(
         connection: &mut DB::Connection,
         lock_timeout: Option<Duration>,

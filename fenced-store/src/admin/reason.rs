@@ -1,12 +1,12 @@
 use std::fmt;
 
-/// The reason for an administrator's action, for its log: 1 to 500 characters, not all blank.
+/// The reason of an administrator's action, for the log: 1 to 500 characters, and not all blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(String);
 
 /// A reason that is blank, or too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a reason has 1 to 500 characters: say why, for those who read the log")]
+#[error("a reason has 1 to 500 characters: write why, for the readers of the log")]
 #[non_exhaustive]
 pub struct InvalidReason;
 

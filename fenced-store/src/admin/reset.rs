@@ -2,10 +2,10 @@ use lock_core::{FencingToken, ResourceName};
 
 use super::{AdminError, Reason};
 
-/// The order to set a mark by hand: where it has to be now, where to set it, and why.
+/// The order to set a mark by hand: the present mark, the new one, and the reason.
 ///
-/// The present mark has to be named, so that an order that was written for another mark, or is
-/// carried out twice, changes nothing.
+/// The order names the present mark. So an order for another mark, or one that is carried out
+/// twice, changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
     resource: ResourceName,
@@ -15,9 +15,10 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Raises a mark: from then on tokens up to `to` are refused, including the present holder's.
+    /// Raises a mark. From then on tokens up to `to` are refused, including that of the present
+    /// holder.
     ///
-    /// A mark above everything that the lock service will ever issue locks the resource for good.
+    /// A mark above every token that the lock service will ever issue locks the resource for good.
     ///
     /// # Errors
     /// [`AdminError::NotARaise`] if `to` is not above `expected`.
@@ -38,13 +39,12 @@ impl Reset {
         })
     }
 
-    /// Lowers a mark: the cure for one that was poisoned with an absurd token.
+    /// Lowers a mark: the remedy for a mark that was poisoned with an absurd token.
     ///
-    /// **This lets stale holders back in.** Any client that was ever issued a token above `to` may
-    /// claim it and write: a client that was paused for a week, a request that waits in a queue.
-    /// Lower a mark only to a number that every such client is known to be below, or known to be
-    /// gone, and as little as possible: to the greatest token that the lock service has really
-    /// issued.
+    /// **This lets stale holders back in.** Any client that ever got a token above `to` may claim
+    /// it and write: a client that was paused for a week, or a request that waits in a queue. Make
+    /// sure that every client above `to` is gone. Lower the mark as little as possible: to the
+    /// greatest token that the lock service has really issued.
     ///
     /// # Errors
     /// [`AdminError::NotALowering`] if `to` is not below `expected`.
@@ -71,13 +71,13 @@ impl Reset {
         &self.resource
     }
 
-    /// Where the mark has to be now.
+    /// The mark that has to be there now.
     #[must_use]
     pub const fn expected(&self) -> FencingToken {
         self.expected
     }
 
-    /// Where to set the mark.
+    /// The new mark.
     #[must_use]
     pub const fn to(&self) -> FencingToken {
         self.to

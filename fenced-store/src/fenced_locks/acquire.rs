@@ -11,34 +11,34 @@ use super::{FencedGuard, FencedLockError, FencedLocks, leases::Leases};
 use crate::{Dialect, FenceError};
 
 /// An acquisition that is being prepared: `.await` it for a [`FencedGuard`], or for
-/// [`FencedGuards`](super::FencedGuards) if it is one of several resources. It gets either
-/// all of them or none.
+/// [`FencedGuards`](super::FencedGuards) if it is one of several resources. It gets all of them or
+/// none.
 ///
 /// # Errors
 /// Awaiting it fails as [`Acquire`] or [`AcquireAll`] does, and as
-/// [`FencedStore::claim`](crate::FencedStore::claim) does; then all leases have been given back. A
-/// claim that was made stays: it shuts out older holders, who had lost that lease anyway.
+/// [`FencedStore::claim`](crate::FencedStore::claim) does. All leases have then been given back. A
+/// claim that was made stays: it shuts out older holders, which had lost the lease before.
 ///
 /// # Cancel safety
-/// Dropping the future at any await gives all leases back. A claim may go on in the background; it
-/// shuts out older holders, and nobody else.
+/// Dropping the future at any await gives all leases back. A claim may go on in the background, and
+/// shuts out only older holders.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireFenced<DB: Dialect, L = Acquire> {
     protected: FencedLocks<DB>,
     leases: L,
-    /// For all attempts together.
+    /// The wait for all attempts together.
     wait: Option<Duration>,
 }
 
-/// The same for several resources.
+/// An acquisition of several resources.
 pub type AcquireAllFenced<DB> = AcquireFenced<DB, AcquireAll>;
 
-/// How many attempts are made, including the first, when the lock service is behind the store with
-/// one of the resources, or the claims outlast a lease.
+/// The number of attempts, including the first, if the lock service is behind the store with one of
+/// the resources, or if the claims take longer than a lease.
 const ATTEMPTS: usize = 3;
 
-/// Which claim failed, and whether it can be repaired.
+/// A claim that failed, and the token that would repair it, if there is one.
 struct Refused {
     resource: ResourceName,
     error: FenceError,
@@ -76,15 +76,15 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
 
     lock_core::lease_settings!();
 
-    /// Settings of its claims and transactions, instead of those of the store.
+    /// The settings of its claims and transactions, in place of those of the store.
     #[doc(hidden)]
     pub fn tx_options(mut self, options: DB::TxOptions) -> Self {
         self.protected.store = self.protected.store.with_tx_options(options);
         self
     }
 
-    /// How long to wait for the leases while others hold some of them. Defaults to no bound, for
-    /// one.
+    /// How long to wait for the leases while others hold some of them. Defaults to no bound for one
+    /// resource.
     ///
     /// The claims in the store take additional time; each waits as long as the store's settings
     /// allow.
@@ -93,10 +93,10 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
         self
     }
 
-    /// Locks all and then claims all, so that nothing is claimed by a caller that does not get them
-    /// all. If the lock service's tokens are behind the store's marks, this repairs the lock
-    /// service: the leases are given back and acquired afresh with tokens above the marks. Safety
-    /// does not depend on it, because the store refuses the old tokens anyway.
+    /// Locks all resources and then claims all, so that a caller that does not get them all claims
+    /// none. If the tokens of the lock service are behind the marks of the store, this repairs the
+    /// lock service: it gives the leases back and acquires afresh with tokens above the marks.
+    /// Safety does not depend on it, because the store refuses the old tokens.
     async fn lock_and_claim(self) -> Result<L::Guard<DB>, FencedLockError> {
         let started = self.protected.locks.clock().now();
         let protected = self.protected.clone();
@@ -121,7 +121,7 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
                 let Some(lost) = lost else {
                     return Ok(L::protected(held, &protected));
                 };
-                // The claims took longer than a lease: guards would be useless.
+                // The claims took longer than a lease, so guards would be useless.
                 give_back(held).await;
                 late += 1;
                 if late == ATTEMPTS {
@@ -149,7 +149,8 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
         let is_unclaimed = |lease: &&LeaseGuard| !(one_database && lease.is_claimed());
         for lease in leases.iter().filter(is_unclaimed) {
             if let Err(error) = self.protected.store.claim(lease.sequencer()).await {
-                // If the lease is lost, a refusal needs no repair: somebody else has it.
+                // If the lease is lost, a refusal needs no repair, because another holder has the
+                // lease.
                 let above = error.needed_token().filter(|_| lease.is_held());
                 return Err(Refused {
                     resource: lease.resource().clone(),
@@ -183,8 +184,8 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
 }
 
 impl<DB: Dialect> AcquireFenced<DB> {
-    /// Takes one look and does not wait for the lease. If it is granted, the claim waits for the
-    /// transactions of older holders, as long as the store's settings allow.
+    /// Looks once and does not wait for the lease. If it is granted, the claim waits for the
+    /// transactions of older holders, as long as the settings of the store allow.
     ///
     /// # Errors
     /// As [`AcquireFenced`], except that a held lease is no error but [`Attempt::Held`].
@@ -195,7 +196,7 @@ impl<DB: Dialect> AcquireFenced<DB> {
         self.attempt(Duration::ZERO).await
     }
 
-    /// The same after a wait.
+    /// As [`try_acquire`](Self::try_acquire), after a wait.
     #[doc(hidden)]
     pub async fn attempt(
         self,
@@ -231,8 +232,8 @@ impl<DB: Dialect, L: Clone> Clone for AcquireFenced<DB, L> {
     }
 }
 
-/// So that the same holder can acquire again, and gets another token. If this fails, the watchdog
-/// goes on trying, so the error is not reported.
+/// Gives the leases back, so that the same holder can acquire again and gets another token. If this
+/// fails, the watchdog goes on trying, so the error is not reported.
 async fn give_back(leases: impl IntoIterator<Item = LeaseGuard>) {
     for result in join_all(leases.into_iter().map(LeaseGuard::give_up)).await {
         if let Err(error) = result {

@@ -15,8 +15,8 @@ pub enum FencedLockError {
 }
 
 impl FencedLockError {
-    /// Whether this grant is over: the store has shut it out, or the lock service says that it has
-    /// ended. Stop, none of its writes will ever be accepted; acquire afresh.
+    /// Whether this grant is over: the store has shut it out, or it has ended at the lock service.
+    /// Stop, because no write of it will be accepted, and acquire afresh.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         match self {
@@ -54,7 +54,7 @@ impl FencedLockError {
     }
 }
 
-/// Lets a function that returns this error return the result of `guard.lost()`.
+/// A function that returns this error can return the result of `guard.lost()`.
 impl From<Lost> for FencedLockError {
     fn from(lost: Lost) -> Self {
         Self::Store(lost.into())

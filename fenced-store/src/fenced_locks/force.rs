@@ -6,38 +6,40 @@ use tracing::debug;
 use super::{FencedLockError, FencedLocks};
 use crate::{Dialect, FenceError};
 
-/// How often the store is asked to shut the former holder out, including the first time.
+/// The number of attempts to shut the former holder out of the store, including the first.
 const ATTEMPTS: u32 = 3;
 
 /// For operators.
 impl<DB: Dialect> FencedLocks<DB> {
     /// Ends the lease of the present holder of a resource, and shuts that holder out of the store
-    /// at once, whether or not anybody acquires the resource next.
+    /// at once, also if no other holder follows.
     ///
-    /// First the lease is ended, as by [`LockManager::force_release`](lock_core::LockManager),
-    /// which yields a token between that lease's and the next one granted. Then that token is
-    /// claimed in the store for nobody. In between the holder may still commit, as before; once
-    /// this has returned, nothing that it sends is accepted. The next holder is not shut out: its
-    /// token is greater, and if it has already claimed it, there is nothing left to do.
+    /// First it ends the lease as [`LockManager::force_release`](lock_core::LockManager) does,
+    /// which returns a token between that of the lease and that of the next one. Then it claims
+    /// that token in the store, for a holder that does not exist. Until then the former holder may
+    /// still commit. When the call has returned, the store accepts none of its writes. The next
+    /// holder is not shut out, because its token is greater. If it has already claimed, there is
+    /// nothing left to do.
     ///
-    /// If nobody holds the resource, but somebody has claimed it before, it is acquired for a
-    /// moment, without waiting: the claim shuts out everybody who held it until then. So a call
-    /// that failed half way may be made again; but look first who holds it now, because whoever
-    /// that is loses its lease, and it may be the next holder, at work as it should be.
+    /// If the resource has no holder, but was claimed before, the call acquires it for a moment,
+    /// without waiting. That claim shuts out all earlier holders. So a call that failed half way
+    /// may be repeated. Look at the present holder first, because a repeated call ends its lease,
+    /// and it may be the rightful next holder.
     ///
     /// # Errors
-    /// Those of [`LockManager::force_release`](lock_core::LockManager), with the store untouched;
-    /// the lease may have ended, if the [outcome](lock_core::Error::outcome) is unknown. Then those
-    /// of [`FencedStore::claim`](crate::FencedStore::claim), with the lease ended and the store
-    /// perhaps not told: an open transaction of the holder may be in the way. Make the call again;
-    /// if it finds no holder, it shuts out the one before, and returns [`ForceReleased::NotHeld`].
-    /// If nobody holds the resource, those of [`acquire`](Self::acquire): with
-    /// [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) nobody was shut out, because
-    /// somebody else has acquired it and is to claim it.
+    /// - Those of [`LockManager::force_release`](lock_core::LockManager), with the store unchanged.
+    ///   The lease may have ended if the [outcome](lock_core::Error::outcome) is unknown.
+    /// - Those of [`FencedStore::claim`](crate::FencedStore::claim), after the end of the lease.
+    ///   The store may not have the claim, because an open transaction of the holder may be in its
+    ///   way. Repeat the call. If it finds no holder, it shuts out the former one, and returns
+    ///   [`ForceReleased::NotHeld`].
+    /// - Those of [`acquire`](Self::acquire), if the resource has no holder. After
+    ///   [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) no holder was shut out,
+    ///   because another client has acquired the resource and is going to claim it.
     ///
     /// # Cancel safety
-    /// The lease may or may not have ended, and the store may or may not have been told. Make the
-    /// call again to be sure.
+    /// The lease may have ended or not, and the store may have the claim or not. Repeat the call to
+    /// be sure.
     pub async fn force_release(
         &self,
         resource: &ResourceName,
@@ -45,9 +47,10 @@ impl<DB: Dialect> FencedLocks<DB> {
         let forced = self.locks.force_release(resource).await?;
         match &forced {
             ForceReleased::Ended { revocation, .. } => {
-                // Nobody knows this holder: its claim shuts out earlier holders and lets nobody in.
-                let (issuer, nobody) = (self.locks.issuer().clone(), Holder::random());
-                let revocation = Sequencer::new(issuer, resource.clone(), *revocation, nobody);
+                // No client has this holder, so its claim shuts out earlier holders and lets no
+                // other in.
+                let (issuer, no_client) = (self.locks.issuer().clone(), Holder::random());
+                let revocation = Sequencer::new(issuer, resource.clone(), *revocation, no_client);
                 self.revoke(&revocation).await?;
             }
             ForceReleased::NotHeld => self.claim_anew(resource).await?,
@@ -55,11 +58,12 @@ impl<DB: Dialect> FencedLocks<DB> {
         Ok(forced)
     }
 
-    /// Shuts out all earlier holders: the lease of one of them may have ended without the store
-    /// being told, by a call that failed half way or by its ttl.
+    /// Shuts out all earlier holders. The lease of one of them may have ended without a later claim
+    /// in the store, because a call failed half way or its ttl was over.
     async fn claim_anew(&self, resource: &ResourceName) -> Result<(), FencedLockError> {
         if self.store.high_water(resource).await?.is_none() {
-            // Nobody has ever claimed it. It may be a slip of the pen, which shall leave nothing.
+            // The resource was never claimed. Its name may be a typing error, which should leave
+            // nothing behind.
             return Ok(());
         }
         let guard = self.acquire(resource.clone()).wait(Duration::ZERO).await?;
@@ -73,8 +77,8 @@ impl<DB: Dialect> FencedLocks<DB> {
         let mut attempt = 1;
         loop {
             match self.store.claim(revocation).await {
-                // A later holder has claimed, or the lock service is behind the store: either way
-                // the former holder is already shut out.
+                // A later holder has claimed, or the lock service is behind the store. The former
+                // holder is shut out in both cases.
                 Ok(()) | Err(FenceError::Stale { .. }) => return Ok(()),
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
                     debug!(%error, "the holder is not shut out yet, trying again");

@@ -5,7 +5,8 @@ use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 use super::{FencedLocks, Held};
 use crate::{Begin, Dialect, FencedStore, Presented};
 
-/// A lease whose token is claimed in the store: all earlier holders of the resource are shut out.
+/// A lease whose token is claimed in the store, so that all earlier holders of the resource are
+/// shut out.
 ///
 /// It is a [`LeaseGuard`], with its token, its deadline and its renewals, that can begin fenced
 /// transactions.
@@ -32,7 +33,7 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 /// # let accounts = FencedLocks::new(palisade::connect("memory:").await?, store);
 /// let from = accounts.acquire("account:42").await?;
 /// let to = accounts.acquire("account:7").await?;
-/// let mut tx = from.begin().and(&to).await?; // both have to be current
+/// let mut tx = from.begin().and(&to).await?; // both grants have to be current
 /// sqlx::query("UPDATE accounts SET balance = balance - 1 WHERE id = 42").execute(&mut *tx).await?;
 /// sqlx::query("UPDATE accounts SET balance = balance + 1 WHERE id = 7").execute(&mut *tx).await?;
 /// tx.commit().await?;
@@ -63,10 +64,10 @@ impl<DB: Dialect> FencedGuard<DB> {
     /// For several guards use [`and`](Begin::and): `one.begin().and(&other).await?`.
     ///
     /// # Errors
-    /// Awaiting it fails as [`Begin`] does. [`FenceError::LeaseLost`] from the lease's deadline on,
-    /// without asking the store; [`FenceError::MarkLost`] if the store has forgotten the claim. A
-    /// guard that was refused once stays fenced: it always gets the same answer, and the store is
-    /// not asked again.
+    /// Awaiting it fails as [`Begin`] does. [`FenceError::LeaseLost`] from the deadline of the
+    /// lease on, without a request to the store. [`FenceError::MarkLost`] if the store has
+    /// forgotten the claim. A guard that was refused once stays fenced: it always gets the same
+    /// answer, without a request to the store.
     ///
     /// [`FenceError::LeaseLost`]: crate::FenceError::LeaseLost
     /// [`FenceError::MarkLost`]: crate::FenceError::MarkLost
@@ -74,7 +75,7 @@ impl<DB: Dialect> FencedGuard<DB> {
         self.store.begin(self)
     }
 
-    /// Whether it would be refused without asking the store.
+    /// Whether a transaction would be refused without a request to the store.
     pub(super) fn is_over(&self) -> bool {
         self.held.check().is_err()
     }
@@ -86,12 +87,12 @@ impl<DB: Dialect> FencedGuard<DB> {
         self.held.lease.detach()
     }
 
-    /// Whether the store can release the lease, by a request that leaves no tombstone.
+    /// Whether the store can release the lease. Its request leaves no tombstone.
     pub(super) fn is_released_by_store(&self) -> bool {
         self.one_database && self.held.lease.needs_no_tombstone()
     }
 
-    /// The store has released the lease.
+    /// Ends the guard without a release, because the store has released the lease.
     pub(super) fn released_by_store(self) {
         self.held.lease.released_by_store();
     }

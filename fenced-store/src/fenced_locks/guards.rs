@@ -59,7 +59,7 @@ impl<DB: Dialect> FencedGuards<DB> {
         })
     }
 
-    /// Completes when the first of them is lost.
+    /// Completes when the first of the leases is lost.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -67,7 +67,7 @@ impl<DB: Dialect> FencedGuards<DB> {
         let mut losses: FuturesUnordered<_> = self.iter().map(|guard| guard.lost()).collect();
         match losses.next().await {
             Some(lost) => lost,
-            // There is nothing to lose.
+            // Without a guard no lease can be lost.
             None => std::future::pending().await,
         }
     }
@@ -79,7 +79,7 @@ impl<DB: Dialect> FencedGuards<DB> {
     /// The first error of [`FencedGuard::release`]. The others have been released all the same.
     ///
     /// # Cancel safety
-    /// The guards are gone and the watchdog finishes the releases.
+    /// The guards are gone, and the watchdog finishes the releases.
     pub async fn release_all(self) -> Result<Vec<Released>, lock_core::Error> {
         let released = join_all(self.into_iter().map(FencedGuard::release)).await;
         released.into_iter().collect()

@@ -8,11 +8,11 @@ use lock_core::backend::StoreSide;
 
 use crate::FenceError;
 
-/// A lease whose token is claimed, and whether the store has shut it out since.
+/// A lease whose token is claimed, and the refusal of the store, if there was one since.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(super) lease: LeaseGuard,
-    /// Once refused, always refused: no later grant can lower the mark.
+    /// A refusal is final, because no later grant lowers the mark.
     refusal: OnceLock<FenceError>,
 }
 
@@ -22,8 +22,8 @@ impl Held {
         Self { lease, refusal }
     }
 
-    /// Fails if there is no need to ask the store: it has refused this grant, or the lease has
-    /// ended.
+    /// Fails if the store has refused this grant before, or the lease has ended. The store need not
+    /// be asked then.
     pub(crate) fn check(&self) -> Result<(), FenceError> {
         match self.refusal.get().and_then(FenceError::again) {
             Some(refusal) => Err(refusal),
@@ -38,7 +38,7 @@ impl Held {
     }
 
     /// Remembers a fenced refusal. This grant was claimed, so a store that does not know it has
-    /// forgotten the claim.
+    /// lost the claim.
     pub(crate) fn refused(&self, error: FenceError) -> FenceError {
         let error = error.of_claimed();
         if let Some(refusal) = error.again() {

@@ -1,4 +1,4 @@
-//! What a leader whose terms are fences is made of.
+//! The traits of a leader whose terms are fences.
 
 use lock_core::{
     Error, LeaseGuard, Released,

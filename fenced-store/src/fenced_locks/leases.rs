@@ -11,25 +11,25 @@ use crate::Dialect;
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
 #[expect(unnameable_types, reason = "what seals `AcquireFenced`")]
 pub trait Leases: AcquiresLeases + Clone + Send + Sync {
-    /// What is acquired.
+    /// The leases that are acquired.
     type Held: AsRef<[LeaseGuard]> + IntoIterator<Item = LeaseGuard, IntoIter: Send> + Send;
 
-    /// What protects them.
+    /// The guard that protects them.
     type Guard<DB: Dialect>;
 
-    /// Ends the wait sooner.
+    /// Sets a shorter wait.
     fn within(self, wait: Duration) -> Self;
 
     /// Acquires all of them or none.
     fn acquired(self) -> impl Future<Output = Result<Self::Held, Error>> + Send;
 
-    /// Has each token claimed in the step that grants it, where that is possible.
+    /// Asks the lock service to claim each token in the step that grants it, if it can.
     fn claiming(self) -> Self;
 
-    /// The same acquisition, with a token that is at least this; `None` if that is not possible.
+    /// The same acquisition, with a token that is at least this; `None` if it cannot demand one.
     fn above(&self, floor: FencingToken) -> Option<Self>;
 
-    /// The caller has claimed the token of each lease.
+    /// The guard of these leases. The caller has claimed the token of each.
     fn protected<DB: Dialect>(held: Self::Held, protected: &FencedLocks<DB>) -> Self::Guard<DB>;
 }
 
@@ -69,7 +69,8 @@ impl Leases for AcquireAll {
         self.wait(wait)
     }
 
-    /// Nothing is claimed by a caller that does not get them all.
+    /// Claims nothing in that step, because a caller that does not get all leases should claim
+    /// none.
     fn claiming(self) -> Self {
         self
     }
@@ -78,7 +79,7 @@ impl Leases for AcquireAll {
         Ok(self.await?.into_iter().collect())
     }
 
-    /// Waiting for such a token while others are held could deadlock.
+    /// A wait for such a token while other leases are held could deadlock.
     fn above(&self, _: FencingToken) -> Option<Self> {
         None
     }

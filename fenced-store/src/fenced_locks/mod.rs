@@ -1,7 +1,11 @@
-//! A lock service combined with a fenced store.
+//! A lock service combined with a fenced store: [`FencedLocks`]. `acquire.rs` locks and then
+//! claims, and `leases.rs` lets it do so for one resource or several. `guard.rs` is the result,
+//! `guards.rs` several of them, and `held.rs` the part of a guard that a transaction checks. The
+//! other files are calls on these: `run.rs`, `commit_and_release.rs`, `force.rs` for operators, and
+//! `lead.rs` for leaders.
 
 mod acquire;
-mod commit;
+mod commit_and_release;
 mod error;
 mod force;
 mod guard;
@@ -26,7 +30,7 @@ pub(crate) use self::held::Held;
 pub use self::run::until_lost;
 pub use self::{
     acquire::{AcquireAllFenced, AcquireFenced},
-    commit::NotCommitted,
+    commit_and_release::NotCommitted,
     error::FencedLockError,
     guard::FencedGuard,
     guards::FencedGuards,
@@ -38,8 +42,8 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// Acquiring a resource locks it *and* claims it in the store, so that no older holder's write is
 /// accepted from then on, whether or not the new holder has written anything yet. Cloning is cheap.
 ///
-/// NOT guaranteed: that there is only one holder at a time, and anything about effects outside the
-/// store.
+/// NOT guaranteed: that there is only one holder at a time, or anything about effects outside of
+/// the store.
 ///
 /// # Examples
 /// ```
@@ -93,14 +97,14 @@ impl<DB: Dialect> FencedLocks<DB> {
         }
     }
 
-    /// Says that the lock service is in the database of the store.
+    /// Remembers that the lock service is in the database of the store.
     #[cfg(feature = "postgres")]
     pub(crate) const fn with_one_database(mut self) -> Self {
         self.one_database = true;
         self
     }
 
-    /// Locks and claims a resource: await the builder. Waits without bound unless told otherwise.
+    /// Locks and claims a resource: await the builder. By default it waits without bound.
     pub fn acquire<N>(&self, resource: N) -> AcquireFenced<DB>
     where
         N: TryInto<ResourceName>,
@@ -109,8 +113,8 @@ impl<DB: Dialect> FencedLocks<DB> {
         AcquireFenced::new(self, self.locks.acquire(resource), None)
     }
 
-    /// Locks and claims a resource if it is free: one look, with the manager's
-    /// [ttl](lock_core::LockManagerBuilder::ttl).
+    /// Locks and claims a resource if it is free. It looks once, with the
+    /// [ttl](lock_core::LockManagerBuilder::ttl) of the manager.
     ///
     /// # Errors
     /// As [`AcquireFenced::try_acquire`].
@@ -134,9 +138,8 @@ impl<DB: Dialect> FencedLocks<DB> {
     /// `wait` is how long to wait for all of the leases while others hold some of them. The claims
     /// in the store take additional time; each waits as long as the store's settings allow.
     ///
-    /// The leases are acquired as [`LockManager::acquire_all`] does, sorted by name, so that any
-    /// number of these do not deadlock among themselves. When all of them are held, each is
-    /// claimed.
+    /// The leases are acquired sorted by name, as [`LockManager::acquire_all`] does, so that such
+    /// calls do not deadlock among themselves. When all of them are held, each is claimed.
     ///
     /// # Examples
     /// ```
@@ -186,14 +189,16 @@ impl<DB: Dialect> FencedLocks<DB> {
         &self.store
     }
 
-    /// How often the lock service issued a token that the store had already seen, and was raised
-    /// above it. Anything but 0 means that the lock service has lost its state: worth an alert.
+    /// The number of times that the lock service issued a token that the store had already seen,
+    /// and was raised above it. Any number but 0 is worth an alert, because the lock service has
+    /// lost its state.
     #[must_use]
     pub fn floor_repairs(&self) -> u64 {
         self.floor_repairs.load(Ordering::Relaxed)
     }
 
-    /// The store refused a fresh token, so the lock service is raised above the mark.
+    /// Notes that the store has refused a fresh token, so that the lock service is raised above the
+    /// mark.
     fn note_repair(&self, error: &FenceError, above: FencingToken) {
         warn!(%error, %above, "the lock service is behind the store: acquiring afresh");
         self.floor_repairs.fetch_add(1, Ordering::Relaxed);

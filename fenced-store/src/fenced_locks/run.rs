@@ -10,13 +10,13 @@ impl<DB: Dialect> AcquireFenced<DB> {
     /// Acquires as configured, runs a section under the lease, and releases it, as
     /// [`Acquire::run`](lock_core::Acquire::run) does.
     ///
-    /// When the lease is lost, the section is dropped at its present await and the loss is
-    /// returned. A commit that was under way then may have happened.
+    /// When the lease is lost, the section is dropped at its present await, and the loss is
+    /// returned. A commit that was in progress may have happened.
     ///
     /// # Errors
-    /// The section's own error, or that of acquiring, or
-    /// [`FenceError::LeaseLost`](crate::FenceError::LeaseLost). A release that fails is left to the
-    /// watchdog and not reported: the section's result stands.
+    /// The error of the section, or that of the acquisition, or
+    /// [`FenceError::LeaseLost`](crate::FenceError::LeaseLost). If the release fails, the watchdog
+    /// goes on with it, and the error is not reported, because the result of the section stands.
     ///
     /// # Cancel safety
     /// The section is dropped and the watchdog releases the lease.
@@ -56,7 +56,7 @@ impl<DB: Dialect> AcquireFenced<DB> {
     {
         let guard = self.await?;
         let result = until_lost(&guard, section(&guard)).await;
-        // After a loss there is nothing to release that would be worth waiting for.
+        // After a loss there is nothing to release.
         if guard.remaining().is_ok()
             && let Err(error) = guard.release().await
         {
@@ -75,7 +75,7 @@ pub async fn until_lost<DB: Dialect, T, E: From<FencedLockError>>(
     section: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
     let (section, lost) = (pin!(section), pin!(guard.lost()));
-    // The section is asked first: what it has finished counts.
+    // The section is polled first, so its result counts if both are ready.
     match select(section, lost).await {
         Either::Left((result, _)) => result,
         Either::Right((lost, _)) => Err(FencedLockError::from(lost).into()),

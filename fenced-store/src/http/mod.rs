@@ -1,9 +1,19 @@
-//! What the store tells over HTTP: receipts, and its errors as problem documents. The rest of the
-//! edge is `fenced_http`.
+//! The answers of a store over HTTP. `accepted.rs` sends a receipt as `Fencing-Accepted`, and
+//! `problem.rs` an error as a problem document. `outage.rs` finds the errors that may pass, and
+//! `respond.rs` is for axum. The rest of the edge is the crate `fenced_http`.
 
-mod fenced;
+mod accepted;
 mod outage;
 mod problem;
-mod receipt;
 #[cfg(feature = "axum")]
 mod respond;
+
+use fenced_http::Fenced;
+
+use crate::Presented;
+
+impl<'a> From<&'a Fenced> for Presented<'a> {
+    fn from(fenced: &'a Fenced) -> Self {
+        Self::from(fenced.sequencer())
+    }
+}

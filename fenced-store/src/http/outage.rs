@@ -1,7 +1,7 @@
 use sqlx::error::DatabaseError;
 
-/// Whether the database is in trouble, and not the statement or its rights. Then the same request
-/// may succeed later, although nobody has changed the service.
+/// Whether the cause is the state of the database, and not the statement or its rights. The same
+/// request may then succeed later, without a change of the service.
 pub(super) fn is_outage(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -18,13 +18,14 @@ pub(super) fn is_outage(error: &sqlx::Error) -> bool {
 fn is_trouble(error: &dyn DatabaseError) -> bool {
     #[cfg(feature = "mysql")]
     if let Some(error) = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
-        // Disk full; file errors; out of memory; storage engine; table full; server is read only.
+        // Disk full; file errors; out of memory; error of the storage engine; table full; server is
+        // read only.
         const TROUBLE: [u16; 9] = [1021, 1026, 1030, 1037, 1041, 1114, 1290, 1792, 1836];
         return TROUBLE.contains(&error.number()) || error.code().is_some_and(is_trouble_state);
     }
     #[cfg(feature = "sqlite")]
     if let Some(error) = error.try_downcast_ref::<sqlx::sqlite::SqliteError>() {
-        // Primary codes: out of memory, input or output, disk full, file lock protocol.
+        // Primary codes: out of memory, input or output error, disk full, error of the file locks.
         const TROUBLE: [i32; 4] = [7, 10, 13, 15];
         let extended = error.code().and_then(|code| code.parse::<i32>().ok());
         return extended.is_some_and(|code| TROUBLE.contains(&(code & 0xff)));

@@ -1,5 +1,5 @@
-//! What errors look like over HTTP. The words are not those of the errors: what a database or a
-//! lock service said is for the log.
+//! Errors as problem documents of HTTP. Their words are not those of the errors, because the words
+//! of a database or a lock service belong in the log.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use fenced_http::{Problem, ProblemType};
 use lock_core::{ErrorKind, FencingToken, Operation};
 
 use super::outage::is_outage;
-use crate::{FenceError, FencedLockError, classify::is_no_connection};
+use crate::{FenceError, FencedLockError, error::classify::is_no_connection};
 
-/// When to try again if nobody knows better.
+/// The pause before another try, if the error has none of its own.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What an error is about. That decides what another client is told whose service has acquired the
-/// lease itself.
+/// The subject of an error. It decides the answer of a service that has acquired the lease itself,
+/// for a client without a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
-    /// The grant: another has taken its place, or it was never claimed.
+    /// The grant: a newer one has replaced it, or it was never claimed.
     Grant,
-    /// The lock service that has issued it.
+    /// The lock service that has issued the grant.
     LockService,
-    /// A lease of this service, which only its guard notices. The lease was not the client's.
+    /// A lease that this service held, and not its client. Only a guard reports this error.
     Lease,
     /// The moment: another try may succeed.
     Moment,
-    /// The end of the write, which nobody knows.
+    /// The result of the write, which is unknown.
     Outcome,
     /// The service, its database or its program.
     Service,
 }
 
-/// The table: the problem of an error, what happened, and what it is about.
-fn told(error: &FenceError) -> (ProblemType, &'static str, About) {
+/// The table: the type of problem of an error, the description, and the subject.
+fn described(error: &FenceError) -> (ProblemType, &'static str, About) {
     use About::{Grant, Lease, LockService, Moment, Outcome, Service};
 
     const UNAVAILABLE: ProblemType = ProblemType::STORE_UNAVAILABLE;
@@ -104,10 +104,10 @@ fn told(error: &FenceError) -> (ProblemType, &'static str, About) {
 
 const LEASE_LOST: &str = "the service lost the lease that it held for this request";
 
-/// For a service whose client has sent the token.
+/// The answer of a service whose client has sent the token.
 impl From<&FenceError> for Problem {
     fn from(error: &FenceError) -> Self {
-        let (kind, detail, about) = told(error);
+        let (kind, detail, about) = described(error);
         let problem = match about {
             About::Moment | About::Lease => again(detail),
             About::Outcome => Self::new(kind).detail(detail).with("outcome", "unknown"),
@@ -139,19 +139,20 @@ const fn presented(error: &FenceError) -> Option<FencingToken> {
     }
 }
 
-/// For handlers that acquire the lease themselves. Their client has neither a lock nor a token, so
-/// it is never told to acquire or to present one. What another try may mend is a 503; where the
-/// write may have been made, as when the lease was lost while the handler was at work, it is a 504.
+/// The answer of a handler that acquires the lease itself. Its client has neither a lock nor a
+/// token, so the answer never asks it to acquire or present one. It is a 503 if another try may
+/// succeed, and a 504 if the write may have been made, such as after a lease that was lost during
+/// the work.
 impl From<&FencedLockError> for Problem {
     fn from(error: &FencedLockError) -> Self {
         let error = match error {
             FencedLockError::Lock(error) => return of_the_lock(error),
             FencedLockError::Store(error) => error,
         };
-        match told(error) {
+        match described(error) {
             (_, detail, About::Moment) => again(detail),
             (_, _, About::Grant) => again(LEASE_LOST),
-            // Also said by whoever gave up a section in the middle of its commit.
+            // A section that was given up in the middle of its commit has this error, too.
             (_, _, About::Lease) => lost_at_work(),
             (_, _, About::LockService) => fault("the store follows another lock service"),
             (_, _, About::Outcome | About::Service) => Self::from(error),
@@ -160,7 +161,7 @@ impl From<&FencedLockError> for Problem {
 }
 
 fn of_the_lock(error: &lock_core::Error) -> Problem {
-    // Whatever comes after the acquisition may come after the write.
+    // An error after the acquisition may come after the write.
     if !matches!(error.operation(), Operation::Connect | Operation::Acquire) {
         return lost_at_work();
     }
@@ -190,7 +191,7 @@ fn fault(what: &str) -> Problem {
         .detail(format!("{what}: the operator finds the reason in the log"))
 }
 
-/// Fails closed: what could not be checked was not done.
+/// Fails closed: a write that could not be checked was not made.
 fn again(what: &str) -> Problem {
     Problem::new(ProblemType::STORE_UNAVAILABLE)
         .detail(format!("{what}: send the same request again"))

@@ -9,24 +9,24 @@ use crate::{FenceError, FencedLockError, Receipt};
 
 /// A problem document; see the table in [`fenced_http`].
 ///
-/// What the database said goes to the log, not to the client.
+/// The words of the database go to the log, and not to the client.
 impl IntoResponse for FenceError {
     fn into_response(self) -> Response {
-        told(Problem::from(&self), &self)
+        logged(Problem::from(&self), &self)
     }
 }
 
 /// For a handler that acquires the lease itself, and whose client has no token: 503 if another try
-/// may help, 504 if the write may have been made, as when the lease was lost on the way, and 500.
+/// may help, 504 if the write may have been made, such as after a lost lease, and otherwise 500.
 ///
-/// What the lock service or the database said goes to the log, not to the client.
+/// The words of the lock service or the database go to the log, and not to the client.
 impl IntoResponse for FencedLockError {
     fn into_response(self) -> Response {
-        told(Problem::from(&self), &self)
+        logged(Problem::from(&self), &self)
     }
 }
 
-fn told(problem: Problem, error: &dyn Error) -> Response {
+fn logged(problem: Problem, error: &dyn Error) -> Response {
     if problem.kind().status().is_server_error() {
         let source = error.source().map(tracing::field::display);
         tracing::error!(%error, source, "a fenced write failed");
@@ -34,8 +34,8 @@ fn told(problem: Problem, error: &dyn Error) -> Response {
     problem.into_response()
 }
 
-/// Sets `Fencing-Accepted` and `Cache-Control: no-store`. A handler that ignored the token has no
-/// receipt, and what it sets by hand the layer takes off.
+/// Sets `Fencing-Accepted` and `Cache-Control: no-store`. A handler that has ignored the token has
+/// no receipt, and the layer removes a header that it sets by hand.
 impl IntoResponseParts for Receipt {
     type Error = Infallible;
 
@@ -47,7 +47,7 @@ impl IntoResponseParts for Receipt {
     }
 }
 
-/// 200 with `Fencing-Accepted` and nothing else.
+/// 200 with `Fencing-Accepted` and an empty body.
 impl IntoResponse for Receipt {
     fn into_response(self) -> Response {
         (self, ()).into_response()

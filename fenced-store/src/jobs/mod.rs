@@ -1,15 +1,20 @@
-//! The tables of jobs, and what else the crate `fenced-jobs` needs of a store. No other crate may
-//! rely on it.
+//! The tables of jobs, and the other calls that the crate `fenced-jobs` needs of a store. No other
+//! crate may rely on this module. [`JobRows`] (`job_rows.rs`) has the operations, which Postgres
+//! implements by SQL functions, and `job_statements.rs` for the other databases. `slot_state.rs` is
+//! the answer to a look.
 
+mod job_rows;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-mod by_statements;
-pub mod counted;
-mod decode;
-mod rows;
-mod state;
+mod job_statements;
+mod slot_state;
 
 pub use self::{
-    rows::{JobRows, Undone, is_time},
-    state::{SlotState, Standing},
+    job_rows::{JobRows, Undone, is_time},
+    slot_state::{SlotState, Standing},
 };
-pub use crate::{fenced_locks::until_lost, leaked::to_read};
+pub use crate::{fenced_locks::until_lost, transaction::leaked::to_read};
+
+/// The events of jobs that are worth an alert.
+pub mod counted {
+    pub use crate::counted::{job_late, job_run, job_taken_over};
+}

@@ -1,18 +1,18 @@
-//! Answers that are known to be in step with their questions.
+//! Keeps the answers of a connection in step with its questions.
 //!
-//! A connection of sqlx 0.9.0 counts the answers that it has still to read, but not those to the
-//! preparation of a statement. If the future of a statement is dropped meanwhile, the next question
-//! gets those answers for its own, and waits for ever, fails, or panics. The pool asks one when it
-//! gets a connection back, without a limit of time.
+//! A connection of sqlx 0.9.0 counts the answers that it still has to read, but not those to the
+//! preparation of a statement. If the future of a statement is dropped during its preparation, the
+//! next question takes those answers for its own, and waits for ever, fails, or panics. The pool
+//! asks such a question, without a timeout, when it gets a connection back.
 
 use std::{future::poll_fn, panic::AssertUnwindSafe, pin::pin, task::Poll};
 
 use futures_util::{FutureExt, TryStreamExt};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
 
-/// Reads the answers that the connection knows to be missing. If it had to wait for them, then a
-/// statement was dropped a moment ago, perhaps while it was prepared: a question of its own shows
-/// whether there is more. Otherwise it would cost a round trip for nothing.
+/// Reads the answers that the connection knows to be missing. If it had to wait for them, a
+/// statement was dropped a moment ago, perhaps during its preparation. Only then it asks a question
+/// of its own, which costs a round trip and shows whether more answers are missing.
 pub(super) async fn catch_up(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     {
         let mut missing = pin!(connection.flush());
@@ -24,8 +24,8 @@ pub(super) async fn catch_up(connection: &mut MySqlConnection) -> Result<(), sql
     connection.ping().await
 }
 
-/// Executes statements that return no rows, and makes sure that the answers are theirs. What is
-/// left of a preparation begins as rows do; the driver may panic when it goes on to read it.
+/// Executes statements that return no rows, and checks that the answers are theirs. The rest of a
+/// preparation begins as rows do, and the driver may panic when it reads on.
 pub(super) async fn to(
     connection: &mut MySqlConnection,
     text: String,

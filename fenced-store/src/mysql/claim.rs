@@ -1,4 +1,4 @@
-//! Claiming.
+//! A claim: one message raises the mark, and the caller repeats it after sessions were ended.
 
 use futures_util::TryStreamExt;
 use lock_core::Sequencer;
@@ -7,21 +7,20 @@ use sqlx::{AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool};
 use super::options::MySqlTxOptions;
 use crate::{
     FenceError,
-    dialect::sealed::{Errors, Operations},
-    leaked::{says_read_only, to_read},
-    literal::literal,
-    marks,
-    rule::{self, Claim},
+    dialect::{Errors, Operations, literal::literal},
+    rule::{self, Claim, marks},
+    transaction::leaked::{says_read_only, to_read},
 };
 
-/// How often older holders are waited for: others may begin while they are being ended.
+/// The number of attempts. Other transactions may begin while the sessions of older holders are
+/// being ended.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// Why an attempt has not raised the mark.
+/// The reason why an attempt has not raised the mark.
 pub(super) enum Failed {
-    /// It has waited for the mark, which open transactions share.
+    /// The attempt has waited for the mark, which open transactions share.
     AtTheMark(FenceError),
-    /// Anything else. If it has waited for the issuer, which a seal holds, it has not waited for
+    /// Any other reason, such as a wait for the issuer, which a seal holds: that is no wait for
     /// open transactions.
     Otherwise(FenceError),
 }
@@ -47,7 +46,8 @@ pub(super) async fn attempt(
     sequencer: &Sequencer,
 ) -> Result<(), Failed> {
     let mut connection = to_read(pool).await?;
-    // A claim that cannot win is refused before it queues: in the queue it would hold up others.
+    // A claim that cannot succeed is refused before it queues, because it would hold up others in
+    // the queue.
     may_claim(&mut connection, sequencer).await?;
     let sent = send(&mut connection, raise(options, sequencer)).await;
     if let Err(Failed::Otherwise(error)) = &sent
@@ -58,17 +58,17 @@ pub(super) async fn attempt(
     sent?;
     match may_claim(&mut connection, sequencer).await? {
         Claim::Replay => Ok(()),
-        // Unreachable: the mark would have been raised.
+        // This cannot happen, because the mark would have been raised.
         Claim::Raise => Err(FenceError::Aborted.into()),
     }
 }
 
-/// How many statements of `raise` come before the one that waits for the mark.
+/// The number of statements of `raise` before the one that waits for the mark.
 const BEFORE_THE_MARK: usize = 2;
 
-/// Sends `raise`. Its statements are answered one by one, which tells where a lock wait took too
-/// long. The statement that waits for the mark waits for the issuer again, but only for a seal that
-/// has come in between.
+/// Sends `raise`. Its statements are answered one by one, so the number of answers shows which lock
+/// wait took too long. The statement that waits for the mark also waits for the issuer again, but
+/// only for a seal that has come in between.
 async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Failed> {
     let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(raise)));
     let mut answered = 0;
@@ -84,7 +84,7 @@ async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Fai
     }
 }
 
-/// Whether this grant may claim, according to the present tables.
+/// Whether this grant may claim, by the present state of the tables.
 pub(super) async fn may_claim(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
@@ -99,12 +99,12 @@ pub(super) async fn may_claim(
 
 /// Raises the mark if the token is above it, and waits for its row in any case.
 ///
-/// Sends one message in which each statement is a transaction of its own: a client that is stopped
-/// while it claims keeps no lock. The first `COMMIT` is for a transaction that somebody left open
-/// on this connection, the last one for sessions that do not commit by themselves.
+/// In this message each statement is a transaction of its own, so a client that is stopped while it
+/// claims keeps no lock. The first `COMMIT` ends a transaction that was left open on this
+/// connection. The last one is for sessions that do not commit by themselves.
 ///
-/// The issuer is inserted before it is read: two first claims that both share-locked the gap where
-/// it belongs would deadlock. The share lock holds it in place while the mark is raised.
+/// The issuer is inserted before it is read. Otherwise two first claims would both share-lock the
+/// gap of its row, and deadlock. The share lock holds it in place while the mark is raised.
 fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
     let limit = options.limit();
     let resource = literal(sequencer.resource().as_str());

@@ -3,15 +3,17 @@ use std::sync::LazyLock;
 use sqlx::{Connection, MySql, MySqlPool, SqlSafeStr, SqlStr, migrate::Migrator};
 
 use super::{
-    LEAVE, protect, rights,
+    operations::LEAVE,
+    protect, rights,
     schema_lock::{LOCK, locked},
 };
 use crate::{
     FenceError, NotReady, Protection, Rights,
-    admin::by_statements::ByStatements,
-    dialect::sealed::Installation,
-    migrations::{self, migrations, wording::Migrations},
-    readiness,
+    dialect::{Installation, by_statements::ByStatements},
+    schema::{
+        migrations::{self, Migrations, migrations},
+        readiness,
+    },
 };
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -27,13 +29,13 @@ impl Installation for MySql {
     type Admin = ByStatements;
     type Jobs = ByStatements;
 
-    /// Those of this database: a server has others, whose tables are not of this store.
+    /// Looks in this database only, because the others of the server do not belong to this store.
     const GUARDED: &'static str = "SELECT event_object_table FROM information_schema.triggers \
         WHERE event_object_schema = DATABASE() \
           AND trigger_name LIKE 'fenced!_guard!_%' ESCAPE '!' LIMIT 1";
 
-    /// The lock of the script ends with the session. If the lock is not granted, the second line is
-    /// an error, since a number cannot be two.
+    /// The lock of the script ends with the session. If the lock is not granted, the subquery
+    /// returns two rows, and that error stops the client.
     fn migrations() -> Migrations {
         Migrations {
             migrator: &MIGRATIONS,
@@ -42,12 +44,12 @@ impl Installation for MySql {
             bytes: "BLOB",
             first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
             last: "-- The end.",
-            told_before: true,
+            is_recorded_first: true,
         }
     }
 
-    /// On a connection of its own, under a lock that ends with the connection. A transaction is no
-    /// help here: a change of the schema commits it.
+    /// Uses a connection of its own, and a lock that ends with the connection. A transaction does
+    /// not help here, because a change of the schema commits it.
     async fn apply_migrations(pool: &MySqlPool) -> Result<(), FenceError> {
         let mut connection = locked(pool).await?;
         migrations::apply::<Self>(&mut connection).await?;
@@ -59,7 +61,7 @@ impl Installation for MySql {
             Err(FenceError::NotReady(NotReady::HalfApplied { .. })) => {}
             checked => return checked,
         }
-        // Perhaps it is being applied: then its client has the lock.
+        // The migration may be in progress, and its client then has the lock.
         let mut connection = locked(pool).await?;
         migrations::check_on::<Self>(&mut connection).await?;
         Ok(connection.close().await?)

@@ -2,46 +2,32 @@
 //! transactions can pass the check at once.
 //!
 //! A locking read sees the latest committed mark at every isolation level and keeps claims out
-//! until the transaction ends; InnoDB serves lock requests in their order, so a claim is not
-//! overtaken.
+//! until the transaction ends. InnoDB serves lock requests in their order, so no transaction
+//! overtakes a claim that waits.
+//!
+//! `operations.rs` has the calls of a fenced write: open it first. It begins with `fence.rs` and
+//! claims with `claim.rs`, which ends the sessions in its way with `end_sessions.rs`. `answers.rs`
+//! keeps the answers of a connection in step. `installation.rs` has the rest: migrations under
+//! `schema_lock.rs`, `rights.rs`, and protected tables in `protect.rs`.
 
 mod answers;
-mod begin;
+mod by_statements;
 mod claim;
-mod error;
+mod end_sessions;
+mod errors;
+mod fence;
 mod installation;
-mod older;
+mod operations;
 mod options;
 mod protect;
 mod rights;
 mod schema_lock;
 
-use std::time::Duration;
+use sqlx::MySql;
 
-use lock_core::{ResourceName, Sequencer};
-use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
-    mysql::{MySqlQueryResult, MySqlRow},
-};
-use tracing::debug;
-
-pub(crate) use self::error::classify;
+pub(crate) use self::errors::classify;
 pub use self::options::MySqlTxOptions;
-use self::{error::is_name_missing, options::limited};
-use crate::{
-    FenceError, FencedLocks, FencedStore,
-    admin::by_statements::Wording,
-    begin_request::{BeginRequest, Fence},
-    dialect::sealed::{Errors, Operations},
-    leaked::{before_anything, begin_counted, past_leaked, says_read_only},
-    literal::literal,
-    marks,
-    open_tx::{OpenTx, PATIENCE, RollBack, in_time},
-    queries::Queries,
-    rule,
-    statement::Value,
-    tx_name::TxName,
-};
+use crate::{FencedLocks, FencedStore};
 
 /// A fenced store in MariaDB or MySQL.
 ///
@@ -58,181 +44,5 @@ impl FencedStore<MySql> {
     #[must_use]
     pub fn with_options(self, options: MySqlTxOptions) -> Self {
         self.with_tx_options(options)
-    }
-}
-
-/// Deletes the note of the resources that fence the transaction.
-const LEAVE: &str = "DELETE FROM fenced_open_transaction WHERE connection_id = CONNECTION_ID()";
-
-/// Clears what the triggers of protected tables look at first.
-const FORGET: &str = "SET @fenced_tx_name = NULL, @fenced_resources = NULL";
-
-impl Operations for MySql {
-    type TxOptions = MySqlTxOptions;
-
-    fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
-        options.lock_timeout
-    }
-
-    async fn look(
-        connection: &mut MySqlConnection,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<MySqlRow>, FenceError> {
-        let rows = Self::rows(connection, &limited(sql), values).await;
-        rows.map_err(Self::of_our_call)
-    }
-
-    async fn change(
-        connection: &mut MySqlConnection,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<u64, FenceError> {
-        let statement = Self::statement(&limited(sql), values)?;
-        let result = Self::run(connection, statement).await;
-        Ok(result.map_err(Self::of_our_call)?.rows_affected())
-    }
-
-    const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
-
-    fn rows_affected(result: &MySqlQueryResult) -> u64 {
-        result.rows_affected()
-    }
-
-    fn mark(resource: &ResourceName) -> String {
-        let resource = literal(resource.as_str());
-        format!(
-            "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
-        )
-    }
-
-    async fn claim(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        sequencer: &Sequencer,
-    ) -> Result<(), FenceError> {
-        for _ in 1..claim::ATTEMPTS {
-            let busy = match claim::attempt(pool, options, sequencer).await {
-                Err(claim::Failed::AtTheMark(busy)) if options.terminate_older => busy,
-                result => return Ok(result?),
-            };
-            if older::terminate_older(&mut *pool.acquire().await?, sequencer).await? == 0 {
-                return Err(busy);
-            }
-        }
-        Ok(claim::attempt(pool, options, sequencer).await?)
-    }
-
-    /// Waits until no transaction of this grant is in progress: an exclusive lock is granted when
-    /// all transactions that share the lock are over.
-    async fn settle(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        sequencer: &Sequencer,
-    ) -> Result<(), FenceError> {
-        let connection = past_leaked(pool, || pool.acquire()).await;
-        let mut connection = connection.map_err(before_anything::<Self>)?;
-        let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
-        let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
-        Self::look(&mut connection, &wait, &[]).await?;
-        let mark = marks::mark::<Self>(&mut connection, &mark).await?;
-        rule::check(mark.as_ref(), sequencer)
-    }
-
-    /// If a deadlock or a statement ends the transaction, the savepoint is gone; this is how the
-    /// commit notices. The variables are there for the triggers of protected tables.
-    async fn begin(
-        pool: &MySqlPool,
-        options: &MySqlTxOptions,
-        request: &BeginRequest,
-    ) -> Result<OpenTx<Self>, FenceError> {
-        let tx_name = request.tx_name();
-        let begin = format!(
-            "START TRANSACTION; SAVEPOINT {tx_name}; \
-             SET @fenced_tx_name = '{tx_name}', @fenced_resources = {}",
-            literal(&begin::resources(request)),
-        );
-        let begin = AssertSqlSafe(begin).into_sql_str();
-        let begun = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await;
-        let mut tx = begun.map_err(before_anything::<Self>)?;
-        for sequencer in request.fences().map(Fence::sequencer) {
-            let fenced = begin::fence(&mut tx, options, sequencer, tx_name).await;
-            if fenced.as_ref().is_err_and(says_read_only::<Self>) {
-                tx.close_session_at_its_end();
-            }
-            fenced?;
-        }
-        Ok(tx)
-    }
-
-    /// After a deadlock MySQL is outside the transaction, and a `COMMIT` there succeeds and commits
-    /// nothing. In that case releasing the savepoint fails, and the `COMMIT` after it is not
-    /// reached.
-    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
-        let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
-        tx.unless_lost(caught_up)?;
-        let tx_name = tx.tx_name();
-        let commit = format!("{LEAVE}; RELEASE SAVEPOINT {tx_name}; {FORGET}; COMMIT");
-        let committed = answers::to(&mut tx, commit, 4).await;
-        let Err(error) = tx.unless_lost(committed) else {
-            tx.end();
-            return Ok(());
-        };
-        if is_name_missing(&error) {
-            // A statement that ended the transaction may have committed its note.
-            let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
-            let left = in_time(PATIENCE, answers::to(&mut tx, leave, 4)).await;
-            match tx.unless_lost(left) {
-                Ok(()) => tx.end(),
-                Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
-            }
-        }
-        Err(Self::of_commit(error))
-    }
-
-    /// sqlx counts the transactions that it knows to be open. The server ends any other one when
-    /// the next one begins, and here: without autocommit a mere look has begun one.
-    async fn refuse_leaked(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-        if connection.is_in_transaction() {
-            return Err(sqlx::Error::InvalidSavePointStatement);
-        }
-        connection.execute("COMMIT").await.map(drop)
-    }
-}
-
-impl RollBack for MySql {
-    /// Clears what the triggers look at, too.
-    async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-        while let Err(error) = answers::catch_up(connection).await {
-            // If a statement that was dropped has failed, there may be more to read.
-            if error.as_database_error().is_none() {
-                return Err(error);
-            }
-        }
-        answers::to(connection, format!("ROLLBACK; {FORGET}"), 2).await
-    }
-
-    async fn end_session(pool: &MySqlPool, tx_name: TxName) -> Result<(), sqlx::Error> {
-        older::end_session(pool, tx_name).await
-    }
-}
-
-impl Wording for MySql {
-    const WHO: &'static str = "USER()";
-    const NOW: &'static str = "NOW(3)";
-    const SHARED: &'static str = "LOCK IN SHARE MODE";
-    const EXCLUSIVE: &'static str = "FOR UPDATE";
-    const SCHEMA: &'static str = "";
-    const LATER: &'static str = "NOW(3) + INTERVAL (? * 1000) MICROSECOND";
-    const INSERT_NEW: &'static str = "INSERT IGNORE INTO";
-    const IS_TIME_SLOT: &'static str =
-        "slot REGEXP '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$'";
-
-    fn millis(time: &str) -> String {
-        format!("CAST(UNIX_TIMESTAMP({time}) * 1000 AS SIGNED)")
-    }
-
-    fn limit(lock_timeout: Option<Duration>) -> String {
-        MySqlTxOptions::default().lock_timeout(lock_timeout).limit()
     }
 }

@@ -2,9 +2,9 @@ use std::{borrow::Cow, time::Duration};
 
 /// Settings of claims and fenced transactions in MariaDB and MySQL.
 ///
-/// None of them stays behind in the session. For that reason there is no timeout here for a client
-/// that is idle in its transaction, nor for the statements in it: these databases have none that
-/// ends with the transaction. Set those for the sessions of the pool, in
+/// None of them stays behind in the session. So there is no timeout here for a client that is idle
+/// in its transaction, nor for the statements in it, because these databases have none that ends
+/// with the transaction. Set such timeouts for the sessions of the pool, in
 /// `PoolOptions::after_connect`: in MariaDB `SET SESSION idle_transaction_timeout = 10,
 /// max_statement_time = 30`.
 #[derive(Clone, Debug)]
@@ -17,36 +17,36 @@ pub struct MySqlTxOptions {
 impl MySqlTxOptions {
     /// How long a claim waits for transactions of the older holder before it ends them or gives up,
     /// and how long a transaction waits for a claim that is in progress. Defaults to 2 s; `None`
-    /// keeps the session's setting, by default 50 s.
+    /// keeps the setting of the session, by default 50 s.
     ///
-    /// As long as this they also wait for a backup that keeps writes out (`FLUSH TABLES WITH READ
-    /// LOCK`, `BACKUP STAGE`) and for a change of a table's schema. What has no options here, such
-    /// as a look or a note of a job, waits for these for 2 s. Then the error is
-    /// [`Busy`](crate::FenceError::Busy). A commit, and your own statements, wait as long as the
-    /// session's `lock_wait_timeout`, by default a day in MariaDB and a year in MySQL.
+    /// They wait as long for a backup that keeps writes out (`FLUSH TABLES WITH READ LOCK`, `BACKUP
+    /// STAGE`) and for a change of a table's schema. Calls without these options, such as a look or
+    /// a note of a job, wait for these for 2 s. Then the error is
+    /// [`Busy`](crate::FenceError::Busy). A commit, and your own statements, wait for the
+    /// `lock_wait_timeout` of the session, by default a day in MariaDB and a year in MySQL.
     ///
-    /// In whole seconds, rounded up, from 1 s to a year. Applies to MariaDB only: MySQL cannot
-    /// limit a single statement, and there the session's `innodb_lock_wait_timeout` and
-    /// `lock_wait_timeout` count.
+    /// In whole seconds, rounded up, from 1 s to a year. It applies to MariaDB only. MySQL cannot
+    /// limit a single statement, so the `innodb_lock_wait_timeout` and `lock_wait_timeout` of the
+    /// session count there.
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
     /// Whether a claim that has waited in vain ends the sessions of the older holder that are still
-    /// in a fenced transaction (`KILL CONNECTION`). Defaults to true: a client that is stopped
-    /// inside a transaction would otherwise hold the claim up for as long as it is stopped.
+    /// in a fenced transaction (`KILL CONNECTION`). Defaults to true, because a client that is
+    /// stopped inside a transaction would otherwise hold the claim up until it continues.
     ///
-    /// Every user of the database may end their own sessions. Ending those of another user needs
-    /// the right `CONNECTION ADMIN` (MySQL: `CONNECTION_ADMIN`); without it the claim is
-    /// [`Busy`](crate::FenceError::Busy).
+    /// Every user of the database may end their own sessions. The end of a session of another user
+    /// needs the right `CONNECTION ADMIN` (MySQL: `CONNECTION_ADMIN`). Without it the claim fails
+    /// with [`Busy`](crate::FenceError::Busy).
     pub const fn terminate_older(mut self, terminate: bool) -> Self {
         self.terminate_older = terminate;
         self
     }
 
-    /// The prefix that limits the lock waits of a statement, and is over with it: for rows, and for
-    /// tables, which a backup locks. To MySQL it is a comment.
+    /// The prefix that limits the lock waits of a single statement: for rows, and for tables, which
+    /// a backup locks. MySQL reads it as a comment.
     ///
     /// 0 would mean "do not wait", so the minimum is 1.
     pub(super) fn limit(&self) -> String {
@@ -61,7 +61,7 @@ impl MySqlTxOptions {
     }
 }
 
-/// How the prefix begins.
+/// The beginning of the prefix.
 const PREFIX: &str = "/*M! SET STATEMENT";
 
 /// A statement of ours with the default limit, unless it has one.

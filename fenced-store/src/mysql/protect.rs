@@ -1,18 +1,18 @@
-//! Protected tables. A change of the schema cannot be undone here.
+//! Protected tables. MySQL and MariaDB cannot roll a change of the schema back.
 
 use sqlx::{Connection, MySql, MySqlConnection, MySqlPool};
 
 use super::schema_lock::locked;
 use crate::{
     FenceError,
-    dialect::sealed::Operations,
-    protection::{Protection, Resources, quoted},
-    queries::Queries,
-    statement::Value::Text,
-    triggers::{self, Table, Wording},
+    dialect::{Operations, Queries, Value::Text},
+    schema::{
+        protection::{Protection, Resources, quoted},
+        triggers::{self, Table, TriggerWording},
+    },
 };
 
-impl Wording for MySql {
+impl TriggerWording for MySql {
     const QUOTE: char = '`';
 
     const GUARDS: &'static str = "SELECT trigger_name, event_manipulation, action_statement \
@@ -24,15 +24,15 @@ impl Wording for MySql {
         format!("CONCAT({prefix}, {id})")
     }
 
-    /// The variables come first. All looks in a trigger are locking, and one for a note that does
-    /// not exist would hold up others for as long as the transaction of a refused write stays open.
+    /// The trigger looks at the variables first. All reads in a trigger are locking, and a read of
+    /// a missing note would hold up others until the transaction of a refused write ends.
     ///
-    /// The second one, the resources that fence the transaction, is ours alone: a client that
-    /// begins by SQL may leave it out, and has others wait if it writes where it must not.
+    /// The second variable holds the resources that fence the transaction. A client that begins by
+    /// SQL in another language need not set it. Its refused writes then make others wait.
     ///
-    /// They let nobody in by themselves: anybody can set them, and they outlive a transaction that
-    /// is rolled back. A write after that, outside of any fence, is refused for its resource, or
-    /// for lack of the note.
+    /// The variables alone let no write in, because every client can set them and they outlive a
+    /// transaction that is rolled back. A later write without a fence is refused for its resource,
+    /// or because the note is missing.
     fn body(table: &Table<'_>, resources: &[String]) -> String {
         let ours = &table.ours;
         let check = |resource: &String| {
@@ -74,9 +74,9 @@ fn table(protection: &Protection) -> Table<'_> {
     }
 }
 
-/// Opens a connection of its own: a trigger keeps the mode of the session that created it, and this
-/// session is strict, whatever the application's are. An id that cannot be the name of a resource
-/// is then an error.
+/// Opens a connection of its own, because a trigger keeps the mode of the session that created it.
+/// This session is strict, also if those of the application are not. An id that cannot be part of
+/// the name of a resource is then an error.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = locked(pool).await?;
     MySql::rows(
@@ -88,9 +88,9 @@ async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     Ok(connection)
 }
 
-/// The types of columns whose text is the same in every session, and differs for different ids.
+/// The types of columns whose text is the same in every session, and different for different ids.
 ///
-/// The text of a TIMESTAMP follows `time_zone`. A FLOAT shows six digits of what it is. BIT and the
+/// The text of a TIMESTAMP depends on `time_zone`. A FLOAT shows only six digits. BIT and the
 /// binary types have bytes that no name contains. The labels of an ENUM or a SET can be renamed
 /// without a write to a row.
 const ID_TYPES: [&str; 13] = [
@@ -160,8 +160,8 @@ async fn check(
     Ok(())
 }
 
-/// The prefix of the names of our tables: a trigger looks for them in the database of its own
-/// table.
+/// The prefix of the names of our tables. Without it a trigger looks for them in the database of
+/// its own table.
 async fn our_tables(
     connection: &mut MySqlConnection,
     protection: &Protection,

@@ -1,17 +1,16 @@
-//! Whether a user may do what a fenced store does. The server is asked to explain a statement for
-//! each right: for that it wants the same right as for the statement itself, whether the user has
-//! it for this table, for the database, or by a role.
+//! The check whether a user has the rights for fenced writes. For each right it asks the server to
+//! explain a statement. That needs the same right as the statement itself, and the user may have it
+//! for this table, for the database, or by a role.
 
 use sqlx::{MySql, MySqlPool};
 
 use crate::{
     FenceError, NotReady, Rights,
-    dialect::sealed::{Errors, Operations},
-    queries::Queries,
+    dialect::{Errors, Operations, Queries},
 };
 
-/// A table with any of its columns; what transactions do with it, and what those do that claim,
-/// too.
+/// A table with one of its columns, the rights that transactions need on it, and those that clients
+/// need that also claim.
 type Table = (
     &'static str,
     &'static str,

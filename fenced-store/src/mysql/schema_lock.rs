@@ -9,20 +9,20 @@ use crate::FenceError;
 /// The lock belongs to the whole server, so its name contains the database.
 pub(super) const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
 
-/// A connection of its own, which keeps out others who change the schema until it is closed.
+/// A connection of its own. Until it is closed, it keeps out other callers that change the schema.
 pub(super) async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = pool.connect_options().as_ref().clone().connect().await?;
-    // A table that is in use, or a backup, is not waited for as long as is usual, a day.
+    // The default wait for a table that is in use, or for a backup, is a day.
     let limit = sqlx::raw_sql("SET SESSION lock_wait_timeout = 50");
     connection.execute(limit).await?;
     lock(&mut connection).await?;
     Ok(connection)
 }
 
-/// Keeps out others who change the schema, until the connection is closed.
+/// Keeps out other callers that change the schema, until the connection is closed.
 ///
-/// sqlx's own lock passes a timeout of -1, which means "for ever" to MySQL and "not at all" to
-/// MariaDB.
+/// The lock of sqlx is not used, because it passes a timeout of -1. That means "for ever" to MySQL
+/// and "not at all" to MariaDB.
 async fn lock(connection: &mut MySqlConnection) -> Result<(), FenceError> {
     let lock = AssertSqlSafe(format!("SELECT {LOCK}"));
     let granted: Option<i64> = sqlx::query_scalar(lock).fetch_one(connection).await?;

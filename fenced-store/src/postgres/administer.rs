@@ -1,4 +1,4 @@
-//! The administrator's orders, which are SQL functions.
+//! Administrators' orders, which are calls of SQL functions.
 
 use std::time::Duration;
 
@@ -6,17 +6,18 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use serde::Deserialize;
 use sqlx::{PgConnection, Postgres};
 
-use super::{calls::milliseconds, error::detail_of};
+use super::{calls::milliseconds, errors::detail_of};
 use crate::{
     FenceError,
     admin::{
         AdminError,
         order::{Administer, Order},
     },
-    dialect::sealed::Errors,
-    literal::literal,
-    queries::Queries,
-    statement::Value::{Number, Text},
+    dialect::{
+        Errors, Queries,
+        Value::{Number, Text},
+        literal::literal,
+    },
 };
 
 /// Carries out orders by calling the SQL functions.
@@ -79,7 +80,7 @@ impl Administer<Postgres> for ByFunctions {
     }
 }
 
-/// Translates a refusal: because of the issuer, or because a mark is not where it was expected.
+/// Translates a refusal: the issuer is another one, or a mark is not where the order expects it.
 fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
     if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
         return Ok(Some(current));

@@ -1,5 +1,5 @@
-//! The messages that are sent, each in one round trip by the simple protocol. That protocol has no
-//! parameters, so values are literals.
+//! The messages that this dialect sends, each in one round trip by the simple protocol. That
+//! protocol has no parameters, so values are literals.
 
 use std::time::Duration;
 
@@ -9,29 +9,32 @@ use sqlx::{AssertSqlSafe, Either, Executor, PgConnection, RawSql, SqlSafeStr, Sq
 
 use super::options::{PgIsolation, PgTxOptions};
 use crate::{
-    begin_request::{BeginRequest, Fence},
-    literal::literal,
-    tx_name::TxName,
+    dialect::literal::literal,
+    transaction::{
+        begin_request::{BeginRequest, Fence},
+        tx_name::TxName,
+    },
 };
 
-/// Fails if the session is inside a transaction, that is, one which began before the message came.
-/// Otherwise the message is a transaction of its own. (Times count in microseconds, and messages
-/// take longer.)
+/// Fails if the session is inside a transaction: one that began before the message came. Otherwise
+/// the message is a transaction of its own. The comparison is exact enough, because times count in
+/// microseconds and a message takes longer.
 ///
-/// The failure is that of a cast, which only needs the catalog. The cast value is in the error
-/// text.
+/// The failure is that of a cast, because a cast only needs the catalog. The error text contains
+/// the cast value.
 pub(super) const REFUSE_LEAKED: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
     OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
     THEN CAST(pg_catalog.concat('in a transaction since ', \
     pg_catalog.transaction_timestamp()) AS boolean) END";
 
-/// A part of the text of the error of `REFUSE_LEAKED`.
+/// A part of the error text of `REFUSE_LEAKED`.
 pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
 
-/// A claim, in a transaction of its own: nobody would commit it inside one that was left open.
+/// A claim, in a transaction of its own. It must not run inside a transaction that was left open,
+/// which would never be committed.
 ///
-/// Read committed, whatever the session's default is: an older snapshot would not show the mark as
-/// it is after the wait.
+/// It is read committed with any default of the session, because an older snapshot would not show
+/// the mark as it is after the wait.
 pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}, fenced.claim({}, {})",
@@ -40,7 +43,7 @@ pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
-/// Gets in line behind the transactions of a grant, in a transaction of its own.
+/// Queues behind the transactions of a grant, in a transaction of its own.
 pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}, fenced.settle({}, {})",
@@ -49,7 +52,7 @@ pub(super) fn settle(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
-/// Ends the sessions of older holders, and returns which, as `terminated`.
+/// Ends the sessions of older holders, and returns them in the column `terminated`.
 pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; \
@@ -61,8 +64,8 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 }
 
 /// Begins one of our transactions, which is not fenced. Statements in it are not prepared
-/// permanently, and statements outside of one are not prepared at all: a pooler in transaction mode
-/// could not follow.
+/// permanently, and statements outside of one are not prepared at all, because a pooler in
+/// transaction mode would lose them.
 pub(super) fn begin_unfenced() -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}; BEGIN"
@@ -72,13 +75,13 @@ pub(super) fn begin_unfenced() -> SqlStr {
 /// Checks the marks and begins.
 ///
 /// `BEGIN` comes last and turns the transaction in which the message runs into one that stays open.
-/// If a check raises an error, `BEGIN` is never reached and the session is idle again. In the
-/// other order, the connection would go back to the pool inside an aborted transaction and stay
-/// there. A transaction that somebody left open is refused: its commit would store the leftovers,
+/// If a check raises an error, `BEGIN` is never reached and the session is idle again. In the other
+/// order, the connection would go back to the pool inside an aborted transaction and stay there. A
+/// transaction that was left open before is refused, because the commit would store its writes,
 /// too.
 ///
-/// Several resources are checked in the order of their names: a list of outputs is computed from
-/// left to right. `CALL` comes first, because it refuses a transaction that somebody left open.
+/// Several resources are checked in the order of their names, because a list of outputs is computed
+/// from left to right. `CALL` comes first, because it refuses a transaction that was left open.
 pub(super) fn begin(request: &BeginRequest, options: &PgTxOptions) -> SqlStr {
     let isolation = match options.isolation {
         None => "",
@@ -98,7 +101,7 @@ pub(super) fn begin(request: &BeginRequest, options: &PgTxOptions) -> SqlStr {
     ))
 }
 
-/// The arguments of `fenced.begin_fenced`. The timeouts do not go beyond the lease.
+/// The arguments of `fenced.begin_fenced`. The timeouts are not longer than the lease.
 fn arguments(fence: &Fence, options: &PgTxOptions) -> String {
     let in_lease = |timeout: Option<Duration>| timeout.into_iter().chain(fence.bound()).min();
     format!(
@@ -114,18 +117,20 @@ fn arguments(fence: &Fence, options: &PgTxOptions) -> String {
 ///
 /// PostgreSQL answers `COMMIT` of an aborted transaction with the tag `ROLLBACK` and no error, and
 /// sqlx does not look at the tag. `CLOSE` fails in an aborted transaction. It also fails in any
-/// other transaction than the one that was begun so, because a cursor is gone with its transaction.
-/// In both cases `COMMIT` is not reached. `CLOSE` needs no plan, and no right, which would be out
-/// of reach after `SET LOCAL ROLE`.
+/// transaction but the one that has opened the cursor, because a cursor ends with its transaction.
+/// In both cases `COMMIT` is not reached. `CLOSE` needs no plan and no right: after `SET LOCAL
+/// ROLE` the role may lack rights.
 ///
-/// `AND CHAIN` fails outside a transaction, and keeps one open for sqlx, which counts them.
+/// `AND CHAIN` fails outside a transaction. It opens another transaction, because sqlx still counts
+/// one.
 pub(super) fn commit(tx_name: TxName) -> SqlStr {
     sql(format!("CLOSE {tx_name}; COMMIT AND CHAIN"))
 }
 
-/// Commits as [`commit`], and then releases a lease, in a transaction of its own: a lock of the
-/// lock service is not held over the flush of the user's commit, and the user's snapshot, isolation
-/// level and triggers have nothing to do with it. Without a tombstone: no late request can arrive.
+/// Commits as [`commit`], and then releases a lease, in a transaction of its own. So the lock
+/// service holds no lock during the flush of the user's commit, and the snapshot, isolation level
+/// and triggers of the user do not affect the release. It leaves no tombstone, because no late
+/// request can arrive.
 ///
 /// If the commit fails, the server skips the rest of the message.
 pub(super) fn commit_and_release(tx_name: TxName, lease: &Sequencer) -> SqlStr {
@@ -138,11 +143,11 @@ pub(super) fn commit_and_release(tx_name: TxName, lease: &Sequencer) -> SqlStr {
     ))
 }
 
-/// So many statements of [`commit_and_release`] are complete when the user's transaction is
-/// committed.
+/// The number of statements of [`commit_and_release`] that are complete when the transaction of the
+/// user is committed.
 pub(super) const COMMITTED: usize = 2;
 
-/// How many statements of a message are complete, and how it ended.
+/// The number of complete statements of a message, and its result.
 pub(super) async fn completed(
     connection: &mut PgConnection,
     message: RawSql,
@@ -163,7 +168,7 @@ fn sql(statement: String) -> SqlStr {
     AssertSqlSafe(statement).into_sql_str()
 }
 
-/// The arguments that make up a grant. A server may log them, so the holder is sent as its digest.
+/// The arguments of a grant. A server may log them, so the holder is sent as its digest.
 fn grant(sequencer: &Sequencer) -> String {
     format!(
         "{}, {}, {}, {}",

@@ -1,4 +1,5 @@
-//! Claims do not wait for a holder that is paused inside a transaction.
+//! Claims, and the end of the sessions that keep one waiting: a holder may be paused inside a
+//! transaction.
 
 use lock_core::{Sequencer, backend::support::unlogged};
 use sqlx::{PgPool, Postgres, Row, SqlStr};
@@ -7,13 +8,13 @@ use tracing::warn;
 use super::calls;
 use crate::{
     FenceError, counted,
-    dialect::sealed::Errors,
-    leaked::{past_leaked, unless_read_only},
+    dialect::Errors,
+    transaction::leaked::{past_leaked, unless_read_only},
 };
 
-/// How often a claim gets in line, the first time included. After the first time, any holder that
-/// was paused in its way is gone. While the claim was not in line, more transactions of an older
-/// holder may have come; if all of them are paused, too, the second time ends them.
+/// How often a claim queues, including the first time. After the first time, every paused holder in
+/// its way is gone. More transactions of an older holder may come before the claim queues again. If
+/// all of these are paused, too, the second time ends them.
 pub(super) const ATTEMPTS: u32 = 3;
 
 pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {
@@ -26,7 +27,7 @@ pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sql
     past_leaked(pool, send).await.map(drop)
 }
 
-/// The database checks the mark again first: a claim that has become stale ends nobody's session.
+/// The database checks the mark again first, so a claim that has become stale ends no session.
 pub(super) async fn terminate_older(
     pool: &PgPool,
     sequencer: &Sequencer,

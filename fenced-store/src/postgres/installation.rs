@@ -8,17 +8,17 @@ use sqlx::{
 use super::{
     administer::ByFunctions,
     calls,
-    error::{NotOwned, not_owned, of_protect},
+    errors::{NotOwned, not_owned, of_protect},
     rights,
 };
 use crate::{
     FenceError, NotReady, Protection, Rights,
-    dialect::sealed::{Errors, Installation, Operations},
-    leaked::{begin_unfenced, to_read},
-    migrations::{self, migrations, wording::Migrations},
-    protection::Resources,
-    queries::Queries,
-    statement::Value::Text,
+    dialect::{Errors, Installation, Operations, Queries, Value::Text},
+    schema::{
+        migrations::{self, Migrations, migrations},
+        protection::Resources,
+    },
+    transaction::leaked::{begin_unfenced, to_read},
 };
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -33,18 +33,20 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     }
 });
 
-/// Serializes the callers. Any number that differs from sqlx's lock for the application will do.
+/// The lock that serializes the callers. Any number serves that differs from the lock that sqlx
+/// takes for the application.
 const LOCK: i64 = 0x7061_6c69_7361_6465;
 
-/// Makes the schemas, and refuses those in which another role could create what ours would call.
+/// Makes the schemas, and refuses those in which another role could create functions that ours
+/// would call.
 const SCHEMAS: &str = include_str!("sql/schemas.sql");
 
 const IS_READ_ONLY: &str = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() \
     THEN 'this server is a standby' ELSE 'default_transaction_read_only is on' END \
     WHERE pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
 
-/// Two statements in one message are one transaction, with which the setting ends. 5 000 rows take
-/// twice the memory that it allows, which is the least that it can.
+/// Two statements in one message are one transaction, and the setting ends with it. It is the least
+/// memory that Postgres allows, and 5 000 rows take twice as much.
 const WRITE_A_FILE: &str = "SELECT pg_catalog.set_config('work_mem', '64kB', true); \
     SELECT pg_catalog.count(*) FROM pg_catalog.generate_series(1, 5000)";
 
@@ -67,31 +69,32 @@ impl Installation for Postgres {
                  SELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n{SCHEMAS}",
             ),
             last: "COMMIT;",
-            told_before: false,
+            is_recorded_first: false,
         }
     }
 
     /// In one transaction, under a lock that ends with it.
     async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
-        // The session has looked before, and remembers what it has not found. It forgets that when
-        // it locks a table, as the second statement does.
+        // The session has looked for our tables before, and remembers which are missing. It forgets
+        // that when it locks a table, as the second statement does.
         let lock = format!(
             "SELECT pg_catalog.pg_advisory_xact_lock({LOCK}); \
              SELECT FROM pg_catalog.pg_namespace LIMIT 0"
         );
         Self::rows(&mut tx, &lock, &[]).await?;
-        // Before anything in these schemas is looked at: it would run with our rights.
+        // This comes before any use of these schemas, because code in them would run with our
+        // rights.
         Self::rows(&mut tx, SCHEMAS, &[])
             .await
             .map_err(of_schemas)?;
         migrations::apply::<Self>(&mut tx).await?;
-        // All earlier statements succeeded, so sqlx's own commit can be trusted here.
+        // All earlier statements have succeeded, so the commit of sqlx can be trusted here.
         tx.commit().await.map_err(Self::of_commit)
     }
 
-    /// A role that may create schemas could have made ours before, and what it has put there would
-    /// run with the rights of a superuser.
+    /// A role that may create schemas could have made ours before. Its code in them would then run
+    /// with the rights of a superuser.
     async fn check_owner(pool: &PgPool) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
         let owner = Self::rows(&mut connection, include_str!("sql/owner.sql"), &[]).await?;
@@ -113,15 +116,15 @@ impl Installation for Postgres {
         rights::check(pool, rights).await
     }
 
-    /// A role need not have a right on any table, so it cannot try one. What it sorts or counts
-    /// beyond its memory goes to a temporary file, on the disk of the data unless
-    /// `temp_tablespaces` says otherwise. A server whose disk is full is still able to change small
-    /// rows for a while; it goes down when its log finds no room.
+    /// A role need not have a right on any table, so no table is written. Rows that do not fit into
+    /// its memory go to a temporary file, on the disk of the data unless `temp_tablespaces` names
+    /// another one. A server whose disk is full can still change small rows for a while, and goes
+    /// down when its log finds no room.
     async fn try_to_write(pool: &PgPool) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
         let read_only = Self::look(&mut connection, IS_READ_ONLY, &[]).await?;
         if let Some(row) = read_only.first() {
-            // The name may lead to another server by the next look.
+            // The name of the server may lead to another one by the next look.
             connection.close_on_drop();
             let reason = Self::text(row, 0)?;
             return Err(NotReady::ReadOnly { reason }.into());
@@ -156,7 +159,7 @@ impl Installation for Postgres {
     }
 }
 
-/// A refusal of the schemas is our own; the right to make them may be missing.
+/// An error of the script that makes the schemas: its own refusal, or a missing right.
 fn of_schemas(source: sqlx::Error) -> FenceError {
     match not_owned(&source) {
         Some(NotOwned { schema, reason }) => NotReady::SchemaNotOurs { schema, reason }.into(),

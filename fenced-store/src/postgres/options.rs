@@ -2,11 +2,11 @@ use std::time::Duration;
 
 /// Settings of claims and fenced transactions in PostgreSQL.
 ///
-/// The timeouts bound how long a client that is stopped inside a transaction holds up the claim of
-/// the next holder. `None` keeps the session's setting, which by default is no bound. If the end of
-/// a guard's lease is known, because it is not renewed or has a `max_hold`, the timeouts are at
-/// most the time left when the transaction begins. Durations count in whole milliseconds, rounded
-/// up, from 1 ms to 24 days.
+/// The timeouts bound the time for which a client that is stopped inside a transaction holds up the
+/// claim of the next holder. `None` keeps the setting of the session, by default no bound. If the
+/// end of a guard's lease is known, because it is not renewed or has a `max_hold`, the timeouts are
+/// at most the time left when the transaction begins. Durations count in whole milliseconds,
+/// rounded up, from 1 ms to 24 days.
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until a store gets them"]
 pub struct PgTxOptions {
@@ -30,7 +30,8 @@ pub enum PgIsolation {
 }
 
 impl PgTxOptions {
-    /// The isolation level of transactions. Defaults to the session's, usually read committed.
+    /// The isolation level of transactions. Defaults to that of the session, usually read
+    /// committed.
     pub const fn isolation(mut self, isolation: PgIsolation) -> Self {
         self.isolation = Some(isolation);
         self
@@ -45,7 +46,7 @@ impl PgTxOptions {
         self
     }
 
-    /// How long a transaction may sit idle between statements before the database ends it. Defaults
+    /// How long a transaction may be idle between statements before the database ends it. Defaults
     /// to 10 s.
     pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.idle_timeout = timeout;
@@ -60,17 +61,18 @@ impl PgTxOptions {
     }
 
     /// Whether a claim that has waited for a whole lock timeout ends the database sessions of the
-    /// older holders that it waits for, and then gets in line again. Defaults to true.
+    /// older holders that it waits for, and then queues again. Defaults to true.
     ///
-    /// Nothing else bounds how long a holder that is paused inside a transaction holds up the next
-    /// one: a client that sends a statement now and then, or has stopped in the middle of a large
-    /// result, runs into none of the timeouts here. Its writes are rolled back, and it is told by
-    /// [`FenceError::Terminated`](crate::FenceError::Terminated).
+    /// Nothing else bounds the time for which a holder that is paused inside a transaction holds up
+    /// the next one. A client that sends a statement now and then, or has stopped in the middle of
+    /// a large result, reaches none of the timeouts here. Its writes are rolled back, and its next
+    /// call fails with [`FenceError::Terminated`](crate::FenceError::Terminated).
     ///
-    /// Only transactions of the claimed resource that an older grant fences are ended; if
-    /// the claim itself is stale by then, none. Ending sessions of another role needs rights, see
-    /// docs/operations.md; a prepared transaction cannot be ended this way. In both cases the claim
-    /// is [`FenceError::Busy`](crate::FenceError::Busy), and its source says so.
+    /// Only transactions of the claimed resource that an older grant fences are ended, and none if
+    /// the claim itself is stale by then. The end of a session of another role needs rights, see
+    /// docs/operations.md. A prepared transaction cannot be ended this way. Without the right, and
+    /// for a prepared transaction, the claim fails with
+    /// [`FenceError::Busy`](crate::FenceError::Busy), and its source gives the reason.
     pub const fn terminate_older(mut self, terminate: bool) -> Self {
         self.terminate_older = terminate;
         self

@@ -1,13 +1,14 @@
-//! Whether a role may do what a fenced store does. Everybody can read that in the catalog.
+//! The check whether a role has the rights for fenced writes. Every role can read that in the
+//! catalog.
 
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 
-use crate::{FenceError, NotReady, Rights, dialect::sealed::Errors};
+use crate::{FenceError, NotReady, Rights, dialect::Errors};
 
-/// What transactions call.
+/// The functions that transactions call.
 const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'settle'";
 
-/// What claims call as well, `terminate_older` with the rights of its caller.
+/// The functions that only claims call; `terminate_older` runs with the rights of its caller.
 const TO_CLAIM: &str = "'claim', 'open_transactions', 'resource_lock_key', 'terminate_older'";
 
 /// Fails with all the rights that are missing.

@@ -1,16 +1,18 @@
-//! Claiming.
+//! A claim: checks the issuer and raises the mark.
 
 use lock_core::Sequencer;
 use sqlx::{Sqlite, SqliteConnection};
 
 use crate::{
     FenceError,
-    dialect::sealed::Operations,
-    marks, rule,
-    statement::Value::{Number, Text},
+    dialect::{
+        Operations,
+        Value::{Number, Text},
+    },
+    rule::{self, marks},
 };
 
-/// The first claim sets the issuer.
+/// Fails unless the store takes the tokens of this issuer. The first claim sets the issuer.
 pub(super) async fn check_issuer(
     connection: &mut SqliteConnection,
     sequencer: &Sequencer,

@@ -2,14 +2,15 @@ use std::sync::LazyLock;
 
 use sqlx::{SqlSafeStr, SqlStr, Sqlite, SqlitePool, migrate::Migrator};
 
-use super::{error::is_taken, protect, tx::LEAVE};
+use super::{errors::is_taken, protect, uncounted::LEAVE};
 use crate::{
     FenceError, Protection,
-    admin::by_statements::ByStatements,
-    dialect::sealed::{Errors, Installation},
-    leaked::begin_unfenced,
-    migrations::{self, migrations, wording::Migrations},
-    readiness,
+    dialect::{Errors, Installation, by_statements::ByStatements},
+    schema::{
+        migrations::{self, Migrations, migrations},
+        readiness,
+    },
+    transaction::leaked::begin_unfenced,
 };
 
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -38,7 +39,7 @@ impl Installation for Sqlite {
             bytes: "BLOB",
             first: "BEGIN IMMEDIATE;".to_owned(),
             last: "COMMIT;",
-            told_before: false,
+            is_recorded_first: false,
         }
     }
 

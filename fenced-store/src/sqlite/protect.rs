@@ -1,35 +1,36 @@
-//! Protected tables: the triggers of one are created in one transaction.
+//! Protected tables. The triggers of a table are created in one transaction.
 
 use sqlx::{Sqlite, SqliteConnection, SqlitePool};
 
 use crate::{
     FenceError,
-    dialect::sealed::{Errors, Operations},
-    leaked::begin_unfenced,
-    protection::{Protection, Resources},
-    queries::Queries,
-    statement::Value::Text,
-    triggers::{self, GUARD, Table, Wording},
+    dialect::{Errors, Operations, Queries, Value::Text},
+    schema::{
+        protection::{Protection, Resources},
+        triggers::{self, GUARD, Table, TriggerWording},
+    },
+    transaction::leaked::begin_unfenced,
 };
 
-impl Wording for Sqlite {
+impl TriggerWording for Sqlite {
     const QUOTE: char = '"';
 
-    /// They are found by their table and not by their names, because the table may have been
-    /// renamed since. There are no schemas: the first parameter is always the empty one.
+    /// The query finds the triggers by their table and not by their names, because the table may
+    /// have been renamed. There are no schemas, so the first parameter is always empty.
     const GUARDS: &'static str = "SELECT name, substr(sql, instr(sql, ' AFTER ') + 7, 6), \
          substr(sql, instr(sql, ' FOR EACH ROW ') + 14) FROM sqlite_schema \
          WHERE ?1 = '' AND type = 'trigger' AND tbl_name = ?2 AND substr(name, 1, length(?3)) = ?3";
 
     /// Null, which is no resource, for an id that is neither an integer nor a text. The text of a
-    /// real number depends on the version of SQLite, and that of a blob may be another row's.
+    /// real number depends on the version of SQLite, and the text of a blob may be that of another
+    /// row.
     fn joined(prefix: &str, id: &str) -> String {
         format!("CASE WHEN typeof({id}) IN ('integer', 'text') THEN {prefix} || {id} END")
     }
 
-    /// Checks that fail unless the resource fences the transaction, and the mark still shows that
-    /// token. A resource that is null fences none. Before SQLite 3.47 the text of `RAISE` has to be
-    /// a constant.
+    /// The checks fail unless each resource fences the transaction, and the mark still shows that
+    /// token. A null resource fences no transaction. Before SQLite 3.47 the text of `RAISE` has to
+    /// be a constant.
     fn body(table: &Table<'_>, resources: &[String]) -> String {
         let text = |refusal: &str| format!("'{refusal} {}'", table.name.replace('\'', "''"));
         let check = |resource: &String| {
@@ -77,8 +78,8 @@ async fn list_protected(connection: &mut SqliteConnection) -> Result<(), FenceEr
         .map(drop)
 }
 
-/// The name of the table, spelled as it was created. Fails if there is no such table, or if it does
-/// not have the column of the ids.
+/// The name of the table, spelled as it was created. Fails if there is no such table, or if it
+/// lacks the column of the ids.
 async fn name(
     connection: &mut SqliteConnection,
     protection: &Protection,

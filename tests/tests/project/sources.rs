@@ -92,6 +92,6 @@ fn only_a_receipt_says_that_a_write_was_accepted() {
         .collect();
     assert_eq!(
         callers,
-        [std::path::Path::new("fenced-store/src/http/receipt.rs")]
+        [std::path::Path::new("fenced-store/src/http/accepted.rs")]
     );
 }

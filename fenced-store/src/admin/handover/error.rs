@@ -3,7 +3,7 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use super::HandoverPhase;
 use crate::{FenceError, admin::AdminError};
 
-/// Why a handover was refused, or did not finish.
+/// The reason why a handover was refused, or did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandoverError {
@@ -11,19 +11,19 @@ pub enum HandoverError {
     #[error("the old and the new lock service have the same issuer name: give one another name")]
     SameIssuer,
     /// The store accepts tokens of a third lock service. After the [beginning](HandoverPhase) this
-    /// means that somebody else has meanwhile handed it over.
+    /// means that another handover has changed it meanwhile.
     #[error(
         "the store takes tokens of \"{current}\", and not of one of these lock services: {}",
         phase.how_to_leave(current),
     )]
     #[non_exhaustive]
     OtherIssuer {
-        /// How far the handover had got.
+        /// The phase that the handover had reached.
         phase: HandoverPhase,
-        /// The issuer whose tokens it accepts.
+        /// The issuer whose tokens the store accepts.
         current: Issuer,
     },
-    /// A mark, or the clock, is so great that no lock service would ever exceed it. See
+    /// A mark, or the clock, is so great that no lock service will ever exceed it. See
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[error(
         "{} stands at {token}, too great for a lock service to come above it; set it to what it \
@@ -35,15 +35,15 @@ pub enum HandoverError {
     )]
     #[non_exhaustive]
     Implausible {
-        /// How far the handover had got.
+        /// The phase that the handover had reached.
         phase: HandoverPhase,
         /// The resource of the mark, if it is a mark.
         resource: Option<ResourceName>,
-        /// Where it is.
+        /// The token of the mark or of the clock.
         token: FencingToken,
     },
-    /// The new lock service counts ahead of the marks and of the clock: the store could not tell
-    /// its early grants from those after the handover. Nothing was changed.
+    /// The new lock service counts ahead of the marks and of the clock, so the store could not
+    /// distinguish its early grants from those after the handover. Nothing was changed.
     #[error(
         "\"{issuer}\" issues {token} already, and could only take over with tokens up to \
          {greatest}, one minute ahead of the clock: nothing was changed; wait until the clock is \
@@ -53,48 +53,49 @@ pub enum HandoverError {
     CountsPast {
         /// The name of the new lock service.
         issuer: Issuer,
-        /// A token of it.
+        /// A token that it has issued.
         token: FencingToken,
         /// The greatest token that would have been accepted.
         greatest: FencingToken,
     },
-    /// The new lock service does not grant, or would not take the number that the store needs.
-    /// Nothing was changed.
+    /// The new lock service did not grant the probe, or cannot count from the number that the store
+    /// needs. Nothing was changed.
     #[error("the new lock service failed: nothing was changed")]
     #[non_exhaustive]
     New {
         /// Its error.
         source: lock_core::Error,
     },
-    /// Open transactions keep some marks from being sealed. All the others are in service.
+    /// Open transactions of some resources have kept their marks from being sealed. All other
+    /// resources are in service.
     #[error("{sealed} marks are sealed, open transactions keep others: hand over again")]
     #[non_exhaustive]
     Unfinished {
-        /// How many marks this call has sealed.
+        /// The number of marks that this call has sealed.
         sealed: u64,
         /// The error of one of the others.
         source: FenceError,
     },
-    /// The handover is done, but an earlier one, from a third lock service, was never finished, and
-    /// has left marks that nobody can claim.
+    /// The handover is done, but an earlier one, from a third lock service, was never finished. It
+    /// has left marks that no client can claim.
     #[error(
         "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier \
          handover has left: hand over from \"{issuer}\", too"
     )]
     #[non_exhaustive]
     OthersLeft {
-        /// How many marks this call has sealed.
+        /// The number of marks that this call has sealed.
         sealed: u64,
         /// The third lock service; if there are several, the first by name.
         issuer: Issuer,
-        /// How many marks it still has.
+        /// The number of marks that it still has.
         marks: u64,
     },
     /// The store refused, or failed.
     #[error("the store failed: {phase}")]
     #[non_exhaustive]
     Store {
-        /// How far the handover had got.
+        /// The phase that the handover had reached.
         phase: HandoverPhase,
         /// Its error.
         source: AdminError,

@@ -2,7 +2,8 @@ use std::fmt;
 
 use lock_core::Issuer;
 
-/// How far a handover had got when it failed. The text says that, and what to do next.
+/// The progress of a handover when it failed. The text describes it, and the next step of the
+/// operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HandoverPhase {
@@ -14,13 +15,13 @@ pub enum HandoverPhase {
 }
 
 impl HandoverPhase {
-    /// What to do if the store belongs to a third lock service, from which neither this handover
-    /// nor the one in the other direction starts.
+    /// The advice if the store belongs to a third lock service. Neither this handover nor the one
+    /// in the other direction starts from that service.
     pub(super) fn how_to_leave(self, current: &Issuer) -> String {
         match self {
             Self::Before => "nothing was changed".to_owned(),
             Self::Sealing => format!(
-                "somebody else was faster, and some marks may be sealed; hand over from \
+                "another handover was faster, and some marks may be sealed; hand over from \
                  \"{current}\" to the one that is to be in place"
             ),
         }

@@ -5,27 +5,28 @@ use lock_core::{FencingToken, InitialToken, Issuer};
 use super::{Handover, HandoverError, HandoverPhase};
 use crate::{
     Dialect,
-    admin::{Admin, AdminError, orders::status},
+    admin::{Admin, AdminError, carry_out::status},
 };
 
-/// The state of the store before a handover, and what the handover is going to do.
+/// The state of the store before a handover, and the effect of the handover.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HandoverPlan {
     /// The issuer whose tokens the store accepts now; `None` before the first claim.
     pub issuer: Option<Issuer>,
-    /// How many marks belong to the old lock service, and are going to be sealed.
+    /// The number of marks of the old lock service. The handover seals these.
     pub marks: u64,
-    /// The least token of the new service that sealed marks accept. If time passes before the
-    /// handover, it is going to be greater.
+    /// The least token of the new service that sealed marks accept. The floor is greater if time
+    /// passes before the handover.
     pub floor: FencingToken,
 }
 
-/// By how much clocks may differ: tokens that were issued are below a clock put forward by this.
+/// The greatest difference between clocks. Issued tokens are below a clock that is put forward by
+/// this.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 impl<DB: Dialect> Admin<'_, DB> {
-    /// Looks at the store, and says what a handover would do. Asks no lock service, and changes
+    /// Looks at the store, and returns the effect of a handover. Asks no lock service, and changes
     /// nothing.
     ///
     /// # Errors
@@ -73,7 +74,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     }
 }
 
-/// The token that a counter which follows the clock has reached then.
+/// The token that a counter has reached at this time, if it follows the clock.
 pub(super) fn clock_token(unix_time: Duration) -> FencingToken {
     let token = FencingToken::new(InitialToken::clock_token(unix_time));
     token.unwrap_or(FencingToken::MAX)

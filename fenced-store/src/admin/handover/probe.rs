@@ -6,12 +6,12 @@ use super::{Handover, HandoverError, plan::clock_token};
 /// the store.
 pub const PROBE: &str = "palisade-handover-probe";
 
-/// The ttl of that lease. It is short because some services may require short leases, and so that
-/// nobody waits long if it cannot be given back.
+/// The ttl of that lease. It is short, because some services only grant short leases, and because a
+/// lease that cannot be given back keeps others waiting.
 const PROBING: Ttl = Ttl::secs(2);
 
-/// Checks that the new service grants, that it can be lifted, and that its tokens are below the
-/// floor, so that a service of which this is not true is noticed while the old one is in place.
+/// Checks that the new service grants, that its counter can be lifted, and that its tokens are
+/// below the floor. So an unfit service is noticed while the old one is still in place.
 pub(super) async fn probe(order: &Handover, floor: FencingToken) -> Result<(), HandoverError> {
     let failed = |source| HandoverError::New { source };
     match token_of(&order.new).await.map_err(failed)? {
@@ -24,11 +24,11 @@ pub(super) async fn probe(order: &Handover, floor: FencingToken) -> Result<(), H
     }
 }
 
-/// The token of a lease, or of whoever has one at this moment.
+/// The token of a lease that is granted here, or of the present holder.
 ///
-/// The lease is asked for above the clock, which a service refuses that could never be lifted above
-/// the floor. It is not asked for above the floor itself: its counter may be that of others, whose
-/// early grants would then get past the seal.
+/// The request demands a token above the clock. A service that can never be lifted above the floor
+/// refuses it. The request does not demand a token above the floor itself, because other resources
+/// may share the counter, and their early grants would then pass the seal.
 async fn token_of(locks: &LockManager) -> Result<Option<FencingToken>, lock_core::Error> {
     let resource = ResourceName::new(PROBE).map_err(lock_core::Error::from)?;
     let lease = locks.acquire(resource.clone()).ttl(PROBING).renew(false);

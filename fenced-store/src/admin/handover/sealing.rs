@@ -5,8 +5,8 @@ use crate::{
     Dialect, FenceError,
     admin::{
         Admin, AdminError, BATCH,
+        carry_out::{carry_out, marks_of_others, resources_of},
         order::{Order, Seal},
-        orders::{carry_out, marks_of_others, resources_of},
     },
 };
 
@@ -26,7 +26,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         }
     }
 
-    /// Seals the marks of the old service; returns how many this call has sealed.
+    /// Seals the marks of the old service. Returns the number that this call has sealed.
     pub(super) async fn seal_marks(
         &self,
         seal: &Seal,
@@ -80,7 +80,7 @@ fn refused(other: Option<Issuer>, phase: HandoverPhase) -> Result<(), HandoverEr
     }
 }
 
-/// Whether only this mark cannot be sealed now.
+/// Whether the error only concerns this mark, so that the others can be sealed.
 const fn is_held_up(error: &FenceError) -> bool {
     error.is_retryable() || matches!(error, FenceError::Terminated { .. })
 }

@@ -1,5 +1,5 @@
--- The reason why this role must not use our schemas: what another role has made there would run
--- with its rights.
+-- The reason why this role must not use our schemas: code that another role has put there would run
+-- with the rights of this one.
 SET LOCAL search_path = pg_catalog, pg_temp;
 SELECT n.nspname, CASE
     WHEN u.rolsuper AND NOT o.rolsuper THEN

@@ -1,5 +1,5 @@
--- The rights that this role lacks: what it may not do, and the statement that lets it. What the
--- others depend on comes first.
+-- The rights that this role lacks: the action that it may not do, and the statement that gives it
+-- the right. A right on which others depend comes first.
 -- {routines} the names of the functions and procedures that it calls
 SET LOCAL search_path = pg_catalog, pg_temp;
 SELECT lacks.what, format('GRANT %s TO %I', lacks.given, current_user) AS given

@@ -1,4 +1,4 @@
--- Makes the schemas that are missing. Refuses (FN030) one that belongs to another role, in which
+-- Makes the missing schemas. Refuses (FN030) a schema that belongs to another role, or in which
 -- another role may create or has created: its function could be called in the place of ours, with
 -- our rights.
 -- detail {"schema", "reason"}

@@ -1,0 +1,106 @@
+use std::fmt;
+
+use tracing::debug;
+
+use super::{FencedGuard, FencedLockError};
+use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::uninterrupted};
+
+/// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
+/// with certainty. The lease is still held.
+///
+/// `?` turns it into a [`FenceError`] or a [`FencedLockError`], and drops the guard.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct NotCommitted<DB: Dialect> {
+    /// The error of the commit.
+    pub error: FenceError,
+    /// The guard, which keeps the lease. Use it to [settle](crate::FencedStore::settle) a commit
+    /// whose result is unknown, or to try again.
+    pub guard: Box<FencedGuard<DB>>,
+}
+
+impl<DB: Dialect> FencedTx<DB> {
+    /// Commits, and then releases the lease of this guard.
+    ///
+    /// If lock service and store are one database (`PgFencedLocks::in_one_database`), this takes
+    /// one round trip: the message of the commit also releases, in a transaction of its own after
+    /// the commit. So nothing of ours is in your transaction, and the lease is released only after
+    /// a commit. Otherwise the release follows when the commit has been answered.
+    ///
+    /// If the release fails, the watchdog goes on with it, and the error is not reported, because
+    /// the commit stands.
+    ///
+    /// # Errors
+    /// As [`commit`](FencedTx::commit), with the guard.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, commit and release go on in the background, and
+    /// the result is unknown.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # use fenced_store::{PgFencedLocks, FencedLockError};
+    /// # async fn f(accounts: PgFencedLocks) -> Result<(), FencedLockError> {
+    /// let guard = accounts.acquire("account:42").await?;
+    /// let mut tx = guard.begin().await?;
+    /// sqlx::query("UPDATE accounts SET balance = balance - 10 WHERE id = 42")
+    ///     .execute(&mut *tx)
+    ///     .await?;
+    /// let receipt = tx.commit_and_release(guard).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn commit_and_release(
+        self,
+        guard: FencedGuard<DB>,
+    ) -> Result<Receipt, NotCommitted<DB>> {
+        uninterrupted(self.committed_and_released(guard)).await
+    }
+
+    async fn committed_and_released(
+        self,
+        guard: FencedGuard<DB>,
+    ) -> Result<Receipt, NotCommitted<DB>> {
+        let is_its = self.sequencers().any(|grant| grant == guard.sequencer());
+        let lease = (is_its && guard.is_released_by_store()).then(|| guard.sequencer());
+        match self.commit_with(lease).await {
+            Ok((receipt, true)) => {
+                guard.released_by_store();
+                Ok(receipt)
+            }
+            Ok((receipt, false)) => {
+                if let Err(error) = guard.release().await {
+                    debug!(%error, "release failed, the watchdog goes on with it");
+                }
+                Ok(receipt)
+            }
+            Err(error) => {
+                let guard = Box::new(guard);
+                Err(NotCommitted { error, guard })
+            }
+        }
+    }
+}
+
+impl<DB: Dialect> fmt::Display for NotCommitted<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<DB: Dialect> std::error::Error for NotCommitted<DB> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl<DB: Dialect> From<NotCommitted<DB>> for FenceError {
+    fn from(not_committed: NotCommitted<DB>) -> Self {
+        not_committed.error
+    }
+}
+
+impl<DB: Dialect> From<NotCommitted<DB>> for FencedLockError {
+    fn from(not_committed: NotCommitted<DB>) -> Self {
+        not_committed.error.into()
+    }
+}

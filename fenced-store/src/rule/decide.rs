@@ -1,0 +1,76 @@
+//! The store rule for databases whose own functions cannot hold it. Postgres has it in SQL
+//! (`migrations/postgres`). The same test cases run against all of them.
+
+use std::cmp::Ordering;
+
+use lock_core::{Issuer, Sequencer};
+
+use crate::{FenceError, HighWater};
+
+/// A mark with the kept digest of the holder that claimed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    high_water: HighWater,
+    holder: String,
+}
+
+impl Mark {
+    pub(crate) const fn new(high_water: HighWater, holder: String) -> Self {
+        Self { high_water, holder }
+    }
+}
+
+/// The work that a claim needs if it is not refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Raise the mark.
+    Raise,
+    /// No work, because the mark already shows this grant.
+    Replay,
+}
+
+/// Whether a write of this grant is accepted. The mark has to show this very grant.
+pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
+    match claim(mark, sequencer)? {
+        Claim::Replay => Ok(()),
+        Claim::Raise => Err(FenceError::not_claimed(
+            sequencer.resource().clone(),
+            sequencer.token(),
+        )),
+    }
+}
+
+/// Whether this grant may claim. Its token has to be above the mark, unless the mark already shows
+/// this grant.
+pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
+    let Some(mark) = mark else {
+        return Ok(Claim::Raise);
+    };
+    let high_water = mark.high_water.token();
+    issuer(mark.high_water.issuer(), sequencer)?;
+    match sequencer.token().cmp(&high_water) {
+        Ordering::Greater => Ok(Claim::Raise),
+        Ordering::Less => Err(FenceError::stale(
+            sequencer.resource().clone(),
+            sequencer.token(),
+            high_water,
+        )),
+        Ordering::Equal if mark.holder == sequencer.holder().kept_digest() => Ok(Claim::Replay),
+        Ordering::Equal => Err(FenceError::duplicate_token(
+            sequencer.resource().clone(),
+            sequencer.token(),
+        )),
+    }
+}
+
+/// Whether the token comes from the lock service whose tokens are accepted.
+pub(crate) fn issuer(current: &Issuer, sequencer: &Sequencer) -> Result<(), FenceError> {
+    if current == sequencer.issuer() {
+        return Ok(());
+    }
+    Err(FenceError::wrong_issuer(
+        sequencer.resource().clone(),
+        sequencer.issuer().clone(),
+        current.clone(),
+    ))
+}

@@ -1,0 +1,19 @@
+//! The store rule: which grants may claim, and which may write.
+//!
+//! `decide.rs` is the rule, for the databases whose own functions cannot hold it; Postgres has it
+//! in SQL (`migrations/postgres`). `marks.rs` reads the high-water marks that the rule compares
+//! with, and `high_water.rs` shows one to the caller. `observer.rs` applies the rule and refuses
+//! nothing.
+
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod decide;
+mod high_water;
+pub(crate) mod marks;
+mod observer;
+
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) use self::decide::{Claim, Mark, check, claim, issuer};
+pub use self::{
+    high_water::HighWater,
+    observer::{Observed, Observer},
+};

@@ -1,0 +1,138 @@
+use lock_core::{ResourceName, Sequencer};
+use sqlx::{
+    Connection, Executor, Sqlite, SqliteConnection, SqlitePool,
+    sqlite::{SqliteQueryResult, SqliteTransactionManager},
+};
+use sqlx_core::transaction::TransactionManager;
+use tracing::{debug, warn};
+
+use super::{
+    claim,
+    errors::{self, no_transaction},
+    uncounted::{self, LEAVE},
+};
+use crate::{
+    FenceError,
+    dialect::{Errors, Operations, literal::literal},
+    rule::{self, Claim, marks},
+    transaction::{
+        begin_request::{BeginRequest, Fence},
+        leaked::{begin_unfenced, past_leaked, to_read},
+        open_tx::{OpenTx, RollBack},
+    },
+};
+
+/// All our tables are named with their file. An attached file never comes before it, but a TEMP
+/// table of the same name would.
+impl Operations for Sqlite {
+    type TxOptions = ();
+
+    const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
+
+    fn rows_affected(result: &SqliteQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!(
+            "SELECT token, issuer, holder FROM main.fenced_high_water_mark \
+             WHERE resource = {resource}"
+        )
+    }
+
+    async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        // A claim that cannot succeed is refused before it queues for the file.
+        let mark = Self::mark(sequencer.resource());
+        let seen = marks::mark::<Self>(&mut *to_read(pool).await?, &mark).await?;
+        rule::claim(seen.as_ref(), sequencer)?;
+
+        let mut tx = begin_unfenced(pool).await?;
+        claim::check_issuer(&mut tx, sequencer).await?;
+        let mark = marks::mark::<Self>(&mut tx, &mark).await?;
+        match rule::claim(mark.as_ref(), sequencer)? {
+            Claim::Replay => {}
+            Claim::Raise => claim::raise(&mut tx, sequencer).await?,
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// A transaction is the only writer of the file. Once this one has begun, all others are over.
+    async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
+        let mut tx = begin_unfenced(pool).await?;
+        let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
+        rule::check(mark.as_ref(), sequencer)?;
+        Ok(tx.rollback().await?)
+    }
+
+    /// Begins as the only writer of the file. If a table is protected, it also notes the grants for
+    /// the triggers, and the commit has to delete that note.
+    async fn begin(
+        pool: &SqlitePool,
+        (): &(),
+        request: &BeginRequest,
+    ) -> Result<OpenTx<Self>, FenceError> {
+        let begun = past_leaked(pool, || uncounted::only_writer(pool, request)).await;
+        let (mut tx, first_mark) = begun.map_err(Self::of_our_call)?;
+        let mut is_noted = uncounted::check(first_mark, request.first().sequencer())?;
+        for sequencer in request.others().iter().map(Fence::sequencer) {
+            let mark =
+                uncounted::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
+            is_noted |= uncounted::check(mark.map_err(Self::of_our_call)?, sequencer)?;
+        }
+        if is_noted {
+            uncounted::note(&mut tx, request).await?;
+            tx.noted();
+        }
+        Ok(tx)
+    }
+
+    async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
+        let is_noted = tx.tx_name().is_noted();
+        let Err(source) = uncounted::commit(&mut tx, is_noted).await else {
+            tx.end();
+            return Ok(());
+        };
+        if errors::no_savepoint(&source) {
+            leave(&mut tx, is_noted).await;
+            return Err(FenceError::Aborted);
+        }
+        Err(Self::of_commit(source))
+    }
+
+    /// Rolls a leaked transaction back. The connection is not closed, because a database in memory
+    /// would lose its data with it. A `ROLLBACK` fails if there is no transaction.
+    async fn refuse_leaked(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        while connection.is_in_transaction() {
+            match SqliteTransactionManager::rollback(connection).await {
+                // SQLite has ended it by itself, and sqlx still counts it.
+                Err(error) if no_transaction(&error) => {
+                    connection.execute("BEGIN").await?;
+                }
+                result => result?,
+            }
+        }
+        match connection.execute("ROLLBACK").await {
+            Err(error) if no_transaction(&error) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+}
+
+impl RollBack for Sqlite {
+    /// The thread of the connection executes it after the statements that were dropped.
+    async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        connection.execute("ROLLBACK").await.map(drop)
+    }
+}
+
+/// Cleans up after a statement that has ended the transaction, and that may have committed its note
+/// of the grants.
+async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
+    if let Err(error) = connection.execute("ROLLBACK").await {
+        debug!(%error, "a transaction that was ended inside was the last one");
+    }
+    if is_noted && let Err(error) = connection.execute(LEAVE).await {
+        warn!(%error, "a transaction that was ended inside has left its note of the grants");
+    }
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+
+/// The name of one transaction. By this name its commit finds out whether it is still in that
+/// transaction.
+///
+/// It is random, so that no other transaction has left the same name behind. The token cannot serve
+/// as the name, because the other transactions of its holder have the same token.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
+pub struct TxName {
+    name: u64,
+    /// Whether triggers have a note of it, which its commit has to remove.
+    #[cfg(feature = "sqlite")]
+    is_noted: bool,
+}
+
+impl TxName {
+    /// The prefix of all names.
+    pub(crate) const PREFIX: &str = "fenced_";
+
+    pub(crate) fn random() -> Self {
+        Self {
+            name: rand::random(),
+            #[cfg(feature = "sqlite")]
+            is_noted: false,
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(crate) const fn noted(self) -> Self {
+        let is_noted = true;
+        Self { is_noted, ..self }
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(crate) const fn is_noted(self) -> bool {
+        self.is_noted
+    }
+}
+
+/// Letters, digits and underscores: a valid identifier in every database.
+impl fmt::Display for TxName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:016x}", Self::PREFIX, self.name)
+    }
+}
