@@ -47,6 +47,11 @@ impl Acquire {
             Identity::Known(holder) | Identity::Owner(holder) => holder,
         };
         let attempt = AttemptRef::new(resource.clone(), holder);
+        // One that polls does not wait at the lock service.
+        let wait = match self.settings.retry {
+            Some(_) => Wait::Never,
+            None => wait,
+        };
         let mut request = self.settings.request(attempt, wait);
         request.floor = self.what.floor;
         let claiming = self.what.claiming.then(|| self.locks.inner.issuer.clone());

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::{
     KIND, RedisOptions,
+    acquire::Attempting,
     keys::Keys,
     pushes::Pushes,
     replicas::Replication,
@@ -13,7 +14,7 @@ use lock_core::{
     Released, ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
-        Renewed,
+        Renewed, Requests,
         support::{Tasks, connecting::connect},
     },
 };
@@ -96,13 +97,8 @@ impl LockBackend for RedisBackend {
         Arc::clone(&self.service.clock)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let attempt = self.acquire(request).await?;
-        if let (Some(replication), Attempt::Granted(grant)) = (&self.replication, &attempt) {
-            let (requests, grants) = (std::slice::from_ref(request), std::slice::from_ref(grant));
-            replication.secure(&self.service, requests, grants).await?;
-        }
-        Ok(attempt)
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Attempting::new(self, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {

@@ -1,8 +1,7 @@
 //! One acquisition's requests, and what their answers mean.
 
 use std::{
-    future::pending,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -16,28 +15,18 @@ use super::{
     service::{Service, refused},
 };
 use lock_core::{
-    Error, ErrorKind, FencingToken, Metadata, Outcome,
-    backend::{AcquireRequest, Lease, Moment, Wait, support::Patience},
+    Error, ErrorKind, FencingToken, Metadata,
+    backend::{AcquireRequest, Lease, Moment, support::lock},
 };
 
-/// How long a look has for its answer, even if the wait is over before: longer than it takes around
-/// the world and back. Without an answer it could not say that it holds nothing.
-const GRACE: Duration = Duration::from_millis(500);
-
-/// Sends the requests of one attempt and remembers what they leave behind.
-pub(super) struct Looking<'a> {
+/// The looks of one attempt.
+pub(super) struct Look<'a> {
     service: &'a Service,
     request: &'a AcquireRequest,
     attempt: Arc<Attempted>,
-    /// When we asked, and the server's clock in the answer: what the time of a push is set against.
-    exchange: Option<(Moment, Duration)>,
-    /// The server may have something of this attempt: a place in the queue, or what a request
-    /// without an answer is going to do.
-    pub(super) left_behind: bool,
-    /// A request is under way, or its caller has dropped it.
-    under_way: bool,
-    /// A request had no answer.
-    unanswered: bool,
+    /// The moment of the last request, and the server's clock in its answer. The time of a push is
+    /// counted from there.
+    exchange: Mutex<Option<(Moment, Duration)>>,
 }
 
 /// What all requests of one attempt have in common. A request may run on a task.
@@ -53,9 +42,9 @@ struct Attempted {
 }
 
 /// What the server says.
-pub(super) enum Answer {
-    Offer(Offer),
-    /// Somebody stands in the way for at most so long, and so many are before us.
+pub(super) enum Looked {
+    Offered(Offer),
+    /// Somebody else has it for at most so long, and so many are before this attempt.
     Held {
         left: Duration,
         place: u32,
@@ -70,22 +59,14 @@ pub(super) struct Offer {
     pub(super) provisional: bool,
 }
 
-impl<'a> Looking<'a> {
+impl<'a> Look<'a> {
     pub(super) fn new(service: &'a Arc<Service>, request: &'a AcquireRequest) -> Self {
         Self {
             service,
             request,
             attempt: Arc::new(Attempted::new(service, request)),
-            exchange: None,
-            left_behind: false,
-            under_way: false,
-            unanswered: false,
+            exchange: Mutex::default(),
         }
-    }
-
-    /// Whether no request of this attempt can arrive later.
-    pub(super) const fn all_answered(&self) -> bool {
-        !self.unanswered && !self.under_way
     }
 
     pub(super) fn shard(&self) -> u16 {
@@ -96,77 +77,37 @@ impl<'a> Looking<'a> {
         &self.attempt.digest
     }
 
-    /// Asks until there is an answer: a request may be repeated, it names its acquisition. With a
-    /// client it takes a place in the queue, and that client is told; "" is one that cannot be
-    /// told.
+    /// Looks once. With a client it takes a place in the queue, and the server pushes to that
+    /// client; "" is one that no push reaches.
+    ///
+    /// A missing counter starts only after the layout was compared again, because a server that
+    /// lost it may have been set up differently by somebody else meanwhile.
     ///
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
-    pub(super) async fn ask(&mut self, client: Option<&str>) -> Result<Answer, Error> {
-        self.unanswered |= self.under_way;
-        let mut patience = Patience::of(self.request.wait, self.service.clock.now());
-        let mut grace = GRACE;
-        loop {
-            self.under_way = true;
-            let answer = self.look_in_time(client, grace).await;
-            self.under_way = false;
-            let error = match answer {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
+    pub(super) async fn send(&self, client: Option<&str>) -> Result<Looked, Error> {
+        let (mut start, mut has_left_something) = (false, false);
+        let looked = loop {
+            let (asked, answer) = match self.send_in_turn(client, start).await {
+                Ok(answered) => answered,
+                Err(error) => break Err(error),
             };
-            let unknown = error.outcome() == Outcome::Unknown;
-            self.unanswered |= unknown;
-            self.left_behind |= unknown;
-            if !patience.another(&*self.service.clock, &error).await {
-                return Err(error.on(&self.request.attempt.resource));
-            }
-            // Nothing tells that the server answers at all.
-            grace = Duration::ZERO;
-        }
-    }
-
-    /// One look, which gets so much time for its answer even if the wait is over before.
-    async fn look_in_time(
-        &mut self,
-        client: Option<&str>,
-        grace: Duration,
-    ) -> Result<Answer, Error> {
-        let service = self.service;
-        let Wait::Until(deadline) = self.request.wait else {
-            return self.look(client).await;
-        };
-        let until = std::cmp::max(deadline, service.clock.now() + grace);
-        tokio::select! {
-            biased;
-            answer = self.look(client) => answer,
-            () = service.clock.sleep_until(until) => {
-                // It may have waited for its turn all the time.
-                let error = match self.attempt.first_sent.get() {
-                    Some(_) => Error::unknown,
-                    None => Error::not_applied,
-                };
-                Err(error(ErrorKind::Unavailable)
-                    .because("no answer before the wait was over"))
-            }
-        }
-    }
-
-    /// One look. A missing counter starts only after the layout was compared again, because a
-    /// server that lost it may have been set up differently by somebody else meanwhile.
-    async fn look(&mut self, client: Option<&str>) -> Result<Answer, Error> {
-        let mut start = false;
-        loop {
-            let (asked, answer) = self.send_in_turn(client, start).await?;
-            self.left_behind |= leaves_something(&answer, client.is_some());
+            has_left_something |= leaves_something(&answer, client.is_some());
             match answer {
                 Acquired::More => {}
                 Acquired::Refused(Refusal::Missing) if !start => {
-                    self.service.nodes.agree().await?;
+                    if let Err(error) = self.service.nodes.agree().await {
+                        break Err(error);
+                    }
                     start = true;
                 }
-                answer => return self.read(answer, asked),
+                answer => break self.read(answer, asked),
             }
-        }
+        };
+        looked.map_err(|error| match has_left_something {
+            true => error.outcome_unknown(),
+            false => error,
+        })
     }
 
     /// Sends when it is this one's turn at the server. Returns when that was, and the answer.
@@ -177,15 +118,14 @@ impl<'a> Looking<'a> {
     ) -> Result<(Moment, Acquired), Error> {
         let (attempt, service) = (Arc::clone(&self.attempt), self.service);
         let asker = client.map(|client| format!("{client}/{}", attempt.id));
-        let too_long = attempt.waits_too_long();
         let request = async move { attempt.send(asker.as_deref(), start).await };
         let turns = service.nodes.turns(self.shard());
-        turns.run(&service.tasks, too_long, request).await
+        turns.run(&service.tasks, request).await
     }
 
-    fn read(&mut self, answer: Acquired, asked: Moment) -> Result<Answer, Error> {
+    fn read(&self, answer: Acquired, asked: Moment) -> Result<Looked, Error> {
         match answer {
-            Acquired::AsAsked { token } => Ok(Answer::Offer(Offer {
+            Acquired::AsAsked { token } => Ok(Looked::Offered(Offer {
                 token,
                 lease: Lease::counted_from(asked, self.request.ttl.get()),
                 provisional: false,
@@ -198,20 +138,20 @@ impl<'a> Looking<'a> {
             } => {
                 // Whatever the server's clock does, a lease is no longer than it was asked to be.
                 let left = std::cmp::min(left, self.request.ttl.get());
-                Ok(Answer::Offer(Offer {
+                Ok(Looked::Offered(Offer {
                     token,
                     lease: Lease::counted_from(asked, left),
                     provisional,
                 }))
             }
-            Acquired::Held { left } => Ok(Answer::Held { left, place: 0 }),
+            Acquired::Held { left } => Ok(Looked::Held { left, place: 0 }),
             Acquired::Waiting { left, at, place } => {
-                self.exchange = Some((asked, at));
-                Ok(Answer::Held { left, place })
+                *lock(&self.exchange) = Some((asked, at));
+                Ok(Looked::Held { left, place })
             }
             Acquired::Full => Err(Error::not_applied(ErrorKind::QueueFull)),
             Acquired::Refused(refusal) => Err(refused(refusal)),
-            // `look` goes on until there is something else.
+            // `send` goes on until there is something else.
             Acquired::More => Err(Error::not_applied(ErrorKind::Unavailable)),
         }
     }
@@ -227,7 +167,7 @@ impl<'a> Looking<'a> {
     /// looks the same: then the next poll tells.
     pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
         let length = std::cmp::min(pushed.length, self.request.ttl.get());
-        let (granted, length) = match self.exchange {
+        let (granted, length) = match *lock(&self.exchange) {
             Some((_, at)) if pushed.at < at => (pushed.received, Duration::ZERO),
             Some((asked, at)) => (asked + (pushed.at - at), length),
             None => (self.attempt.first_sent().unwrap_or(pushed.received), length),
@@ -262,20 +202,6 @@ impl Attempted {
 
     fn first_sent(&self) -> Option<Moment> {
         self.first_sent.get().copied()
-    }
-
-    /// One that does not wait for others waits only so long for its turn.
-    fn waits_too_long(&self) -> impl Future<Output = Error> + Send + use<> {
-        let never = self.request.wait == Wait::Never;
-        let clock = Arc::clone(&self.service.clock);
-        async move {
-            if !never {
-                return pending().await;
-            }
-            clock.sleep_until(clock.now() + Patience::SHORT).await;
-            Error::not_applied(ErrorKind::Unavailable)
-                .because("too many acquires of this process wait for answers of the server")
-        }
     }
 
     async fn send(&self, asker: Option<&str>, start: bool) -> Result<(Moment, Acquired), Error> {

@@ -1,6 +1,6 @@
 //! Grants that count only when replicas have them.
 
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use redis::{Cmd, FromRedisValue};
 
@@ -69,6 +69,10 @@ impl Replication {
             },
             () = ended => too_few("the lease ended before they had it"),
         };
+        // The next look replays the grant, and asks the replicas again.
+        if error.kind() == ErrorKind::Unavailable {
+            return Err(error.outcome_unknown());
+        }
         for request in requests {
             // Until it is cancelled it may be held, whatever the replicas have.
             let cancelled = service.cancel(&request.attempt).await;
@@ -91,7 +95,7 @@ impl Replication {
             async move { replicas.have(&nodes, &service, &attempt, token).await }
         };
         let turns = self.nodes.turns(shard);
-        turns.run(&service.tasks, pending(), replicating).await
+        turns.run(&service.tasks, replicating).await
     }
 }
 

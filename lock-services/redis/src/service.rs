@@ -12,10 +12,7 @@ use super::{
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Metadata, Released,
     ResourceName, Sequencer, Ttl,
-    backend::{
-        AttemptId, AttemptRef, Clock, Forced, Wait,
-        support::{Patience, Tasks},
-    },
+    backend::{AttemptId, AttemptRef, Clock, Forced, repeat, support::Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -193,8 +190,7 @@ impl Service {
         }
     }
 
-    /// Ends a lease by force, and asks again if there is no answer: who called could not, without
-    /// learning by which token the lease was revoked.
+    /// Ends a lease by force, and asks again if there is no answer.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
@@ -206,9 +202,8 @@ impl Service {
             call.arg(token.get());
             call
         };
-        let ask = |_| self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
-        let patience = Patience::of(Wait::Never, self.clock.now());
-        let (_, answer) = patience.ask(&*self.clock, ask).await?;
+        let force = || self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
+        let (_, answer) = repeat(&*self.clock, force).await?;
         match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),

@@ -12,8 +12,8 @@ use super::{
     service::refused,
 };
 use lock_core::{
-    Attempt, Error, ErrorKind, FencingToken, Metadata, Outcome,
-    backend::{AcquireRequest, Grant, Lease, Moment, Wait, support::Patience},
+    Attempt, Error, ErrorKind, FencingToken, Metadata,
+    backend::{AcquireRequest, Grant, Lease, Moment},
 };
 
 /// So many resources one script looks at, which keeps everybody else waiting meanwhile.
@@ -26,38 +26,18 @@ impl RedisBackend {
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let shard = self.common_shard(requests)?;
-        let mut left_behind = false;
-        match self.ask_for_all(requests, shard, &mut left_behind).await {
-            Ok(Attempt::Held { retry_after }) if left_behind => {
+        let mut has_left_something = false;
+        let looked = self.look_at_all(requests, shard, &mut has_left_something);
+        match looked.await {
+            Ok(Attempt::Held { retry_after }) if has_left_something => {
                 for request in requests {
                     let cancelled = self.service.cancel(&request.attempt).await;
                     cancelled.map_err(Error::outcome_unknown)?;
                 }
                 Ok(Attempt::Held { retry_after })
             }
-            Err(error) if left_behind => Err(error.outcome_unknown()),
+            Err(error) if has_left_something => Err(error.outcome_unknown()),
             answer => answer,
-        }
-    }
-
-    /// Asks until there is an answer: a request may be repeated, it names its acquisitions.
-    async fn ask_for_all(
-        &self,
-        requests: &[AcquireRequest],
-        shard: u16,
-        left_behind: &mut bool,
-    ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let clock = &*self.service.clock;
-        let mut patience = Patience::of(Wait::Never, clock.now());
-        loop {
-            let error = match self.look_at_all(requests, shard, left_behind).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
-            *left_behind |= error.outcome() == Outcome::Unknown;
-            if !patience.another(clock, &error).await {
-                return Err(error);
-            }
         }
     }
 
@@ -67,7 +47,7 @@ impl RedisBackend {
         &self,
         requests: &[AcquireRequest],
         shard: u16,
-        left_behind: &mut bool,
+        has_left_something: &mut bool,
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let mut start = false;
         loop {
@@ -83,7 +63,7 @@ impl RedisBackend {
                 .await?;
             match answer {
                 Together::Granted(granted) => {
-                    *left_behind = true;
+                    *has_left_something = true;
                     let granted: Vec<_> = granted.into_iter().zip(requests).collect();
                     if let Some(grants) = self.confirmed(&granted, asked).await? {
                         return Ok(Attempt::Granted(grants));

@@ -87,7 +87,7 @@ pub(super) struct Place {
     attempt: AttemptId,
     pushed: watch::Receiver<Option<Pushed>>,
     /// A grant that was heard of otherwise, and until when it may be relied on unconfirmed.
-    told: Option<(FencingToken, Moment)>,
+    told: Mutex<Option<(FencingToken, Moment)>>,
     registry: Arc<Registry>,
 }
 
@@ -139,7 +139,7 @@ impl Pushes {
         Place {
             attempt,
             pushed,
-            told: None,
+            told: Mutex::default(),
             registry: Arc::clone(&self.registry),
         }
     }
@@ -171,9 +171,10 @@ impl Place {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub(super) async fn pushed(&mut self) -> Pushed {
+    pub(super) async fn pushed(&self) -> Pushed {
+        let mut pushed = self.pushed.clone();
         // The sender is in the registry until this is dropped.
-        let pushed = self.pushed.wait_for(Option::is_some).await;
+        let pushed = pushed.wait_for(Option::is_some).await;
         match pushed.ok().and_then(|pushed| *pushed) {
             Some(pushed) => pushed,
             None => std::future::pending().await,
@@ -187,15 +188,16 @@ impl Place {
 
     /// An answer has told of a provisional grant, whose push may come later: it is none that nobody
     /// waits for.
-    pub(super) const fn has_been_told(&mut self, token: FencingToken, until: Moment) {
-        self.told = Some((token, until));
+    pub(super) fn has_been_told(&self, token: FencingToken, until: Moment) {
+        *lock(&self.told) = Some((token, until));
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let now = self.registry.clock.now();
-        self.registry.waiting().leave(self.attempt, self.told, now);
+        let told = *lock(&self.told);
+        self.registry.waiting().leave(self.attempt, told, now);
     }
 }
 

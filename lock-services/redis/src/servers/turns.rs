@@ -29,14 +29,13 @@ impl Turns {
         }
     }
 
-    /// Runs a request when it is its turn, unless that takes too long: then it is not sent.
+    /// Runs a request when it is its turn.
     ///
     /// # Cancel safety
     /// As that of [`Tasks::run`].
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         tasks: &Tasks,
-        too_long: impl Future<Output = Error> + Send + 'static,
         request: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         if let Ok(_turn) = self.direct.try_acquire() {
@@ -44,12 +43,8 @@ impl Turns {
         }
         let turns = Arc::clone(&self.on_tasks);
         let in_turn = async move {
-            let _turn = tokio::select! {
-                biased;
-                // Nobody closes the semaphore.
-                turn = turns.acquire() => turn,
-                error = too_long => return Err(error),
-            };
+            // The semaphore is never closed.
+            let _turn = turns.acquire().await;
             request.await
         };
         tasks
@@ -65,12 +60,7 @@ fn broken_off(ended: RuntimeEnded) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        future::{pending, ready},
-        pin::pin,
-    };
-
-    use futures_util::FutureExt;
+    use std::future::{pending, ready};
 
     use super::*;
 
@@ -78,29 +68,12 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_goes_away_gives_its_turn_back() {
         let (turns, tasks) = (Turns::new(1), Tasks::here());
-        let request = turns.run(&tasks, pending(), pending::<Result<(), Error>>());
+        let request = turns.run(&tasks, pending::<Result<(), Error>>());
         tokio::select! {
             biased;
             _ = request => panic!("there is no answer"),
             () = tokio::task::yield_now() => {}
         }
-        turns.run(&tasks, pending(), ready(Ok(()))).await.unwrap();
-    }
-
-    /// Catches: a request goes out although its caller was told that it did not.
-    #[tokio::test]
-    async fn who_waits_too_long_sends_nothing() {
-        let (turns, tasks) = (Turns::new(1), Tasks::here());
-        let mut first = pin!(turns.run(&tasks, pending(), pending::<Result<(), Error>>()));
-        assert!(first.as_mut().now_or_never().is_none());
-        // It has its turn before the next one asks.
-        while turns.on_tasks.available_permits() > 0 {
-            tokio::task::yield_now().await;
-        }
-        let error = || Error::not_applied(ErrorKind::Unavailable);
-        let too_long = async move { error() };
-        let request = async { panic!("it was sent") };
-        let answer: Result<(), Error> = turns.run(&tasks, too_long, request).await;
-        assert_eq!(answer.unwrap_err().kind(), ErrorKind::Unavailable);
+        turns.run(&tasks, ready(Ok(()))).await.unwrap();
     }
 }
