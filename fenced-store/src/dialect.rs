@@ -137,6 +137,7 @@ pub(crate) mod sealed {
         /// the commit, if the database can be a lock service. Returns whether that was answered.
         fn commit_and_release(
             tx: OpenTx<Self>,
+            _lease_name: &str,
             _: &Sequencer,
         ) -> impl Future<Output = Result<bool, FenceError>> + Send {
             async { Self::commit(tx).await.map(|()| false) }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 mod attempt_id;
+mod connect_options;
 mod lease_settings;
 pub mod metric;
 mod request;
@@ -10,6 +11,7 @@ pub(crate) mod store_side;
 pub mod support;
 
 use std::{
+    borrow::Cow,
     fmt,
     future::{Ready, ready},
 };
@@ -17,6 +19,7 @@ use std::{
 pub use self::{
     answer::{Forced, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
+    connect_options::ConnectOptions,
     lease_settings::{AcquiresLeases, LeaseSettings},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
@@ -209,6 +212,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     fn part_of(&self, resource: &ResourceName) -> u16 {
         let _ = resource;
         0
+    }
+
+    /// The name of the lease of this resource inside the service. A store in the same database
+    /// releases the lease by it.
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        resource.as_str().into()
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     AcquireRequest, Attempt, AttemptId, AttemptRef, Forced, Inspection, Listed, LockBackend,
@@ -21,6 +21,7 @@ trait Boxed: fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
     fn capabilities(&self) -> Capabilities;
     fn part_of(&self, resource: &ResourceName) -> u16;
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str>;
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>>;
     fn renew<'a>(
         &'a self,
@@ -56,6 +57,10 @@ impl<B: LockBackend> Boxed for B {
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
         LockBackend::part_of(self, resource)
+    }
+
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        LockBackend::lease_name(self, resource)
     }
 
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>> {
@@ -127,6 +132,12 @@ impl LockService {
     #[must_use]
     pub fn part_of(&self, resource: &ResourceName) -> u16 {
         self.0.part_of(resource)
+    }
+
+    /// See [`LockBackend::lease_name`].
+    #[must_use]
+    pub fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.0.lease_name(resource)
     }
 
     /// See [`LockBackend::acquire`].

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use tracing::debug;
 
@@ -226,6 +226,10 @@ impl StoreSide for LeaseGuard {
 
     fn needs_no_tombstone(&self) -> bool {
         self.held.sharing == Sharing::Alone && self.held.all_answered
+    }
+
+    fn lease_name(&self) -> Cow<'_, str> {
+        self.on_drop.locks.backend.lease_name(self.resource())
     }
 
     fn released_by_store(mut self) {

@@ -7,7 +7,10 @@ use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
-use palisade::redlock::RedlockOptions;
+use palisade::{
+    backend::{ConnectOptions, SystemClock},
+    redlock::RedlockNodes,
+};
 use sqlx::PgPool;
 use tokio::time::timeout;
 
@@ -88,8 +91,9 @@ async fn jobs_and_leaders_behind_redis() {
 #[tokio::test]
 async fn jobs_and_leaders_behind_redlock() {
     let servers = RedlockServers::start(3).await;
-    let options = RedlockOptions::default().prefix(PREFIX);
-    servers.provision(options, Ttl::secs(60)).await.unwrap();
+    let options = ConnectOptions::from(servers.url()).prefix(PREFIX);
+    let nodes = RedlockNodes::new(options, Arc::new(SystemClock)).unwrap();
+    nodes.provision(Ttl::secs(60), None).await.unwrap();
     behind(&servers.url(), PREFIX).await;
 }
 
