@@ -19,6 +19,13 @@ async fn direct() -> RealTime {
     RealTime::new(connect(shared().await.url()).await)
 }
 
+/// With leases of other clients under the same names.
+async fn with_prefix() -> RealTime {
+    let prefix = format!("t{:016x}", rand::random::<u64>());
+    let options = ConnectOptions::from(shared().await.url());
+    RealTime::new(connect(options.prefix(prefix)).await)
+}
+
 /// Behind a PgBouncer that gives connections away after each transaction.
 async fn pooled() -> String {
     static POOLER: OnceCell<PgBouncer> = OnceCell::const_new();
@@ -57,6 +64,7 @@ async fn postgres_claims_all_extensions() {
 }
 
 lock_testing::conformance_tests!(postgres_direct, direct().await);
+lock_testing::conformance_tests!(postgres_with_prefix, with_prefix().await);
 lock_testing::conformance_tests!(postgres_behind_pgbouncer, behind_pgbouncer().await);
 // What depends on notices, and on what is left behind in a session.
 lock_testing::conformance_tests!(
