@@ -99,6 +99,7 @@ mod error;
 #[doc(hidden)]
 pub mod independent;
 mod keys;
+mod lease_text;
 mod list;
 mod look;
 mod options;
