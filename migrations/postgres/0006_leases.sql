@@ -3,8 +3,8 @@
 -- This database as lock service: leases with fencing tokens, and a fair queue. Here are the tables
 -- and what other functions call; the next migration has what clients call.
 --
--- A lease is named after its resource, or "PREFIX RESOURCE": leases of different prefixes do not see
--- each other. Marks have no prefix. Below, a resource is the name of a lease, with the prefix.
+-- A lease is named after its resource, or "PREFIX RESOURCE": leases of different prefixes do not
+-- see each other. Marks have no prefix. Below, a resource is the name of a lease, with its prefix.
 --
 -- Each call of a client is a transaction of its own, at READ COMMITTED: so no lock is held over a
 -- round trip, and nothing here depends on the session, which a pooler may change with each

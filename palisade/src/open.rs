@@ -20,14 +20,14 @@ impl<D: sealed::Database> Database for D {}
 /// them needs none: it gets an error that says what is missing, or which right it lacks.
 ///
 /// The locks use connections of their own, with the login of the store's pool, so that renewals do
-/// not queue behind the transactions of the application. The URL may have the parameters of the lock
-/// service, such as `prefix`. With settings of the manager, do the same in three steps:
+/// not queue behind the transactions of the application. The URL may have the parameters of the
+/// lock service, such as `prefix`. With settings of the manager, do the same in three steps:
 /// [`PostgresBackend::on`] the pool, [`LockManager::builder`], [`PgFencedLocks::in_one_database`].
 ///
 /// # Errors
-/// [`FencedLockError::Store`] if the URL is wrong, the database cannot be reached, takes no writes,
-/// or is not as this build needs it: see [`check`](PgFencedStore::check).
-/// [`FencedLockError::Lock`] as [`PostgresBackend::on`].
+/// [`FencedLockError::Store`] if the database cannot be reached, takes no writes, or is not as this
+/// build needs it: see [`check`](PgFencedStore::check).
+/// [`FencedLockError::Lock`] if the URL is wrong, and as [`PostgresBackend::on`].
 ///
 /// # Panics
 /// Outside a Tokio runtime.

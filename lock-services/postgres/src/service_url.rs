@@ -14,7 +14,7 @@ use lock_core::{
 };
 use sqlx::postgres::PgConnectOptions;
 
-/// What the URL of a lock service says besides the address of the database.
+/// The settings in the URL of a lock service.
 pub(super) struct ServiceUrl {
     pub(super) settings: Settings,
     /// The address of the database itself, for the connection that listens.

@@ -22,7 +22,8 @@ pub use super::{
     servers::{fitness::field, link::breaks_connection},
 };
 
-/// Takes the address of each server in a URL and its files, and makes a client that connects when it is asked to.
+/// The address of each server in a URL, and a client that connects when it is asked to. Takes the
+/// parameters with files.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a path, a parameter or a

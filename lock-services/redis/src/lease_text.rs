@@ -11,7 +11,7 @@ pub(super) fn asked(request: &AcquireRequest) -> String {
     format!(":{holder}:f:{ttl}:{attempt}:{metadata}")
 }
 
-/// What the lease of this grant begins with.
+/// The beginning of this grant's lease.
 pub(super) fn beginning(grant: &Sequencer) -> String {
     format!("{}:{}:", grant.token(), grant.holder().digest())
 }

@@ -5,10 +5,10 @@
 //! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings; the response
 //! timeout is 2 s, or 10 ms to 60 s. Parameters of Redis alone:
 //!
-//! | parameter | what | |
-//! |---|---|---|
-//! | `shards` | over how many token counters resources are spread: 1 to 1024; all clients of a prefix must agree, the first one fixes it | 64 |
-//! | `replicas`, `replicas_ms` | how many replicas must have a grant before it is returned, and within how many milliseconds, see [Replicas](#replicas) | none |
+//! - `shards`: over how many token counters resources are spread, 1 to 1024, by default 64. All
+//!   clients of a prefix must agree; the first one fixes it.
+//! - `replicas` and `replicas_ms`: how many replicas must have a grant before it is returned, and
+//!   within how many milliseconds; by default none. See [Replicas](#replicas).
 //!
 //! Redis replicates asynchronously and its clock may jump, so neither the order of tokens nor the
 //! length of leases is guaranteed in every case (see [Tokens](#tokens)): use a store that checks
