@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::pause::there_and_back;
 use lock_core::{
@@ -95,6 +95,10 @@ impl LockBackend for Link {
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
         self.service.part_of(resource)
+    }
+
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.service.lease_name(resource)
     }
 }
 

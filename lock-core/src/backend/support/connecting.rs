@@ -129,6 +129,7 @@ impl fmt::Debug for Settings {
 }
 
 /// The URL of a lock service up to its `?`: `SCHEME://[USER:PASSWORD@]HOST[:PORT],..[/PATH]`.
+#[non_exhaustive]
 pub struct ServiceUrl {
     /// What stands before `://`.
     pub scheme: String,
