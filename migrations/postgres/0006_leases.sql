@@ -28,17 +28,12 @@
 -- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
 -- the queue up again.
 
--- The resource of a lease: what follows its prefix.
-create function fenced.resource_of(lease text) returns text
-language sql immutable parallel safe
-as $$ select pg_catalog.regexp_replace(lease, '^[^ ]* ', '') $$;
-
 create domain fenced.lease_name as text collate "C"
   constraint prefix_has_1_to_64_letters_digits_or_marks
-    check (value !~ ' ' or value ~ '^[A-Za-z0-9._:-]{1,64} ')
+    check (value ~ '^([A-Za-z0-9._:-]{1,64} |[^ ]*$)')
   constraint resource_has_1_to_256_visible_ascii_characters
-    check (value is not null and fenced.resource_of(value) ~ '^[]-~!#-[]+$'
-           and length(fenced.resource_of(value)) <= 256);
+    check (value is not null and value ~ '^([^ ]* )?[]-~!#-[]+$'
+           and length(value) <= 256 + strpos(value, ' '));
 create domain fenced.attempt as text
   constraint attempt_has_1_to_256_bytes
     check (value is not null and octet_length(value) between 1 and 256);
@@ -116,6 +111,10 @@ as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
 create function fenced.this_minute() returns integer
 language sql volatile
 as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
+
+-- The resource of a lease: what follows its prefix.
+create function fenced.resource_of(lease text) returns text
+language sql immutable parallel safe as $$ select substr($1, strpos($1, ' ') + 1) $$;
 
 -- What others may see of a kept digest.
 create function fenced.fingerprint(digest text) returns text
