@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 mod attempt_id;
 mod boxed_requests;
+mod connect_options;
 mod lease_settings;
 pub mod metric;
 mod request;
@@ -12,6 +13,7 @@ pub mod support;
 mod whole;
 
 use std::{
+    borrow::Cow,
     fmt,
     future::{Ready, pending, ready},
     pin::pin,
@@ -23,6 +25,7 @@ pub use self::{
     answer::{Forced, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
     boxed_requests::BoxedRequests,
+    connect_options::ConnectOptions,
     lease_settings::{AcquiresLeases, LeaseSettings},
     request::{AcquireRequest, AttemptRef, RenewRequest, Upkeep, Wait},
     service::LockService,
@@ -226,6 +229,12 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     fn part_of(&self, resource: &ResourceName) -> u16 {
         let _ = resource;
         0
+    }
+
+    /// The name of the lease of this resource inside the service. A store in the same database
+    /// releases the lease by it.
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        resource.as_str().into()
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use super::pause::there_and_back;
 use lock_core::{
@@ -131,6 +131,10 @@ impl LockBackend for Link {
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
         self.service.part_of(resource)
+    }
+
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.service.lease_name(resource)
     }
 }
 

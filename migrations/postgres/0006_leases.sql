@@ -3,6 +3,9 @@
 -- This database as lock service: leases with fencing tokens, and a fair queue. Here are the tables
 -- and what other functions call; the next migration has what clients call.
 --
+-- A lease is named after its resource, or "PREFIX RESOURCE": leases of different prefixes do not
+-- see each other. Marks have no prefix. Below, a resource is the name of a lease, with its prefix.
+--
 -- Each call of a client is a transaction of its own, at READ COMMITTED: so no lock is held over a
 -- round trip, and nothing here depends on the session, which a pooler may change with each
 -- transaction. The only clock is that of the database. What is normal, such as that somebody else
@@ -25,6 +28,12 @@
 -- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
 -- the queue up again.
 
+create domain fenced.lease_name as text collate "C"
+  constraint prefix_has_1_to_64_letters_digits_or_marks
+    check (value ~ '^([A-Za-z0-9._:-]{1,64} |[^ ]*$)')
+  constraint resource_has_1_to_256_visible_ascii_characters
+    check (value is not null and value ~ '^([^ ]* )?[]-~!#-[]+$'
+           and length(value) <= 256 + strpos(value, ' '));
 create domain fenced.attempt as text
   constraint attempt_has_1_to_256_bytes
     check (value is not null and octet_length(value) between 1 and 256);
@@ -47,7 +56,7 @@ create domain fenced.metadata as text
   constraint metadata_has_no_control_characters check (value !~ '[\u0001-\u001f\u007f]');
 
 create table fenced.lease (
-  resource   fenced.resource_name primary key,
+  resource   fenced.lease_name primary key,
   token      bigint not null,                 -- of this lease, or of the last one
   last_token bigint not null,                 -- the greatest that was ever taken
   holder     text not null default '',        -- as it is kept; '': free
@@ -102,6 +111,10 @@ as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
 create function fenced.this_minute() returns integer
 language sql volatile
 as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
+
+-- The resource of a lease: what follows its prefix.
+create function fenced.resource_of(lease text) returns text
+language sql immutable parallel safe as $$ select substr($1, strpos($1, ' ') + 1) $$;
 
 -- What others may see of a kept digest.
 create function fenced.fingerprint(digest text) returns text
@@ -217,7 +230,8 @@ declare
   waiter fenced.waiter := fenced.first_waiter($1);
 begin
   if waiter.channel <> '' then
-    perform pg_notify(waiter.channel, concat($1, ' ', fenced.fingerprint(waiter.holder)));
+    perform pg_notify(waiter.channel,
+      concat(fenced.resource_of($1), ' ', fenced.fingerprint(waiter.holder)));
   end if;
 end $$;
 
@@ -305,4 +319,5 @@ end $$;
 revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
   fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
-  fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint from public;
+  fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,
+  fenced.resource_of from public;

@@ -21,6 +21,10 @@
 --   implausible  at_least is too high; token is the greatest that can be right
 --   exhausted    there are no tokens left
 --
+-- A resource may have a prefix, as in 'jobs account:42': its lease has nothing to do with that of
+-- 'account:42', and the mark that is claimed is that of 'account:42'. Notices and fenced.look leave
+-- the prefix out.
+--
 -- A wait of 0 ms looks once and leaves the queue; null waits without bound. With a channel you are
 -- notified, with the payload 'resource fingerprint'. at_least is a token that the store asks for.
 -- The token is the greatest of: the last one plus one, the clock in 10 us, at_least.
@@ -38,7 +42,7 @@ create function fenced.acquire(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   -- The domains refuse what is out of bounds, before anything is locked.
-  resource_ok constant fenced.resource_name := $1;
+  resource_ok constant fenced.lease_name := $1;
   digest constant text := fenced.kept_digest($2);
   attempt_ok constant fenced.attempt := $3;
   ttl constant interval := $4::fenced.ttl_ms * interval '1 ms';
@@ -77,7 +81,7 @@ begin
     outcome := 'granted';
     left_ms := $4;
     if claim_for is not null then
-      claimed := fenced.claim_now($1, token, digest, claim_for);
+      claimed := fenced.claim_now(fenced.resource_of($1), token, digest, claim_for);
     end if;
     return;
   end if;
@@ -115,7 +119,7 @@ begin
     end if;
     outcome := 'granted';
     if claim_for is not null then
-      claimed := fenced.claim_now($1, token, digest, claim_for);
+      claimed := fenced.claim_now(fenced.resource_of($1), token, digest, claim_for);
     end if;
     return;
   end if;
@@ -140,7 +144,7 @@ create function fenced.acquire_together(
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  resources_ok constant fenced.resource_name[] := $1;
+  resources_ok constant fenced.lease_name[] := $1;
   digest constant text := fenced.kept_digest($2);
   attempt_ok constant fenced.attempt := $3;
   ttls_ok constant fenced.ttl_ms[] := $4;
@@ -311,7 +315,7 @@ end $$;
 create function fenced.cancel(resource text, holder text, attempt text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  resource_ok constant fenced.resource_name := $1;
+  resource_ok constant fenced.lease_name := $1;
   digest constant text := fenced.kept_digest($2);
   attempt_ok constant fenced.attempt := $3;
   lease fenced.lease;
@@ -403,7 +407,7 @@ begin
       update fenced.waiter w set seen_at = clock_timestamp() from living l
         where w.resource = l.resource and w.ticket = l.ticket
     )
-    select m.resource, fenced.fingerprint(m.holder),
+    select fenced.resource_of(m.resource), fenced.fingerprint(m.holder),
            fenced.fingerprint(fenced.kept_digest(m.attempt)),
            m.held_by = m.holder or m.free and m.first, m.first, fenced.left_ms(m.expires_at)
       from mine m;

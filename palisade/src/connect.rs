@@ -2,11 +2,9 @@ use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
     Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder, Operation, Ttl,
-    backend::{BoxFuture, Clock, LockService, SystemClock, support::OURSELVES},
+    backend::{BoxFuture, Clock, ConnectOptions, LockService, SystemClock, support::OURSELVES},
     memory::MemoryBackend,
 };
-
-use crate::settings::Settings;
 
 /// Connects to the lock service that the URL names.
 ///
@@ -33,16 +31,13 @@ use crate::settings::Settings;
 /// for the whole process, unless the program has installed one before.
 ///
 /// `sentinel_user` and `sentinel_password` are for sentinels, which have no other login.
-/// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`; its only parameter is
-/// `session_ms`, the time after which the servers give up a client that died (default 30000).
-/// The longest lease is two thirds of the time that the servers agree to.
+/// `SERVERS` of ZooKeeper is `[user:password@]host[:port],..`. A URL of Postgres names one host.
 ///
-/// A URL of Postgres names one host. Its parameters are those of sqlx, and `listen`; any other is
-/// refused, because sqlx would ignore a misspelt `sslmode`.
-///
-/// Each of them may also have `prefix` and `response_timeout_ms`, as in
-/// `redis://host?prefix=jobs&response_timeout_ms=500`; a setting that the program gives itself
-/// ([`Connect::prefix`], [`Connect::response_timeout`]) counts more.
+/// Each URL may have `prefix` and `response_timeout_ms`, as in
+/// `redis://host?prefix=jobs&response_timeout_ms=500`; a [setter](ConnectOptions) counts more.
+/// Others are for one lock service: `shards`, `replicas` and `replicas_ms` of Redis, `session_ms`
+/// of ZooKeeper, `listen`, `connections` and those of sqlx for Postgres; its crate describes them.
+/// Any other is refused, so that a misspelt `sslmode` is not ignored.
 ///
 /// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
 ///
@@ -75,12 +70,9 @@ use crate::settings::Settings;
 /// guard.release().await?;
 /// # Ok(()) }
 /// ```
-pub fn connect(url: impl Into<String>) -> Connect {
+pub fn connect(to: impl Into<ConnectOptions>) -> Connect {
     Connect {
-        url: url.into(),
-        prefix: None,
-        response_timeout: None,
-        initial_token: InitialToken::default(),
+        to: to.into(),
         clock: Arc::new(SystemClock),
         manager: LockManager::builder(),
     }
@@ -90,38 +82,27 @@ pub fn connect(url: impl Into<String>) -> Connect {
 #[derive(Clone)]
 #[must_use = "nothing is connected until this is awaited"]
 pub struct Connect {
-    url: String,
-    prefix: Option<String>,
-    response_timeout: Option<Duration>,
-    initial_token: InitialToken,
+    to: ConnectOptions,
     clock: Arc<dyn Clock>,
     manager: LockManagerBuilder,
 }
 
 impl Connect {
-    /// The prefix of all keys at a lock service; in a ZooKeeper ensemble, the directory. Defaults
-    /// to `palisade`.
-    ///
-    /// Managers with different prefixes do not see each other's locks. At most 64 letters, digits
-    /// and `-._:`; anything else is an error when connecting.
+    /// See [`ConnectOptions::prefix`].
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = Some(prefix.into());
+        self.to = self.to.prefix(prefix);
         self
     }
 
-    /// How long to wait for a server to connect and to answer. Defaults to 2 s, for ZooKeeper to
-    /// 5 s, and for a node of Redlock to 250 ms.
-    ///
-    /// The options of each lock service say which times it takes, and what a long one costs.
-    /// `memory:` answers at once.
-    pub const fn response_timeout(mut self, timeout: Duration) -> Self {
-        self.response_timeout = Some(timeout);
+    /// See [`ConnectOptions::response_timeout`].
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.to = self.to.response_timeout(timeout);
         self
     }
 
-    /// Where a missing token counter starts. Defaults to the lock service's wall clock.
-    pub const fn initial_token(mut self, initial: InitialToken) -> Self {
-        self.initial_token = initial;
+    /// See [`ConnectOptions::initial_token`]. Postgres refuses another one than the clock.
+    pub fn initial_token(mut self, initial: InitialToken) -> Self {
+        self.to = self.to.initial_token(initial);
         self
     }
 
@@ -194,89 +175,46 @@ impl Connect {
     }
 
     async fn backend(&self) -> Result<LockService, Error> {
-        let settings = Settings::of(&self.url)?;
-        let url = settings.url.as_str();
+        let (to, clock) = (self.to.clone(), Arc::clone(&self.clock));
+        let url = self.to.url();
         let (scheme, _) = url.split_once(':').ok_or_else(|| {
-            connect_error(
-                ErrorKind::InvalidInput,
-                "not a URL, such as redis://127.0.0.1:6379",
-            )
+            let why = "not a URL, such as redis://127.0.0.1:6379";
+            connect_error(ErrorKind::InvalidInput, why)
         })?;
-        // One with options of its own, of which these three are ours to give.
-        #[cfg(any(
-            feature = "etcd",
-            feature = "redis",
-            feature = "redlock",
-            feature = "zookeeper"
-        ))]
-        macro_rules! connected {
-            ($backend:ty, $options:ty) => {{
-                let prefix = self.prefix.clone().or(settings.prefix);
-                let options = <$options>::default()
-                    .prefix(
-                        prefix.unwrap_or_else(|| lock_core::backend::support::PREFIX.to_owned()),
-                    )
-                    .initial_token(self.initial_token);
-                let options = match self.response_timeout.or(settings.response_timeout) {
-                    Some(timeout) => options.response_timeout(timeout),
-                    None => options,
-                };
-                let clock = Arc::clone(&self.clock);
-                Ok(<$backend>::connect(url, options, clock).await?.into())
-            }};
-        }
-
-        match scheme {
-            "memory" => {
-                let clock = Arc::clone(&self.clock);
-                Ok(MemoryBackend::new(clock, self.initial_token).into())
-            }
+        Ok(match scheme {
+            "memory" => memory(&to, clock)?.into(),
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
-            | "rediss+cluster" => {
-                connected!(crate::redis::RedisBackend, crate::redis::RedisOptions)
-            }
+            | "rediss+cluster" => crate::redis::RedisBackend::connect(to, clock).await?.into(),
             #[cfg(feature = "redlock")]
             "redlock+redis" | "redlock+rediss" => {
-                connected!(
-                    crate::redlock::RedlockBackend,
-                    crate::redlock::RedlockOptions
-                )
+                crate::redlock::RedlockBackend::connect(to, clock)
+                    .await?
+                    .into()
             }
             #[cfg(feature = "etcd")]
-            "etcd" | "etcds" => connected!(crate::etcd::EtcdBackend, crate::etcd::EtcdOptions),
+            "etcd" | "etcds" => crate::etcd::EtcdBackend::connect(to, clock).await?.into(),
             #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => self.postgres(url, &settings).await,
+            "postgres" | "postgresql" => crate::postgres::PostgresBackend::connect(to, clock)
+                .await?
+                .into(),
             #[cfg(feature = "zookeeper")]
-            "zookeeper" => connected!(
-                crate::zookeeper::ZooKeeperBackend,
-                crate::zookeeper::ZooKeeperOptions
-            ),
-            scheme => Err(unsupported(scheme, url)),
-        }
+            "zookeeper" => crate::zookeeper::ZooKeeperBackend::connect(to, clock)
+                .await?
+                .into(),
+            scheme => return Err(unsupported(scheme, url)),
+        })
     }
+}
 
-    /// A database is a name space of its own, and its clock is where tokens start.
-    #[cfg(feature = "postgres")]
-    async fn postgres(&self, url: &str, settings: &Settings) -> Result<LockService, Error> {
-        use crate::postgres::{PostgresBackend, PostgresOptions};
-
-        if self.prefix.is_some() || settings.prefix.is_some() {
-            let why = "postgres: has no prefix; use another database";
-            return Err(connect_error(ErrorKind::InvalidInput, why));
-        }
-        if self.initial_token != InitialToken::Clock {
-            let why = "postgres: tokens start at the clock of the database";
-            return Err(connect_error(ErrorKind::Unsupported, why));
-        }
-        let options = PostgresOptions::default();
-        let options = match self.response_timeout.or(settings.response_timeout) {
-            Some(timeout) => options.response_timeout(timeout),
-            None => options,
-        };
-        let clock = Arc::clone(&self.clock);
-        Ok(PostgresBackend::connect(url, options, clock).await?.into())
-    }
+/// It answers at once, and each one is a name space of its own.
+fn memory(to: &ConnectOptions, clock: Arc<dyn Clock>) -> Result<MemoryBackend, Error> {
+    let settings = to.read(Duration::from_secs(1), Duration::ZERO..=Duration::MAX);
+    let checked = settings.and_then(|settings| {
+        settings.none_left("")?;
+        Ok(MemoryBackend::new(clock, settings.initial_token))
+    });
+    checked.map_err(|error| error.during(Operation::Connect, "memory"))
 }
 
 impl IntoFuture for Connect {
@@ -288,13 +226,10 @@ impl IntoFuture for Connect {
     }
 }
 
-/// Without the URL, which may contain a password.
 impl fmt::Debug for Connect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect")
-            .field("prefix", &self.prefix)
-            .field("response_timeout", &self.response_timeout)
-            .field("initial_token", &self.initial_token)
+            .field("to", &self.to)
             .field("manager", &self.manager)
             .finish_non_exhaustive()
     }
@@ -355,6 +290,8 @@ fn connect_error(kind: ErrorKind, detail: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use lock_core::FencingToken;
+
     use super::*;
 
     async fn refusal(url: &str) -> String {
@@ -399,6 +336,47 @@ mod tests {
             assert!(said.contains(says), "{url:?}: {said}");
             assert!(!said.contains("not compiled in"), "{url:?}: {said}");
         }
+    }
+
+    /// Also `memory:`, which has no use for it.
+    #[tokio::test]
+    async fn a_bad_prefix_is_refused_for_every_url_by_the_same_error() {
+        for url in [
+            "memory:",
+            #[cfg(feature = "redis")]
+            "redis://h",
+            #[cfg(feature = "redis")]
+            "redis+cluster://h",
+            #[cfg(feature = "redlock")]
+            "redlock+redis://a,b,c",
+            #[cfg(feature = "etcd")]
+            "etcd://h",
+            #[cfg(feature = "postgres")]
+            "postgres://h/db",
+            #[cfg(feature = "zookeeper")]
+            "zookeeper://h",
+        ] {
+            for bad in ["", ".", "a/b", "a b"] {
+                let error = connect(url).prefix(bad).await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{url}: {error}");
+                let said = error.to_string();
+                assert!(said.contains("a prefix is 1 to 64"), "{url}: {said}");
+            }
+            let said = refusal(&format!("{url}?prefix=a%2Fb")).await;
+            assert!(said.contains("a prefix is 1 to 64"), "{url}: {said}");
+            let said = refusal(&format!("{url}?prefixes=a")).await;
+            assert!(said.contains("no parameter \"prefixes\""), "{url}: {said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn memory_takes_the_settings_of_all() {
+        let first = FencingToken::new(7).unwrap();
+        let locks = connect("memory:?prefix=jobs&response_timeout_ms=500")
+            .initial_token(InitialToken::At(first))
+            .await
+            .unwrap();
+        assert_eq!(locks.acquire("r").await.unwrap().token(), first);
     }
 
     #[test]

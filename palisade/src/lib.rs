@@ -27,7 +27,6 @@
 mod connect;
 #[cfg(feature = "postgres")]
 mod open;
-mod settings;
 
 #[cfg(feature = "http")]
 pub use fenced_http as http;

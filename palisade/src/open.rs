@@ -2,17 +2,14 @@ use std::sync::Arc;
 
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, Rights};
 use lock_core::{
-    LockManager,
-    backend::{SystemClock, support::database_url},
+    LockManager, Operation,
+    backend::{ConnectOptions, SystemClock},
 };
-use palisade_postgres::{PostgresBackend, PostgresOptions};
-use sqlx::{
-    PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
+use palisade_postgres::{PostgresBackend, address_of};
+use sqlx::{PgPool, postgres::PgPoolOptions};
 
-/// What [`open`] opens: the URL of a PostgreSQL database, the pool of an application, or a store
-/// with settings. Sealed.
+/// What [`open`] opens: the URL of a PostgreSQL database, with or without [`ConnectOptions`], the
+/// pool of an application, or a store with settings. Sealed.
 pub trait Database: sealed::Database {}
 
 impl<D: sealed::Database> Database for D {}
@@ -23,14 +20,14 @@ impl<D: sealed::Database> Database for D {}
 /// them needs none: it gets an error that says what is missing, or which right it lacks.
 ///
 /// The locks use connections of their own, with the login of the store's pool, so that renewals do
-/// not queue behind the transactions of the application. With settings of the lock service or of
-/// the manager, such as the address to listen at behind a PgBouncer, do the same in three steps:
+/// not queue behind the transactions of the application. The URL may have the parameters of the
+/// lock service, such as `prefix`. With settings of the manager, do the same in three steps:
 /// [`PostgresBackend::on`] the pool, [`LockManager::builder`], [`PgFencedLocks::in_one_database`].
 ///
 /// # Errors
-/// [`FencedLockError::Store`] if the URL is wrong, the database cannot be reached, takes no writes,
-/// or is not as this build needs it: see [`check`](PgFencedStore::check).
-/// [`FencedLockError::Lock`] as [`PostgresBackend::on`].
+/// [`FencedLockError::Store`] if the database cannot be reached, takes no writes, or is not as this
+/// build needs it: see [`check`](PgFencedStore::check).
+/// [`FencedLockError::Lock`] if the URL is wrong, and as [`PostgresBackend::on`].
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -52,10 +49,10 @@ impl<D: sealed::Database> Database for D {}
 /// # Ok(()) }
 /// ```
 pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockError> {
-    let store = database.store()?;
+    let (store, options) = database.store()?;
     store.migrate().await?;
     store.check(Rights::ClaimAndWrite).await?;
-    let (pool, options) = (store.pool().clone(), PostgresOptions::default());
+    let pool = store.pool().clone();
     let backend = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await?;
     let locks = LockManager::builder().build(backend)?;
     Ok(PgFencedLocks::in_one_database(locks, store))
@@ -63,36 +60,48 @@ pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockEr
 
 mod sealed {
     use super::{
-        FencedLockError, PgConnectOptions, PgFencedStore, PgPool, PgPoolOptions, database_url,
+        ConnectOptions, FencedLockError, Operation, PgFencedStore, PgPool, PgPoolOptions,
+        address_of,
     };
+
+    type Opened = Result<(PgFencedStore, ConnectOptions), FencedLockError>;
 
     #[expect(unnameable_types, reason = "what seals `Database`")]
     pub trait Database: Send {
-        fn store(self) -> Result<PgFencedStore, FencedLockError>;
+        fn store(self) -> Opened;
     }
 
     impl Database for PgFencedStore {
-        fn store(self) -> Result<PgFencedStore, FencedLockError> {
-            Ok(self)
+        fn store(self) -> Opened {
+            Ok((self, ConnectOptions::default()))
         }
     }
 
     impl Database for PgPool {
-        fn store(self) -> Result<PgFencedStore, FencedLockError> {
-            Ok(PgFencedStore::new(self))
+        fn store(self) -> Opened {
+            PgFencedStore::new(self).store()
+        }
+    }
+
+    impl Database for ConnectOptions {
+        fn store(self) -> Opened {
+            let address = address_of(&self);
+            let address = address
+                .map_err(|error| error.during(Operation::Connect, palisade_postgres::KIND))?;
+            let pool = PgPoolOptions::new().connect_lazy_with(address);
+            Ok((PgFencedStore::new(pool), self))
         }
     }
 
     impl Database for &str {
-        fn store(self) -> Result<PgFencedStore, FencedLockError> {
-            let options = database_url::parse(self, PgConnectOptions::host)?;
-            PgPoolOptions::new().connect_lazy_with(options).store()
+        fn store(self) -> Opened {
+            ConnectOptions::from(self).store()
         }
     }
 
     impl Database for String {
-        fn store(self) -> Result<PgFencedStore, FencedLockError> {
-            self.as_str().store()
+        fn store(self) -> Opened {
+            ConnectOptions::from(self).store()
         }
     }
 }

@@ -49,6 +49,12 @@ use std::io;
 pub use crate::observer::until;
 use crate::warden::{ServerKind, Warden};
 
+/// The URL of a lock service with a prefix that no other test has.
+pub fn apart(url: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}prefix=t{:016x}", rand::random::<u64>())
+}
+
 /// Starts a server without blocking the threads of the runtime.
 async fn start(kind: ServerKind, arguments: Vec<String>) -> Warden {
     blocking(move || Warden::start_with(kind, &arguments))

@@ -3,7 +3,6 @@
 use e2e::servers::RedlockServers;
 use futures_util::future::try_join_all;
 use lock_core::Ttl;
-use palisade::redlock::RedlockOptions;
 use redis::{RedisResult, aio::MultiplexedConnection};
 
 use crate::{
@@ -18,8 +17,7 @@ const CYCLES_PER_TURN: u32 = 100;
 /// Acquire and release, compared with the same number of rounds that do nothing.
 pub(super) async fn cycle_vs_floor(rounds: u32) -> Result<Measured, BoxError> {
     let servers = start_server(async || RedlockServers::start(3).await)?;
-    let options = RedlockOptions::default();
-    servers.provision(options, Ttl::secs(60)).await?;
+    servers.provision(Ttl::secs(60)).await?;
     let locks = palisade::connect(servers.url()).await?;
     let floor = servers.nodes().iter().map(|node| connect(node.url()));
     let mut floor = try_join_all(floor).await?;

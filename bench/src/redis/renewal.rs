@@ -8,7 +8,7 @@ use lock_core::{
     Attempt, Ttl,
     backend::{LockBackend, RenewRequest, Renewed, SystemClock},
 };
-use palisade::redis::{RedisBackend, RedisOptions};
+use palisade::redis::RedisBackend;
 use redis::aio::MultiplexedConnection;
 
 use super::floor::connect;
@@ -53,8 +53,7 @@ impl Renewals {
         }
         let mut connection = connect(server.url()).await?;
         let () = plain_keys.query_async(&mut connection).await?;
-        let (options, clock) = (RedisOptions::default(), Arc::new(SystemClock));
-        let backend = RedisBackend::connect(server.url(), options, clock).await?;
+        let backend = RedisBackend::connect(server.url(), Arc::new(SystemClock)).await?;
         Ok(Self {
             _server: server,
             backend,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lock_core::{
     Attempt, Ttl,
-    backend::{LockBackend, RenewRequest, Renewed, SystemClock},
+    backend::{ConnectOptions, LockBackend, RenewRequest, Renewed, SystemClock},
 };
-use palisade::postgres::{PostgresBackend, PostgresOptions};
+use palisade::postgres::PostgresBackend;
 
 use super::world::{ACCOUNTS, World};
 use crate::{
@@ -28,7 +28,7 @@ pub(super) async fn vs_update(rounds: u32) -> Result<Measured, BoxError> {
         };
         requests.push(RenewRequest::new(lease.sequencer, TTL));
     }
-    let (options, clock) = (PostgresOptions::default(), Arc::new(SystemClock));
+    let (options, clock) = (ConnectOptions::default(), Arc::new(SystemClock));
     let backend = PostgresBackend::on(world.pool.clone(), options, clock).await?;
     let ids: Vec<_> = (0..i32::try_from(ACCOUNTS)?).collect();
     let renew_all = async || {

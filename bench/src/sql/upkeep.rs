@@ -4,8 +4,11 @@ use std::{fs, sync::Arc, time::Duration};
 
 use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
-use lock_core::{LockManager, Ttl, backend::SystemClock};
-use palisade::postgres::{PostgresBackend, PostgresOptions};
+use lock_core::{
+    LockManager, Ttl,
+    backend::{ConnectOptions, SystemClock},
+};
+use palisade::postgres::PostgresBackend;
 use sqlx::postgres::PgPoolOptions;
 use tokio::time::sleep;
 
@@ -59,7 +62,7 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         .connect(&address)
         .await?;
     let clock = Arc::new(SystemClock);
-    let backend = PostgresBackend::on(pool, PostgresOptions::default(), clock).await?;
+    let backend = PostgresBackend::on(pool, ConnectOptions::default(), clock).await?;
     let locks = LockManager::builder().build(backend)?;
     let held = locks.acquire("r").ttl(Ttl::secs(600)).await?;
     let waiters = (0..WAITERS).map(|_| async { locks.acquire("r").await.map(drop) });

@@ -96,6 +96,7 @@ pub trait Operations: Queries + Errors + RollBack {
     /// in a transaction of its own. Returns whether the release was answered.
     fn commit_and_release(
         tx: OpenTx<Self>,
+        _lease_name: &str,
         _: &Sequencer,
     ) -> impl Future<Output = Result<bool, FenceError>> + Send {
         async { Self::commit(tx).await.map(|()| false) }

@@ -61,8 +61,8 @@ impl<DB: Dialect> FencedTx<DB> {
         guard: FencedGuard<DB>,
     ) -> Result<Receipt, NotCommitted<DB>> {
         let is_its = self.sequencers().any(|grant| grant == guard.sequencer());
-        let lease = (is_its && guard.is_released_by_store()).then(|| guard.sequencer());
-        match self.commit_with(lease).await {
+        let name = guard.name_for_store().filter(|_| is_its);
+        match self.commit_with(name.zip(Some(guard.sequencer()))).await {
             Ok((receipt, true)) => {
                 guard.released_by_store();
                 Ok(receipt)

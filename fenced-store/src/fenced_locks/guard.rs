@@ -1,4 +1,4 @@
-use std::ops::Deref;
+use std::{borrow::Cow, ops::Deref};
 
 use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 
@@ -87,9 +87,10 @@ impl<DB: Dialect> FencedGuard<DB> {
         self.held.lease.detach()
     }
 
-    /// Whether the store can release the lease. Its request leaves no tombstone.
-    pub(super) fn is_released_by_store(&self) -> bool {
-        self.one_database && self.held.lease.needs_no_tombstone()
+    /// The name of the lease if the store can release it, by a request that leaves no tombstone.
+    pub(super) fn name_for_store(&self) -> Option<Cow<'_, str>> {
+        let is_released = self.one_database && self.held.lease.needs_no_tombstone();
+        is_released.then(|| self.held.lease.lease_name())
     }
 
     /// Ends the guard without a release, because the store has released the lease.

@@ -133,11 +133,11 @@ pub(super) fn commit(tx_name: TxName) -> SqlStr {
 /// request can arrive.
 ///
 /// If the commit fails, the server skips the rest of the message.
-pub(super) fn commit_and_release(tx_name: TxName, lease: &Sequencer) -> SqlStr {
+pub(super) fn commit_and_release(tx_name: TxName, name: &str, lease: &Sequencer) -> SqlStr {
     sql(format!(
         "CLOSE {tx_name}; COMMIT; BEGIN ISOLATION LEVEL READ COMMITTED; \
          SELECT fenced.release({}, {}, {}, false); COMMIT AND CHAIN",
-        literal(lease.resource().as_str()),
+        literal(name),
         lease.token(),
         literal(&lease.holder().digest()),
     ))

@@ -104,9 +104,10 @@ impl Operations for Postgres {
 
     async fn commit_and_release(
         mut tx: OpenTx<Self>,
+        name: &str,
         lease: &Sequencer,
     ) -> Result<bool, FenceError> {
-        let message = sqlx::raw_sql(calls::commit_and_release(tx.tx_name(), lease));
+        let message = sqlx::raw_sql(calls::commit_and_release(tx.tx_name(), name, lease));
         let (completed, end) = unlogged(calls::completed(&mut tx, message)).await;
         match end {
             Ok(()) => {

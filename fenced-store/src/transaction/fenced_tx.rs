@@ -1,4 +1,5 @@
 use std::{
+    borrow::Cow,
     fmt,
     ops::{Deref, DerefMut},
 };
@@ -117,11 +118,11 @@ impl<DB: Dialect> FencedTx<DB> {
         Ok(receipt)
     }
 
-    /// Commits, and asks the database to release this lease after that, if there is one. Also
-    /// returns whether the lease was released.
+    /// Commits, and asks the database to release this lease after that, if there is one, by its name
+    /// in the lock service. Also returns whether the lease was released.
     pub(crate) async fn commit_with(
         self,
-        lease: Option<&Sequencer>,
+        lease: Option<(Cow<'_, str>, &Sequencer)>,
     ) -> Result<(Receipt, bool), FenceError> {
         let Self {
             tx,
@@ -135,11 +136,11 @@ impl<DB: Dialect> FencedTx<DB> {
             }
             return Err(FenceError::Aborted);
         }
-        let lease = lease.cloned();
+        let lease = lease.map(|(name, lease)| (name.into_owned(), lease.clone()));
         let committed = async move {
             match lease {
                 None => DB::commit(tx).await.map(|()| false),
-                Some(lease) => DB::commit_and_release(tx, &lease).await,
+                Some((name, lease)) => DB::commit_and_release(tx, &name, &lease).await,
             }
         };
         let released = uninterrupted(committed).await?;

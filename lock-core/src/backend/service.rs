@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     AcquireRequest, Acquisition, Attempt, AttemptId, AttemptRef, BoxedRequests, Clock, Ended,
@@ -29,6 +29,7 @@ trait Boxed: fmt::Debug + Send + Sync {
         shutdown: Shutdown<'a>,
     ) -> BoxFuture<'a, Ended>;
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a>;
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str>;
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>>;
     fn renew<'a>(
         &'a self,
@@ -83,6 +84,10 @@ impl<B: LockBackend> Boxed for B {
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a> {
         BoxedRequests::new(LockBackend::requests(self, request))
+    }
+
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        LockBackend::lease_name(self, resource)
     }
 
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>> {
@@ -178,6 +183,12 @@ impl LockService {
     #[must_use]
     pub fn requests<'a>(&'a self, request: &'a AcquireRequest) -> BoxedRequests<'a> {
         self.0.requests(request)
+    }
+
+    /// See [`LockBackend::lease_name`].
+    #[must_use]
+    pub fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.0.lease_name(resource)
     }
 
     /// See [`LockBackend::acquire`].

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 #[cfg(doc)]
 use crate::LeaseGuard;
@@ -28,6 +28,9 @@ pub trait StoreSide: sealed::Sealed + Sized {
     /// Whether no other guard has this lease and every request of it was answered. Then its release
     /// need not leave a tombstone.
     fn needs_no_tombstone(&self) -> bool;
+
+    /// The [name](crate::backend::LockBackend::lease_name) of the lease inside the lock service.
+    fn lease_name(&self) -> Cow<'_, str>;
 
     /// Ends the guard of a lease that the store has released. Sends nothing: a lease that was not
     /// released lasts until its ttl is over.

@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use tracing::debug;
 
@@ -208,6 +208,10 @@ impl StoreSide for LeaseGuard {
 
     fn needs_no_tombstone(&self) -> bool {
         self.on_drop.decisions.needs_no_tombstone()
+    }
+
+    fn lease_name(&self) -> Cow<'_, str> {
+        self.on_drop.locks.backend.lease_name(self.resource())
     }
 
     fn released_by_store(mut self) {

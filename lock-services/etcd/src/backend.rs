@@ -3,15 +3,14 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::{
-    EtcdOptions, KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl,
-    tombstones,
+    KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl, tombstones,
 };
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
-        Renewed, support::connecting::connect,
+        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, support::connecting::connect,
     },
 };
 
@@ -39,15 +38,15 @@ impl EtcdBackend {
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
     pub async fn connect(
-        url: &str,
-        options: EtcdOptions,
+        to: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = to.into();
         connect(KIND, async {
-            options.check()?;
-            let client = Client::new(ServiceUrl::parse(url)?, options.response_timeout, clock)?;
-            let keys = Keys::new(&options.prefix);
-            let service = tombstones::start(client, keys, options.initial_token);
+            let (url, settings) = ServiceUrl::read(&options)?;
+            let client = Client::new(url, settings.response_timeout, clock)?;
+            let keys = Keys::new(&settings.prefix);
+            let service = tombstones::start(client, keys, settings.initial_token);
             if let Some(refusal) = service.lift_floor().await? {
                 warn!(
                     error = &Error::from(refusal) as &dyn std::error::Error,

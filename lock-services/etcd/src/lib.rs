@@ -5,9 +5,9 @@
 //! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
 //! `etcds` is the same over TLS, with the feature `tls` (of `palisade`: `etcd-tls`). The default
 //! port is 2379.
-//! [`EtcdOptions`] has the other settings. Names and passwords in the URL are those of etcd's own
-//! users, who need read and write rights on `palisade/`; a login is repeated when the server
-//! forgets it.
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings. Names and
+//! passwords in the URL are those of etcd's own users, who need read and write rights on
+//! `palisade/`; a login is repeated when the server forgets it.
 //!
 //! # What it lacks
 //! Several resources in one step: [`ErrorKind::Unsupported`].
@@ -74,9 +74,9 @@
 //! waiters is checked after the entry was taken: while one is refused, it counts.
 //!
 //! # Nodes
-//! One node is asked for everything until it does not answer for 2 s
-//! ([`EtcdOptions::response_timeout`]), then the next one, for 10 s in all (renewals and looks
-//! 4 s); a wait may end that much later. All requests compare before
+//! One node is asked for everything until it does not answer within the response timeout (2 s;
+//! 10 ms to 3 s), then the next one, for 10 s in all (renewals and looks 4 s); a wait may end that
+//! much later. Only then is the outcome of a request unknown. All requests compare before
 //! they change anything, and can be sent again, even to another node. A node without a leader
 //! refuses.
 //!
@@ -123,7 +123,6 @@ mod inspect;
 mod keys;
 mod leases;
 mod leaving;
-mod options;
 mod queued;
 mod record;
 mod renew;
@@ -138,7 +137,7 @@ mod wire;
 
 use std::time::Duration;
 
-pub use self::{backend::EtcdBackend, options::EtcdOptions};
+pub use self::backend::EtcdBackend;
 
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "etcd";

@@ -1,10 +1,15 @@
 //! The URL of a lock service.
 
+use std::time::Duration;
+
 use lock_core::{
     Error, ErrorKind,
-    backend::support::{
-        connecting::{self, invalid},
-        tls_files::TlsFiles,
+    backend::{
+        ConnectOptions,
+        support::{
+            connecting::{self, Settings, invalid},
+            tls_files::TlsFiles,
+        },
     },
 };
 
@@ -28,8 +33,11 @@ pub(super) struct Login {
 }
 
 impl ServiceUrl {
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let url = connecting::ServiceUrl::parse(text, "etcd://127.0.0.1:2379")?;
+    /// A response timeout is short enough for a renewal to come to a second node.
+    pub(super) fn read(options: &ConnectOptions) -> Result<(Self, Settings), Error> {
+        let bounds = Duration::from_millis(10)..=Duration::from_secs(3);
+        let mut settings = options.read(Duration::from_secs(2), bounds)?;
+        let url = connecting::ServiceUrl::parse(&settings.server, "etcd://127.0.0.1:2379")?;
         let tls = match &*url.scheme {
             "etcd" => false,
             "etcds" => true,
@@ -41,19 +49,18 @@ impl ServiceUrl {
         if !matches!(&*url.path, "" | "/") {
             return Err(invalid("the URL has no use for a path"));
         }
-        let mut files = TlsFiles::default();
-        url.parameters("tls_ca, tls_cert and tls_key with etcds", |name, value| {
-            tls && files.take(name, value)
-        })?;
+        let tls = tls.then(|| TlsFiles::take(&mut settings)).transpose()?;
+        settings.none_left("tls_ca, tls_cert and tls_key with etcds")?;
         let node =
             |(host, port): &(String, Option<u16>)| format!("{host}:{}", port.unwrap_or(PORT));
-        Ok(Self {
+        let url = Self {
             nodes: url.hosts.iter().map(node).collect(),
             login: url
                 .login()?
                 .map(|(name, password)| Login { name, password }),
-            tls: tls.then_some(files),
-        })
+            tls,
+        };
+        Ok((url, settings))
     }
 }
 
@@ -69,6 +76,11 @@ impl std::fmt::Debug for Login {
 mod tests {
     use super::*;
 
+    fn read(url: &str) -> Result<ServiceUrl, Error> {
+        let (url, _) = ServiceUrl::read(&url.into())?;
+        Ok(url)
+    }
+
     /// Catches: a name or a password with an escape, and an IPv6 address.
     #[test]
     fn a_url_names_nodes() {
@@ -79,21 +91,15 @@ mod tests {
             ("etcd://u:p@a:1,b", "a:1 b:2379"),
             ("etcds://a?tls_ca=f", "a:2379"),
         ] {
-            assert_eq!(
-                ServiceUrl::parse(url).unwrap().nodes.join(" "),
-                nodes,
-                "{url}"
-            );
+            assert_eq!(read(url).unwrap().nodes.join(" "), nodes, "{url}");
         }
-        let read =
-            ServiceUrl::parse("etcds://u%40x:p+%2F@a?tls_ca=f&tls_cert=c&tls_key=k").unwrap();
-        let login = read.login.unwrap();
+        let tls = "etcds://u%40x:p+%2F@a?tls_ca=f&tls_cert=c&tls_key=k";
+        let url = read(tls).unwrap();
+        let login = url.login.unwrap();
         assert_eq!((&*login.name, &*login.password), ("u@x", "p+/"));
-        let mut tls = TlsFiles::default();
-        for (name, file) in [("tls_ca", "f"), ("tls_cert", "c"), ("tls_key", "k")] {
-            assert!(tls.take(name, file));
-        }
-        assert_eq!(read.tls, Some(tls));
+        let files = r#"ca: Some("f"), certificate: Some("c"), key: Some("k")"#;
+        let tls = format!("{:?}", url.tls);
+        assert!(tls.contains(files), "{tls}");
     }
 
     /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
@@ -112,12 +118,12 @@ mod tests {
             ("etcd://u:sesame@h#insecure", "fragment"),
             ("etcd+ring://u:sesame@h", "etcds"),
         ] {
-            let error = ServiceUrl::parse(url).unwrap_err();
+            let error = read(url).unwrap_err();
             let text = format!("{error} {error:?}");
             assert!(text.contains(says), "{url}: {text}");
             assert!(!text.contains("sesame"), "{url}: {text}");
         }
-        let read = ServiceUrl::parse("etcd://u:sesame@h").unwrap();
-        assert!(!format!("{read:?}").contains("sesame"));
+        let url = read("etcd://u:sesame@h").unwrap();
+        assert!(!format!("{url:?}").contains("sesame"));
     }
 }

@@ -1,24 +1,19 @@
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
-        Renewed, Requests,
-        support::{
-            connecting::{connect, invalid},
-            database_url,
-        },
+        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests, support::connecting::connect,
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
 use tokio::task::AbortHandle;
-use url::form_urlencoded;
 
 use super::{
-    KIND, PostgresOptions, acquire::Asking, client::Client, connections::Connections,
-    listener::Ear, tombstones, waiters::Waiters,
+    KIND, acquire::Asking, client::Client, connections::Connections, listener::Ear,
+    service_url::ServiceUrl, tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
@@ -45,22 +40,22 @@ impl PostgresBackend {
     /// # Cancel safety
     /// Cancel safe: connections are closed.
     pub async fn connect(
-        url: &str,
-        options: PostgresOptions,
+        to: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = to.into();
         connect(KIND, async {
-            options.check()?;
-            let (address, ear) = addresses(url, options.listen.as_deref())?;
-            let connections = Connections::to(address, &options);
-            Self::start(connections, ear, &options, clock).await
+            let url = ServiceUrl::read(&options)?;
+            let address = url.address()?;
+            let presumed = address.clone();
+            Self::start(Connections::to(address, &url), presumed, url, clock).await
         })
         .await
     }
 
     /// The same for the database of a pool, such as that of the fenced store, with connections of
-    /// its own, as many as [`PostgresOptions::connections`] at most: renewals and releases would
-    /// otherwise queue behind the transactions of the application.
+    /// its own: renewals and releases would otherwise queue behind the transactions of the
+    /// application. A URL in the options is [where](address_of) the pool connects to, or empty.
     ///
     /// They log in as those of the pool do, also after its settings have changed; its callbacks are
     /// not called.
@@ -75,28 +70,33 @@ impl PostgresBackend {
     /// Cancel safe.
     pub async fn on(
         pool: PgPool,
-        options: PostgresOptions,
+        options: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = options.into();
         connect(KIND, async {
-            options.check()?;
-            let ear = match &options.listen {
-                Some(url) => Ear::given(parse(url)?),
-                None => Ear::presumed(pool.connect_options().as_ref().clone()),
-            };
-            let connections = Connections::like(pool, &options);
-            Self::start(connections, ear, &options, clock).await
+            let url = ServiceUrl::read(&options)?;
+            match options.url() {
+                "" => url.settings.none_left(OWN)?,
+                _ => drop(url.address()?),
+            }
+            let presumed = pool.connect_options().as_ref().clone();
+            Self::start(Connections::like(pool, &url), presumed, url, clock).await
         })
         .await
     }
 
     async fn start(
         connections: Connections,
-        ear: Ear,
-        options: &PostgresOptions,
+        presumed: PgConnectOptions,
+        url: ServiceUrl,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let client = Arc::new(Client::connect(connections, options.response_timeout, clock).await?);
+        let ear = match url.listen {
+            Some(address) => Ear::given(address),
+            None => Ear::presumed(presumed),
+        };
+        let client = Arc::new(Client::connect(connections, &url.settings, clock).await?);
         Ok(Self {
             waiters: Waiters::new(Arc::clone(&client), ear),
             forgetting: tombstones::forget_every_minute(&client),
@@ -168,36 +168,20 @@ impl LockBackend for PostgresBackend {
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         self.client.acquire_together(requests).await
     }
-}
 
-/// The address of the pool, and where to listen.
-fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear), Error> {
-    let (server, query) = url.split_once('?').unwrap_or((url, ""));
-    let (ours, others): (Vec<_>, Vec<_>) = form_urlencoded::parse(query.as_bytes())
-        .into_owned()
-        .partition(|(name, _)| name == "listen");
-    let others = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(others)
-        .finish();
-    let address = parse(&match &*others {
-        "" => server.to_owned(),
-        others => format!("{server}?{others}"),
-    })?;
-    let ear = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
-        Some(url) => Ear::given(parse(url)?),
-        None => Ear::presumed(address.clone()),
-    };
-    Ok((address, ear))
-}
-
-fn parse(url: &str) -> Result<PgConnectOptions, Error> {
-    if !["postgres://", "postgresql://"]
-        .iter()
-        .any(|scheme| url.starts_with(scheme))
-    {
-        return Err(invalid(
-            "not a URL, such as postgres://user:password@host/database",
-        ));
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.client.names.of(resource).into()
     }
-    database_url::parse(url, PgConnectOptions::host)
 }
+
+/// The address of the database that a lock service has, for a pool to connect to.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) says what is wrong in the URL
+/// or a setting.
+pub fn address_of(options: &ConnectOptions) -> Result<PgConnectOptions, Error> {
+    ServiceUrl::read(options)?.address()
+}
+
+/// The parameters of Postgres alone.
+const OWN: &str = "listen, connections";

@@ -2,12 +2,15 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use lock_core::ResourceName;
 use sqlx::{
     Arguments, AssertSqlSafe, Encode, Postgres, SqlSafeStr, SqlStr, Type,
     encode::IsNull,
     error::BoxDynError,
     postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, types::Oid},
 };
+
+use super::names::Names;
 
 /// A function of the schema `fenced`, and its arguments. It is a transaction of its own: a session
 /// that somebody left inside a transaction is refused, because its rollback would take the lease
@@ -24,6 +27,9 @@ pub(super) enum Value {
     Number(Option<i64>),
     Small(Option<i32>),
     Text(Option<String>),
+    /// The name of a lease; of a resource, until it is [complete](Call::of).
+    Lease(Option<String>),
+    Leases(Vec<String>),
     Numbers(Vec<i64>),
     Texts(Vec<Option<String>>),
     /// Since the beginning of 1970.
@@ -41,6 +47,18 @@ impl Call {
 
     pub(super) fn with(mut self, argument: impl Into<Value>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// For the leases of this prefix.
+    pub(super) fn of(mut self, names: &Names) -> Self {
+        for argument in &mut self.arguments {
+            match argument {
+                Value::Lease(lease) => lease.iter_mut().for_each(|lease| names.complete(lease)),
+                Value::Leases(leases) => leases.iter_mut().for_each(|lease| names.complete(lease)),
+                _ => {}
+            }
+        }
         self
     }
 
@@ -85,8 +103,12 @@ impl Value {
             Self::Flag(flag) => flag.to_string(),
             Self::Number(number) => or_null(number.as_ref()),
             Self::Small(number) => or_null(number.as_ref()),
-            Self::Text(text) => text_literal(text.as_deref()),
+            Self::Text(text) | Self::Lease(text) => text_literal(text.as_deref()),
             Self::Numbers(numbers) => array(numbers.iter().map(i64::to_string), "bigint"),
+            Self::Leases(leases) => {
+                let literals = leases.iter().map(|lease| text_literal(Some(lease)));
+                array(literals, "pg_catalog.text")
+            }
             Self::Texts(texts) => {
                 let literals = texts.iter().map(|text| text_literal(text.as_deref()));
                 array(literals, "pg_catalog.text")
@@ -100,7 +122,8 @@ impl Value {
             Self::Flag(flag) => arguments.add(*flag),
             Self::Number(number) => arguments.add(*number),
             Self::Small(number) => arguments.add(*number),
-            Self::Text(text) => arguments.add(text.as_deref()),
+            Self::Text(text) | Self::Lease(text) => arguments.add(text.as_deref()),
+            Self::Leases(leases) => arguments.add(leases),
             Self::Numbers(numbers) => arguments.add(numbers),
             Self::Texts(texts) => arguments.add(texts),
             Self::Time(time) => arguments.add(time.as_secs_f64()),
@@ -128,6 +151,10 @@ values! {
     Vec<i64> => Value::Numbers;
     Vec<Option<String>> => Value::Texts;
     Vec<String> => |texts: Vec<String>| Value::Texts(texts.into_iter().map(Some).collect());
+    &ResourceName => |resource: &ResourceName| Value::Lease(Some(resource.to_string()));
+    Option<&ResourceName> => |resource: Option<&ResourceName>| {
+        Value::Lease(resource.map(ToString::to_string))
+    };
 }
 
 fn or_null(number: Option<&impl ToString>) -> String {

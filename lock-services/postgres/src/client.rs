@@ -11,7 +11,7 @@ use lock_core::{
     Error, ErrorKind,
     backend::{
         Clock, Moment,
-        support::{Tasks, lock, unlogged},
+        support::{Tasks, connecting::Settings, lock, unlogged},
     },
 };
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
@@ -20,6 +20,7 @@ use super::{
     call::{Call, Value},
     connections::Connections,
     error::{TAKES_NO_WRITES, is_not_for_prepared, is_session_over, translate},
+    names::Names,
     own_session::is_own_session,
     sql,
 };
@@ -36,6 +37,7 @@ pub(super) struct Client {
     pub(super) tasks: Tasks,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) response_timeout: Duration,
+    pub(super) names: Names,
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
     learnt: Mutex<Learnt>,
@@ -51,14 +53,16 @@ struct Learnt {
 impl Client {
     pub(super) async fn connect(
         connections: Connections,
-        response_timeout: Duration,
+        settings: &Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let response_timeout = settings.response_timeout;
         let client = Self {
             connections,
             tasks: Tasks::here(),
             clock,
             response_timeout,
+            names: Names::new(&settings.prefix),
             prepares: Arc::default(),
             learnt: Mutex::default(),
         };
@@ -118,7 +122,7 @@ impl Client {
     /// Sends a call, and waits for its answer. If the caller goes away meanwhile, the request goes
     /// on: its connection is free again only when it was answered, or is closed.
     pub(super) async fn rows(&self, call: Call) -> Result<Vec<PgRow>, Error> {
-        self.request(Request::Call(call)).await
+        self.request(Request::Call(call.of(&self.names))).await
     }
 
     /// The same for a call that has one row for an answer.

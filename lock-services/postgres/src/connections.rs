@@ -11,8 +11,8 @@ use sqlx::{
 };
 
 use super::{
-    PostgresOptions,
     error::{is_refusal_to_connect, not_connected},
+    service_url::ServiceUrl,
 };
 
 /// Connections of the lock service alone, made when they are needed: renewals and releases would
@@ -31,18 +31,18 @@ struct Like {
 }
 
 impl Connections {
-    pub(super) fn to(address: PgConnectOptions, options: &PostgresOptions) -> Self {
+    pub(super) fn to(address: PgConnectOptions, url: &ServiceUrl) -> Self {
         let pool = PgPoolOptions::new()
-            .max_connections(options.connections)
-            .acquire_timeout(options.response_timeout)
+            .max_connections(url.connections)
+            .acquire_timeout(url.settings.response_timeout)
             .connect_lazy_with(address.disable_statement_logging());
         Self { pool, like: None }
     }
 
     /// To the same database and with the same login as this pool has whenever one is made.
-    pub(super) fn like(pool: PgPool, options: &PostgresOptions) -> Self {
+    pub(super) fn like(pool: PgPool, url: &ServiceUrl) -> Self {
         let settings = pool.connect_options();
-        let own = Self::to(settings.as_ref().clone(), options);
+        let own = Self::to(settings.as_ref().clone(), url);
         let seen = Arc::new(Mutex::new(settings));
         let like = Some(Like { pool, seen });
         Self { like, ..own }

@@ -9,6 +9,16 @@
 //! Any language can call the functions: they are commented in the migration, and `\df fenced.*`
 //! shows them.
 //!
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. The response timeout is
+//! 2 s, or 10 ms to 10 s: longer than the database takes to fail over only delays what is asked
+//! again anyway. Another initial token than the clock is an error. Parameters of Postgres besides
+//! those of sqlx:
+//!
+//! | parameter | what | |
+//! |---|---|---|
+//! | `connections` | the most connections, besides the one that listens; waiters need none | 8 |
+//! | `listen` | the URL of the database itself, see [Poolers](#poolers) | the same |
+//!
 //! # Tokens
 //! A token is the greatest of: the last one of the resource plus one, the database's clock in units
 //! of 10 µs, and what [`at_least`](lock_core::Acquire::at_least) asks for. So it rises although a
@@ -25,8 +35,7 @@
 //! # Poolers
 //! Each request is one message and a transaction of its own, so the pool may be a PgBouncer in
 //! transaction mode. Through it no statement is prepared, and nobody listens: give the database's
-//! own address with [`PostgresOptions::listen`], or `?listen=` in the URL. Without it, waiters
-//! look.
+//! own address with `?listen=` in the URL. Without it, waiters look.
 //!
 //! # Power cuts and standbys
 //! A grant is flushed to disk and to synchronous standbys before anybody is told of it, whatever
@@ -44,17 +53,21 @@ mod connections;
 mod error;
 mod holding;
 mod listener;
+mod names;
 mod operating;
-mod options;
 mod own_session;
 mod rows;
+mod service_url;
 mod sql;
 mod tombstones;
 mod waiters;
 
 use std::time::Duration;
 
-pub use self::{backend::PostgresBackend, options::PostgresOptions, own_session::is_own_session};
+pub use self::{
+    backend::{PostgresBackend, address_of},
+    own_session::is_own_session,
+};
 
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "postgres";

@@ -10,6 +10,7 @@ use tracing::warn;
 use super::{
     client::Client,
     error::translate,
+    names::Names,
     rows::{number, token},
     sql,
 };
@@ -24,13 +25,15 @@ impl Client {
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let rows = self.rows(sql::leases(None)).await?;
         // A row that somebody made by hand must not hide the others.
-        let listed = rows.iter().filter_map(|row| match listed(row) {
-            Ok(listed) => Some(listed),
-            Err(error) => {
-                warn!(%error, "a row of `fenced.lease` cannot be read, and is left out");
-                None
-            }
-        });
+        let listed = rows
+            .iter()
+            .filter_map(|row| match listed(row, &self.names) {
+                Ok(listed) => listed,
+                Err(error) => {
+                    warn!(%error, "a row of `fenced.lease` cannot be read, and is left out");
+                    None
+                }
+            });
         Ok(listed.collect())
     }
 
@@ -53,10 +56,14 @@ impl Client {
     }
 }
 
-fn listed(row: &PgRow) -> Result<Listed, Error> {
-    let name: String = row.try_get("resource").map_err(translate)?;
-    let resource = ResourceName::new(name).map_err(unreadable)?;
-    Ok(Listed::new(resource, inspection(row)?))
+/// Nothing of another prefix.
+fn listed(row: &PgRow, names: &Names) -> Result<Option<Listed>, Error> {
+    let lease: &str = row.try_get("resource").map_err(translate)?;
+    let Some(resource) = names.resource_of(lease) else {
+        return Ok(None);
+    };
+    let resource = ResourceName::new(resource).map_err(unreadable)?;
+    Ok(Some(Listed::new(resource, inspection(row)?)))
 }
 
 fn inspection(row: &PgRow) -> Result<Inspection, Error> {

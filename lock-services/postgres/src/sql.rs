@@ -45,7 +45,7 @@ pub(super) fn acquire_together(requests: &[AcquireRequest], not_after: Value) ->
     let name = |request: &AcquireRequest| request.attempt.resource.to_string();
     let ttl = |request: &AcquireRequest| millis(request.ttl);
     let call = Call::new("acquire_together")
-        .with(requests.iter().map(name).collect::<Vec<_>>())
+        .with(Value::Leases(requests.iter().map(name).collect()))
         .with(holder.digest())
         .with(id.to_string())
         .with(requests.iter().map(ttl).collect::<Vec<_>>())
@@ -63,7 +63,7 @@ pub(super) fn renew(leases: &[&RenewRequest]) -> Call {
     let tokens = leases.iter().map(|lease| lease.sequencer.token().into());
     let ttls = leases.iter().map(|lease| millis(lease.ttl));
     Call::new("renew")
-        .with(of(|lease| lease.resource().to_string()))
+        .with(Value::Leases(of(|lease| lease.resource().to_string())))
         .with(tokens.collect::<Vec<i64>>())
         .with(of(|lease| lease.holder().digest()))
         .with(ttls.collect::<Vec<_>>())
@@ -83,21 +83,21 @@ pub(super) fn cancel(attempt: &AttemptRef) -> Call {
 
 fn of_lease(function: &'static str, lease: &Sequencer) -> Call {
     Call::new(function)
-        .with(lease.resource().to_string())
+        .with(lease.resource())
         .with(i64::from(lease.token()))
         .with(lease.holder().digest())
 }
 
 fn of_attempt(function: &'static str, attempt: &AttemptRef) -> Call {
     Call::new(function)
-        .with(attempt.resource.to_string())
+        .with(&attempt.resource)
         .with(attempt.holder.digest())
         .with(attempt.id.to_string())
 }
 
 pub(super) fn force_release(resource: &ResourceName, token: FencingToken) -> Call {
     Call::new("force_release")
-        .with(resource.to_string())
+        .with(resource)
         .with(i64::from(token))
 }
 
@@ -108,7 +108,7 @@ pub(super) fn look(channel: &str, alive: Vec<String>) -> Call {
 
 /// Of one resource, or of all.
 pub(super) fn leases(resource: Option<&ResourceName>) -> Call {
-    Call::new("leases").with(resource.map(ToString::to_string))
+    Call::new("leases").with(resource)
 }
 
 pub(super) fn forget_tombstones() -> Call {

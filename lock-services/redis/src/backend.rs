@@ -1,20 +1,20 @@
 use std::sync::Arc;
 
 use super::{
-    KIND, RedisOptions,
+    KIND,
     acquire::Attempting,
     keys::Keys,
     pushes::Pushes,
     replicas::Replication,
-    servers::{key_layout::Layout, nodes::Nodes},
+    servers::{key_layout::Layout, nodes::Nodes, service_url::ServiceUrl},
     service::{ASKING_MAX, Service, Tombstone},
 };
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest,
-        Renewed, Requests,
+        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests,
         support::{Tasks, connecting::connect},
     },
 };
@@ -46,31 +46,31 @@ impl RedisBackend {
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
     pub async fn connect(
-        url: &str,
-        options: RedisOptions,
+        to: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = to.into();
         connect(KIND, async {
-            options.check()?;
-            let keys = Keys::new(&options.prefix, options.shards);
+            let (url, options, settings) = ServiceUrl::read(&options)?;
+            let keys = Keys::new(&settings.prefix, options.shards);
             let layout = Layout::new(&keys, options.shards);
-            let nodes = Nodes::open(url, &options, layout.clone(), ASKING_MAX).await?;
-            let renewals = Nodes::new(url, &options, layout.clone(), ASKING_MAX)?;
+            let nodes = Nodes::open(&url, layout.clone(), ASKING_MAX).await?;
+            let renewals = Nodes::new(&url, layout.clone(), ASKING_MAX)?;
             let replication = match options.replicas {
-                Some(replicas) => Some(Replication::open(url, &options, layout, replicas).await?),
+                Some(replicas) => Some(Replication::open(&url, layout, replicas).await?),
                 None => None,
             };
             let service = Arc::new(Service {
                 nodes,
                 keys,
-                initial: options.initial_token,
+                initial: settings.initial_token,
                 clock,
                 tasks: Tasks::here(),
             });
             let pushes = Pushes::start(
                 Arc::clone(&service),
                 renewals.clone(),
-                options.response_timeout,
+                settings.response_timeout,
             );
             Ok(Self {
                 service,

@@ -6,28 +6,36 @@
 use redis::{Client, aio::ConnectionLike};
 
 use super::{
-    RedisOptions,
     error::translate,
     servers::{
         fitness,
         service_url::{ServiceUrl, Topology},
     },
 };
-use lock_core::{Error, backend::support::connecting};
+use lock_core::{
+    Error,
+    backend::support::connecting::{self, Settings},
+};
 
 pub use super::{
     error::meaning,
     servers::{fitness::field, link::breaks_connection},
 };
 
-/// The address of each server in a URL, and a client that connects when it is asked to.
+/// The address of each server in a URL, and a client that connects when it is asked to. Takes the
+/// parameters with files.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a path, a parameter or a
 /// file that cannot be right, and [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) for
 /// TLS without the feature `tls`.
-pub fn servers(url: connecting::ServiceUrl, tls: bool) -> Result<Vec<(String, Client)>, Error> {
-    let url = ServiceUrl::of(url, Topology::Standalone, tls, &RedisOptions::default())?;
+pub fn servers(
+    url: connecting::ServiceUrl,
+    tls: bool,
+    settings: &mut Settings,
+) -> Result<Vec<(String, Client)>, Error> {
+    let url = ServiceUrl::of(url, Topology::Standalone, tls, settings)?;
+    settings.none_left("tls_ca, tls_cert and tls_key with redlock+rediss")?;
     let server = |address| {
         let client = url.servers.client(address).map_err(translate)?;
         Ok((address.to_string(), client))

@@ -1,8 +1,14 @@
 //! Redis 7.0 or newer: one server, Sentinel or Cluster.
 //!
 //! # Use it
-//! The URL says which servers are used and how, see [Servers](#servers). [`RedisOptions`] has the
-//! other settings, among them the number of replicas that must have a grant before it is returned.
+//! The URL says which servers are used and how, see [Servers](#servers).
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings; the response
+//! timeout is 2 s, or 10 ms to 60 s. Parameters of Redis alone:
+//!
+//! - `shards`: over how many token counters resources are spread, 1 to 1024, by default 64. All
+//!   clients of a prefix must agree; the first one fixes it.
+//! - `replicas` and `replicas_ms`: how many replicas must have a grant before it is returned, and
+//!   within how many milliseconds; by default none. See [Replicas](#replicas).
 //!
 //! Redis replicates asynchronously and its clock may jump, so neither the order of tokens nor the
 //! length of leases is guaranteed in every case (see [Tokens](#tokens)): use a store that checks
@@ -93,6 +99,7 @@ mod error;
 #[doc(hidden)]
 pub mod independent;
 mod keys;
+mod lease_text;
 mod list;
 mod look;
 mod options;
@@ -106,7 +113,7 @@ mod together;
 
 use std::time::Duration;
 
-pub use self::{backend::RedisBackend, options::RedisOptions};
+pub use self::backend::RedisBackend;
 
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "redis";

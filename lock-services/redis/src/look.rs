@@ -9,13 +9,14 @@ use super::{
     ENDED_TTL,
     answers::{Acquired, Refusal},
     call::Call,
+    lease_text,
     pushes::Pushed,
     scripts::ACQUIRE,
     servers::link::Link,
     service::{Service, refused},
 };
 use lock_core::{
-    Error, ErrorKind, FencingToken, Metadata,
+    Error, ErrorKind, FencingToken,
     backend::{AcquireRequest, Lease, Moment, support::lock},
 };
 
@@ -36,7 +37,7 @@ struct Attempted {
     shard: u16,
     digest: String,
     id: String,
-    /// What follows the token in the lease, as `lua/shared.lua` describes it.
+    /// What follows the token in the lease.
     lease: String,
     first_sent: OnceLock<Moment>,
 }
@@ -187,13 +188,11 @@ impl Attempted {
             request.attempt.holder.digest(),
             request.attempt.id.to_string(),
         );
-        let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
-        let ttl = request.ttl.as_millis();
         Self {
             service: Arc::clone(service),
             request: request.clone(),
             shard: service.keys.of(&request.attempt.resource).shard,
-            lease: format!(":{digest}:f:{ttl}:{id}:{metadata}"),
+            lease: lease_text::asked(request),
             digest,
             id,
             first_sent: OnceLock::new(),

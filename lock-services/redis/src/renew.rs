@@ -7,6 +7,7 @@ use super::{
     answers::{Refusal, RenewedWord},
     call::Call,
     error::keys_are_apart,
+    lease_text,
     scripts::RENEW,
     service::refused,
 };
@@ -87,8 +88,7 @@ impl RedisBackend {
         let mut call = Call::new(&RENEW, keys);
         call.arg(ttl.as_millis());
         for (_, RenewRequest { sequencer, .. }) in leases {
-            let (token, holder) = (sequencer.token(), sequencer.holder().digest());
-            call.arg(format!("{token}:{holder}:"));
+            call.arg(lease_text::beginning(sequencer));
         }
         let asked = self.service.clock.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());

@@ -7,9 +7,9 @@ use redis::{Cmd, FromRedisValue};
 use super::{
     call::Call,
     error::translate,
-    options::{RedisOptions, Replicas},
+    options::Replicas,
     scripts::REWRITE,
-    servers::{key_layout::Layout, link::Link, nodes::Nodes},
+    servers::{key_layout::Layout, link::Link, nodes::Nodes, service_url::ServiceUrl},
     service::Service,
 };
 use lock_core::{
@@ -31,12 +31,11 @@ const TURNS: usize = 1;
 impl Replication {
     /// Connects, and finds out whether the server can wait for replicas.
     pub(super) async fn open(
-        url: &str,
-        options: &RedisOptions,
+        url: &ServiceUrl,
         layout: Layout,
         replicas: Replicas,
     ) -> Result<Self, Error> {
-        let nodes = Nodes::open(url, options, layout, TURNS).await?;
+        let nodes = Nodes::open(url, layout, TURNS).await?;
         let link = nodes.link_of(0).await?;
         let nobody = Replicas {
             number: 0,

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use super::{KIND, RedlockOptions, keys::Keys, nodes::Nodes, service::Service};
+use super::{KIND, keys::Keys, nodes::Nodes, service::Service};
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest, Renewed,
-        support::connecting::connect,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, support::connecting::connect,
     },
 };
 
@@ -32,18 +32,18 @@ impl RedlockBackend {
     /// # Cancel safety
     /// Cancel safe: the connections are closed.
     pub async fn connect(
-        url: &str,
-        options: RedlockOptions,
+        to: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = to.into();
         connect(KIND, async {
-            let nodes = Nodes::new(url, &options, clock)?;
+            let (nodes, settings) = Nodes::new(&options, clock)?;
             nodes.check_serving().await?;
             Ok(Self {
                 service: Service {
                     nodes,
-                    keys: Keys::new(&options.prefix),
-                    initial: options.initial_token,
+                    keys: Keys::new(&settings.prefix),
+                    initial: settings.initial_token,
                 },
             })
         })

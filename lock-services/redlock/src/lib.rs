@@ -15,8 +15,13 @@
 //! The URL is `redlock+redis://[user:password@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]`, with all
 //! nodes; with `redlock+rediss` it is the same over TLS, with the feature `tls` (of `palisade`:
 //! `redis-tls`).
-//! [`RedlockOptions`] has the settings. The nodes need persistence, and they have to be brought
-//! into service once:
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. Counters begin at the
+//! initial token when the nodes are provisioned; it also says how far above them a floor may lie.
+//! When enough nodes have answered within the response timeout (250 ms; 5 ms to 10 s), the others
+//! are waited for as long again and 20 ms; a node that did not answer then is not waited for during
+//! the next second. A release waits for no more than enough.
+//!
+//! The nodes need persistence, and they have to be brought into service once:
 //!
 //! - [`RedlockNodes::provision`] brings new nodes into service.
 //! - [`RedlockNodes::heal`] brings back a node that lost its state.
@@ -96,7 +101,6 @@ mod node;
 mod node_error;
 mod nodes;
 mod operate;
-mod options;
 mod scripts;
 mod service;
 mod service_url;
@@ -108,7 +112,6 @@ pub use self::{
     backend::RedlockBackend,
     heal::HealProgress,
     operate::{NodeState, NodeStatus, RedlockNodes},
-    options::RedlockOptions,
 };
 
 /// The kind that errors name and the default issuer.

@@ -10,14 +10,16 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
 use super::{
-    RedlockOptions,
     call::Call,
     keys::Keys,
     node::{Node, Runs},
     node_error::NodeError,
     service_url,
 };
-use lock_core::{Error, ErrorKind, Ttl, backend::Clock};
+use lock_core::{
+    Error, ErrorKind, Ttl,
+    backend::{Clock, ConnectOptions, support::connecting::Settings},
+};
 
 /// How much longer than the others a node is waited for when enough have answered.
 const GRACE: Duration = Duration::from_millis(20);
@@ -55,24 +57,23 @@ impl Nodes {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
     pub(super) fn new(
-        url: &str,
-        options: &RedlockOptions,
+        options: &ConnectOptions,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, Error> {
-        options.check()?;
-        let nodes = service_url::nodes(url)?;
+    ) -> Result<(Self, Settings), Error> {
+        let (nodes, settings) = service_url::read(options)?;
         let addresses = nodes.iter().map(|(address, _)| address.clone()).collect();
-        let (marker, runs) = (Keys::new(&options.prefix).marker(), Runs::new(addresses));
+        let (marker, runs) = (Keys::new(&settings.prefix).marker(), Runs::new(addresses));
         let runs = Arc::new(runs);
         let node = |(index, (address, client))| {
             let (marker, runs) = (marker.clone(), Arc::clone(&runs));
             Arc::new(Node::new(index, address, client, marker, runs))
         };
-        Ok(Self {
+        let nodes = Self {
             all: nodes.into_iter().enumerate().map(node).collect(),
-            timeout: options.response_timeout,
+            timeout: settings.response_timeout,
             clock,
-        })
+        };
+        Ok((nodes, settings))
     }
 
     pub(super) const fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    KIND, RedlockOptions,
+    KIND,
     keys::Keys,
     look::Look,
     marker::{Marker, MarkerState},
@@ -9,7 +9,10 @@ use super::{
     node_error::NodeError,
     nodes::Nodes,
 };
-use lock_core::{Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl, backend::Clock};
+use lock_core::{
+    Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl,
+    backend::{Clock, ConnectOptions},
+};
 
 /// The nodes as operators see them: brings them into service and takes them out.
 ///
@@ -112,12 +115,13 @@ impl RedlockNodes {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
     /// nodes.
-    pub fn new(url: &str, options: RedlockOptions, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let nodes = Nodes::new(url, &options, clock);
+    pub fn new(to: impl Into<ConnectOptions>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let nodes = Nodes::new(&to.into(), clock);
+        let (nodes, settings) = nodes.map_err(|error| error.during(Operation::Connect, KIND))?;
         Ok(Self {
-            nodes: nodes.map_err(|error| error.during(Operation::Connect, KIND))?,
-            keys: Keys::new(&options.prefix),
-            initial: options.initial_token,
+            nodes,
+            keys: Keys::new(&settings.prefix),
+            initial: settings.initial_token,
         })
     }
 
@@ -133,7 +137,7 @@ impl RedlockNodes {
     }
 
     /// Brings new nodes into service, all of them, for leases of at most `longest`. Tokens begin as
-    /// [`RedlockOptions::initial_token`] says, and above `above`, the greatest token that any store
+    /// [`ConnectOptions::initial_token`] says, and above `above`, the greatest token that any store
     /// has seen.
     ///
     /// `longest` is also how long a node that lost its state grants no lease. Nodes that all serve

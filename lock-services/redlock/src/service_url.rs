@@ -1,10 +1,15 @@
 //! The URL of a lock service.
 
+use std::time::Duration;
+
 use redis::Client;
 
 use lock_core::{
     Error,
-    backend::support::connecting::{ServiceUrl, invalid},
+    backend::{
+        ConnectOptions,
+        support::connecting::{ServiceUrl, Settings, invalid},
+    },
 };
 use palisade_redis::independent;
 
@@ -13,8 +18,10 @@ const NODES: std::ops::RangeInclusive<usize> = 3..=15;
 
 /// Reads a URL, and the files that it names: the address of each node, and a client that connects
 /// when it is asked to.
-pub(super) fn nodes(text: &str) -> Result<Vec<(String, Client)>, Error> {
-    let url = ServiceUrl::parse(text, "redlock+redis://host:port,host:port,..")?;
+pub(super) fn read(options: &ConnectOptions) -> Result<(Vec<(String, Client)>, Settings), Error> {
+    let bounds = Duration::from_millis(5)..=Duration::from_secs(10);
+    let mut settings = options.read(Duration::from_millis(250), bounds)?;
+    let url = ServiceUrl::parse(&settings.server, "redlock+redis://host:port,host:port,..")?;
     let tls = match &*url.scheme {
         "redlock+redis" => false,
         "redlock+rediss" => true,
@@ -24,7 +31,7 @@ pub(super) fn nodes(text: &str) -> Result<Vec<(String, Client)>, Error> {
             ));
         }
     };
-    let nodes = independent::servers(url, tls)?;
+    let nodes = independent::servers(url, tls, &mut settings)?;
     let count = nodes.len();
     if count.is_multiple_of(2) || !NODES.contains(&count) {
         return Err(invalid(format!(
@@ -37,5 +44,5 @@ pub(super) fn nodes(text: &str) -> Result<Vec<(String, Client)>, Error> {
             return Err(invalid(format!("the node {address} is named twice")));
         }
     }
-    Ok(nodes)
+    Ok((nodes, settings))
 }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
-    KIND, ZooKeeperOptions,
+    KIND,
     acquiring::Acquiring,
     reaper,
     service::{ELECTION, Service},
@@ -13,8 +13,8 @@ use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, Forced, Grant, LockBackend, RenewRequest, Renewed,
-        support::connecting::connect,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, support::connecting::connect,
     },
 };
 
@@ -42,18 +42,13 @@ impl ZooKeeperBackend {
     /// # Cancel safety
     /// Cancel safe: the connection is closed.
     pub async fn connect(
-        url: &str,
-        options: ZooKeeperOptions,
+        to: impl Into<ConnectOptions>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let options = to.into();
         connect(KIND, async {
-            let url = ServiceUrl::parse(url)?;
-            let mut options = options;
-            if let Some(timeout) = url.session_timeout {
-                options = options.session_timeout(timeout);
-            }
-            options.check()?;
-            let service = Arc::new(Service::new(url, &options, clock));
+            let (url, settings) = ServiceUrl::read(&options)?;
+            let service = Arc::new(Service::new(url, &settings, clock));
             let once = service.clock.now();
             service.sessions.get(once).await?;
             let mut reaper = JoinSet::new();

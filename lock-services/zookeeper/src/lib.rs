@@ -2,10 +2,13 @@
 //!
 //! # Use it
 //! The URL is `zookeeper://[user:password@]HOST[:PORT],..[/CHROOT][?session_ms=..]`, with the
-//! servers of the ensemble. The default port is 2181, and `session_ms` is the session timeout (see
-//! [`ZooKeeperOptions::session_timeout`]). [`ZooKeeperOptions`] has the other settings. What to
-//! know before:
+//! servers of the ensemble. The default port is 2181.
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings. What to know
+//! before:
 //!
+//! - `session_ms` says how long the servers keep the nodes of a silent client: 100 ms to 24 h, by
+//!   default 30 s; the servers may make it shorter or longer. Waiters of ours act by the ttl of a
+//!   lease, so this is only how long other libraries wait for a client that died.
 //! - The longest lease is two thirds of the session timeout that the servers agree to. A longer ttl
 //!   is an error.
 //! - All leases end when the [`ZooKeeperBackend`] is dropped.
@@ -87,8 +90,7 @@
 //! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
 //! loses its session goes to the end of the queue. Servers that do not answer are asked again for
 //! 10 s, or until the wait is over, which may then end as much later as one look takes: a second
-//! and the [response timeout](ZooKeeperOptions::response_timeout), however many look at the same
-//! time.
+//! and the response timeout (5 s; 10 ms to 60 s), however many look at the same time.
 #![forbid(unsafe_code)]
 
 mod acquire;
@@ -100,7 +102,6 @@ mod floors;
 mod granting;
 mod inspect;
 mod note;
-mod options;
 mod paths;
 mod queue;
 mod reaper;
@@ -114,7 +115,7 @@ mod watch;
 
 use std::time::Duration;
 
-pub use self::{backend::ZooKeeperBackend, options::ZooKeeperOptions};
+pub use self::backend::ZooKeeperBackend;
 
 /// The kind that errors name and the default issuer.
 pub const KIND: &str = "zookeeper";

@@ -9,7 +9,6 @@ use tokio::sync::Notify;
 use tracing::debug;
 
 use super::{
-    ZooKeeperOptions,
     error::Failure,
     floors::Floors,
     paths::Paths,
@@ -21,7 +20,7 @@ use lock_core::{
     Error, ResourceName,
     backend::{
         Clock, Moment,
-        support::{Patience, lock},
+        support::{Patience, connecting::Settings, lock},
     },
 };
 
@@ -44,11 +43,11 @@ pub(super) struct Service {
 pub(super) const ELECTION: Duration = Duration::from_secs(4);
 
 impl Service {
-    pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(url: ServiceUrl, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         Self {
-            paths: Paths::new(&url.chroot, &options.prefix),
-            sessions: Sessions::new(url, options, Arc::clone(&clock)),
-            floors: Floors::new(options.initial_token),
+            paths: Paths::new(&url.chroot, &settings.prefix),
+            sessions: Sessions::new(url, settings.response_timeout, Arc::clone(&clock)),
+            floors: Floors::new(settings.initial_token),
             clock,
             table: Mutex::new(Table::new()),
             reaper: Notify::new(),

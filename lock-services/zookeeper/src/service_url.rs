@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use lock_core::{
     Error,
-    backend::support::connecting::{self, invalid},
+    backend::{
+        ConnectOptions,
+        support::connecting::{self, Settings, invalid},
+    },
 };
 
 const PORT: u16 = 2181;
@@ -17,31 +20,36 @@ pub(super) struct ServiceUrl {
     pub(super) chroot: String,
     /// `user:password`.
     pub(super) login: Option<String>,
-    pub(super) session_timeout: Option<Duration>,
+    pub(super) session_timeout: Duration,
 }
 
 impl ServiceUrl {
     /// Reads `zookeeper://[user:password@]host[:port],..[/chroot][?session_ms=..]`.
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
+    pub(super) fn read(options: &ConnectOptions) -> Result<(Self, Settings), Error> {
+        let bounds = Duration::from_millis(10)..=Duration::from_secs(60);
+        let mut settings = options.read(Duration::from_secs(5), bounds)?;
         let example = "zookeeper://127.0.0.1:2181";
-        let url = connecting::ServiceUrl::parse(text, example)?;
+        let url = connecting::ServiceUrl::parse(&settings.server, example)?;
         if url.scheme != "zookeeper" {
             return Err(invalid(format!("not a URL, such as {example}")));
         }
-        let mut session_timeout = None;
-        url.parameters("session_ms, a number of milliseconds", |name, value| {
-            session_timeout = value.parse().ok().map(Duration::from_millis);
-            name == "session_ms" && session_timeout.is_some()
-        })?;
+        let session_timeout = settings.take_millis("session_ms")?;
+        let session_timeout = session_timeout.unwrap_or(Duration::from_secs(30));
+        let allowed = Duration::from_millis(100)..=Duration::from_secs(24 * 60 * 60);
+        if !allowed.contains(&session_timeout) {
+            return Err(invalid("a session is 100 ms to 24 h long"));
+        }
+        settings.none_left("session_ms")?;
         let servers = url.hosts.iter();
         let servers = servers.map(|(host, port)| format!("{host}:{}", port.unwrap_or(PORT)));
         let login = url.login()?;
-        Ok(Self {
+        let url = Self {
             servers: servers.collect::<Vec<_>>().join(","),
             chroot: chroot(&url.path)?,
             login: login.map(|(user, password)| format!("{user}:{password}")),
             session_timeout,
-        })
+        };
+        Ok((url, settings))
     }
 }
 
@@ -69,18 +77,24 @@ fn chroot(path: &str) -> Result<String, Error> {
 mod tests {
     use super::*;
 
+    fn read(url: &str) -> Result<ServiceUrl, Error> {
+        let (url, _) = ServiceUrl::read(&url.into())?;
+        Ok(url)
+    }
+
     /// Catches: a password with an escape, and a chroot that ends with a slash.
     #[test]
     fn a_url_names_servers_and_where_to_work() {
-        let url = ServiceUrl::parse("zookeeper://a").unwrap();
+        let url = read("zookeeper://a").unwrap();
         assert_eq!((url.servers.as_str(), url.chroot.as_str()), ("a:2181", ""));
-        assert_eq!((url.login, url.session_timeout), (None, None));
+        let usual = Duration::from_secs(30);
+        assert_eq!((url.login, url.session_timeout), (None, usual));
         let url = "zookeeper://u:p%40ss@a:1,[::1],c:3/app/locks/?session_ms=4000";
-        let url = ServiceUrl::parse(url).unwrap();
+        let url = read(url).unwrap();
         assert_eq!(url.servers, "a:1,[::1]:2181,c:3");
         assert_eq!(url.chroot, "/app/locks");
         assert_eq!(url.login.as_deref(), Some("u:p@ss"));
-        assert_eq!(url.session_timeout, Some(Duration::from_secs(4)));
+        assert_eq!(url.session_timeout, Duration::from_secs(4));
     }
 
     /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
@@ -96,15 +110,16 @@ mod tests {
             ("zookeeper://u:sesame@h/a//b", "directory"),
             ("zookeeper://u:sesame@h/zookeeper", "directory"),
             ("zookeeper://u:sesame@h?session_ms=x", "session_ms"),
+            ("zookeeper://u:sesame@h?session_ms=99", "100 ms to 24 h"),
             ("zookeeper://u:sesame@h?timeout=5", "timeout"),
             ("zookeeper://u:sesame@h#insecure", "fragment"),
         ] {
-            let error = ServiceUrl::parse(url).unwrap_err();
+            let error = read(url).unwrap_err();
             let text = format!("{error} {error:?}");
             assert!(text.contains(says), "{url}: {text}");
             assert!(!text.contains("sesame"), "{url}: {text}");
         }
-        let read = ServiceUrl::parse("zookeeper://u:sesame@h").unwrap();
-        assert!(!format!("{read:?}").contains("sesame"));
+        let url = read("zookeeper://u:sesame@h").unwrap();
+        assert!(!format!("{url:?}").contains("sesame"));
     }
 }

@@ -11,7 +11,7 @@ use zookeeper_client::{
     Stat, StateWatcher,
 };
 
-use super::{ZooKeeperOptions, error::Failure, service_url::ServiceUrl, watch::Watch};
+use super::{error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
     Error, ErrorKind, Ttl,
     backend::{
@@ -267,7 +267,6 @@ pub(super) struct Sessions {
 #[derive(Debug)]
 struct Servers {
     url: ServiceUrl,
-    session_timeout: Duration,
     response_timeout: Duration,
     silence: Arc<Silence>,
     /// Never held across an await.
@@ -277,13 +276,12 @@ struct Servers {
 }
 
 impl Sessions {
-    pub(super) fn new(url: ServiceUrl, options: &ZooKeeperOptions, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(url: ServiceUrl, response_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
         let silence = Arc::new(Silence::new(Arc::clone(&clock)));
         Self {
             servers: Arc::new(Servers {
                 silence: Arc::clone(&silence),
-                session_timeout: options.session_timeout,
-                response_timeout: options.response_timeout,
+                response_timeout,
                 url,
                 present: Mutex::new(None),
                 beginning: tokio::sync::Mutex::default(),
@@ -354,8 +352,8 @@ impl Servers {
 
     async fn connect(&self) -> Result<Session, ZooKeeperError> {
         let mut connector = Client::connector()
-            .with_session_timeout(self.session_timeout)
-            .with_connection_timeout(std::cmp::min(self.session_timeout * 2 / 5, SILENCE_MAX))
+            .with_session_timeout(self.url.session_timeout)
+            .with_connection_timeout(std::cmp::min(self.url.session_timeout * 2 / 5, SILENCE_MAX))
             .with_fail_eagerly();
         if let Some(login) = &self.url.login {
             connector = connector.with_auth("digest", login.as_bytes());

@@ -4,6 +4,7 @@ mod planned_faults;
 mod request;
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{Arc, Mutex},
 };
@@ -274,6 +275,10 @@ impl LockBackend for Chaos {
 
     fn part_of(&self, resource: &ResourceName) -> u16 {
         self.service.part_of(resource)
+    }
+
+    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
+        self.service.lease_name(resource)
     }
 }
 

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use lock_core::{Error, Ttl, backend::SystemClock};
-use palisade::redlock::{RedlockNodes, RedlockOptions};
+use palisade::redlock::RedlockNodes;
 
 use super::Redis;
 
@@ -57,17 +57,17 @@ impl RedlockServers {
     ///
     /// # Errors
     /// If one of them is not new.
-    pub async fn provision(&self, options: RedlockOptions, longest: Ttl) -> Result<(), Error> {
-        self.operated(options).provision(longest, None).await
+    pub async fn provision(&self, longest: Ttl) -> Result<(), Error> {
+        self.operated().provision(longest, None).await
     }
 
     /// The nodes as an operator sees them.
     ///
     /// # Panics
-    /// If the options are invalid.
-    pub fn operated(&self, options: RedlockOptions) -> RedlockNodes {
-        let nodes = RedlockNodes::new(&self.url(), options, Arc::new(SystemClock));
-        nodes.expect("a URL of Redlock and options that can be right")
+    /// Never: the URL is right.
+    pub fn operated(&self) -> RedlockNodes {
+        let nodes = RedlockNodes::new(self.url(), Arc::new(SystemClock));
+        nodes.expect("a URL of Redlock")
     }
 }
 

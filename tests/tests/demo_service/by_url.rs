@@ -9,7 +9,6 @@ use e2e::servers::{
 };
 use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer, Ttl};
-use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{MySqlPool, PgPool, SqlitePool, sqlite::SqliteConnectOptions};
@@ -59,7 +58,7 @@ async fn cluster() -> Service {
 async fn redlock() -> Service {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
-    let provisioned = servers.provision(RedlockOptions::default(), longest).await;
+    let provisioned = servers.provision(longest).await;
     provisioned.unwrap();
     service(servers.url(), "redlock", servers)
 }

@@ -6,7 +6,6 @@ use e2e::{
 };
 use fenced_store::PgFencedStore;
 use lock_core::Ttl;
-use palisade::redlock::RedlockOptions;
 use reqwest::Method;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool};
@@ -171,8 +170,7 @@ async fn on_a_redis_that_takes_no_writes_a_gateway_is_not_ready() {
 #[tokio::test]
 async fn on_a_redlock_without_a_majority_a_gateway_is_not_ready() {
     let redlock = RedlockServers::start(3).await;
-    let (options, longest) = (RedlockOptions::default(), Ttl::secs(600));
-    redlock.provision(options, longest).await.unwrap();
+    redlock.provision(Ttl::secs(600)).await.unwrap();
     let gateway = Gateway::start_on(&redlock.url()).await;
     let nodes = redlock.nodes();
     nodes[0].pause().await;

@@ -1,25 +1,20 @@
 //! Jobs and leaders in front of a Postgres, on every lock service.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use e2e::servers::{RedlockServers, etcd, postgres_database, redis, zookeeper};
+use e2e::servers::{RedlockServers, apart, etcd, postgres_database, redis, zookeeper};
 use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
-use palisade::redlock::RedlockOptions;
+use palisade::{
+    backend::{ConnectOptions, SystemClock},
+    redlock::RedlockNodes,
+};
 use sqlx::PgPool;
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// On servers of its own.
-const PREFIX: &str = "jobs";
-
-/// On servers that other tests use, too.
-fn random() -> String {
-    format!("t{:016x}", rand::random::<u64>())
-}
 
 /// A slot is done once, a lead goes from hand to hand, and a deposed leader is refused.
 async fn works(shop: PgFencedLocks) {
@@ -74,33 +69,34 @@ async fn store() -> (e2e::servers::PostgresDatabase, PgFencedStore) {
     (database, store)
 }
 
-async fn behind(lock: &str, prefix: &str) {
+async fn behind(lock: impl Into<ConnectOptions>) {
     let (_database, store) = store().await;
-    let locks = palisade::connect(lock).prefix(prefix).await.unwrap();
+    let locks = palisade::connect(lock).await.unwrap();
     works(PgFencedLocks::new(locks, store)).await;
 }
 
 #[tokio::test]
 async fn jobs_and_leaders_behind_redis() {
-    behind(redis().await.url(), &random()).await;
+    behind(apart(redis().await.url())).await;
 }
 
 #[tokio::test]
 async fn jobs_and_leaders_behind_redlock() {
     let servers = RedlockServers::start(3).await;
-    let options = RedlockOptions::default().prefix(PREFIX);
-    servers.provision(options, Ttl::secs(60)).await.unwrap();
-    behind(&servers.url(), PREFIX).await;
+    let options = ConnectOptions::from(servers.url()).prefix("jobs");
+    let nodes = RedlockNodes::new(options.clone(), Arc::new(SystemClock)).unwrap();
+    nodes.provision(Ttl::secs(60), None).await.unwrap();
+    behind(options).await;
 }
 
 #[tokio::test]
 async fn jobs_and_leaders_behind_etcd() {
-    behind(&etcd().await.url(), &random()).await;
+    behind(apart(&etcd().await.url())).await;
 }
 
 #[tokio::test]
 async fn jobs_and_leaders_behind_zookeeper() {
-    behind(&zookeeper().await.url(), &random()).await;
+    behind(apart(&zookeeper().await.url())).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use e2e::{
     process::Process,
-    servers::{PostgresDatabase, postgres_database, redis},
+    servers::{PostgresDatabase, apart, postgres_database, redis},
 };
 use fenced_jobs::{Schedule, Slot};
 use jiff::{SignedDuration, Timestamp};
@@ -55,8 +55,7 @@ impl Runners {
         arguments.extend(["--since".into(), since.to_string()]);
         arguments.extend(["--ttl-ms".into(), TTL_MS.to_string()]);
         if let Some(lock) = lock {
-            let prefix = format!("t{:016x}", rand::random::<u64>());
-            arguments.extend(["--lock".into(), lock.into(), "--prefix".into(), prefix]);
+            arguments.extend(["--lock".into(), apart(lock)]);
         }
         let seed = rand::random();
         println!("the faults are those of seed {seed}");

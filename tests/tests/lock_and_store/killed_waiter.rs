@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use e2e::{
     process::Process,
-    servers::{etcd, postgres_database, redis, until, zookeeper},
+    servers::{apart, etcd, postgres_database, redis, until, zookeeper},
 };
 use fenced_store::PgFencedStore;
 use futures_util::future::join_all;
@@ -21,13 +21,8 @@ const TTL_MS: u32 = 4000;
 const SLACK: Duration = Duration::from_secs(4);
 
 /// How long the next waiter waits after a release, because the first in line was killed.
-async fn delay(lock: &str, prefix: Option<&str>) -> Duration {
-    let connect = palisade::connect(lock);
-    let connect = match prefix {
-        Some(prefix) => connect.prefix(prefix),
-        None => connect,
-    };
-    let locks = connect.await.unwrap();
+async fn delay(lock: &str) -> Duration {
+    let locks = palisade::connect(lock).await.unwrap();
     let held = locks.acquire("r").ttl(Ttl::secs(20)).await.unwrap();
     let until_waiting = async |waiters| {
         until("they wait", async || {
@@ -37,8 +32,7 @@ async fn delay(lock: &str, prefix: Option<&str>) -> Duration {
         .await;
     };
     let ttl = TTL_MS.to_string();
-    let mut of = vec!["hold", "--lock", lock, "--resource", "r", "--ttl-ms", &ttl];
-    of.extend(prefix.iter().flat_map(|prefix| ["--prefix", prefix]));
+    let of = ["hold", "--lock", lock, "--resource", "r", "--ttl-ms", &ttl];
     let mut killed = Process::spawn("e2e-worker", of);
     until_waiting(1).await;
     let next = async {
@@ -61,17 +55,15 @@ async fn a_waiter_that_was_killed_delays_the_next_one_no_longer_than_documented(
     let database = postgres_database().await;
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
-    let prefix = format!("t{:016x}", rand::random::<u64>());
-    let (prefix, ttl) = (Some(prefix.as_str()), Duration::from_millis(TTL_MS.into()));
-    let (etcd, zookeeper) = (etcd().await.url(), zookeeper().await.url());
+    let ttl = Duration::from_millis(TTL_MS.into());
     let services = [
-        (redis().await.url(), prefix, Duration::from_secs(1)),
-        (database.url(), None, Duration::from_millis(3500)),
-        (&etcd, prefix, ttl),
-        (&zookeeper, prefix, ttl),
+        (apart(redis().await.url()), Duration::from_secs(1)),
+        (apart(database.url()), Duration::from_millis(3500)),
+        (apart(&etcd().await.url()), ttl),
+        (apart(&zookeeper().await.url()), ttl),
     ];
-    let delays = services.map(|(lock, prefix, _)| delay(lock, prefix));
-    for ((lock, _, documented), delay) in services.iter().zip(join_all(delays).await) {
+    let delays = services.iter().map(|(lock, _)| delay(lock));
+    for ((lock, documented), delay) in services.iter().zip(join_all(delays).await) {
         assert!(delay < *documented + SLACK, "{lock}: {delay:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use e2e::servers::{PostgresDatabase, Redis, postgres_database, redis};
+use e2e::servers::{PostgresDatabase, Redis, apart, postgres_database, redis};
 use fenced_store::{FenceError, FencedLockError, FencedLocks, PgFencedStore};
 use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Plausibility, ResourceName, Sequencer, Ttl,
@@ -18,10 +18,8 @@ async fn world(lock: &str, initial: InitialToken) -> World {
     let database = postgres_database().await;
     let store = PgFencedStore::new(PgPool::connect(database.url()).await.unwrap());
     store.migrate().await.unwrap();
-    let prefix = format!("t{:016x}", rand::random::<u64>());
     let accounts = FencedLocks::new(
-        palisade::connect(lock)
-            .prefix(prefix)
+        palisade::connect(apart(lock))
             .initial_token(initial)
             .await
             .unwrap(),

@@ -3,7 +3,7 @@
 
 use e2e::{
     process::Process,
-    servers::{PostgresDatabase, etcd, postgres_database, redis, zookeeper},
+    servers::{PostgresDatabase, apart, etcd, postgres_database, redis, zookeeper},
 };
 use fenced_store::{PgFencedStore, SqliteFencedStore};
 use serde::Deserialize;
@@ -92,21 +92,14 @@ struct Outcome {
 /// Worker 1 acquires and reads, and is stopped until its lease has run out. Worker 2 acquires,
 /// reads and writes. Worker 1 goes on as if nothing had happened, and writes.
 async fn pause(bank: &Bank, lock: &str, mode: &str) -> Outcome {
-    let prefix = format!("t{:016x}", rand::random::<u64>());
-    let is_database = lock.starts_with("postgres");
+    let lock = apart(lock);
     let start = |add: i64| {
         let add = add.to_string();
         let what = [
             "section", "--store", &bank.url, "--mode", mode, "--add", &add,
         ];
-        let lock = ["--lock", lock, "--resource", "r", "--ttl-ms", "400"];
-        // A database of its own has no need of a prefix.
-        let prefix = ["--prefix", &prefix];
-        let prefix = prefix.iter().filter(|_| !is_database);
-        Process::spawn(
-            "e2e-worker",
-            what.into_iter().chain(lock).chain(prefix.copied()),
-        )
+        let lock = ["--lock", &lock, "--resource", "r", "--ttl-ms", "400"];
+        Process::spawn("e2e-worker", what.into_iter().chain(lock))
     };
     let mut first = start(FIRST_ADDS);
     let first_read: Read = first.event().await;

@@ -1,11 +1,11 @@
-//! What connecting to the lock services has in common: the prefix, and URLs with several hosts.
+//! What connecting to the lock services has in common: settings, and URLs with several hosts.
 
-use std::fmt;
+use std::{fmt, str::FromStr, time::Duration};
 
 use percent_encoding::percent_decode_str;
-use url::Url;
+use url::{Url, form_urlencoded};
 
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, ErrorKind, InitialToken, Operation};
 
 /// An error in a URL or a setting. Nothing was sent.
 pub fn invalid(why: impl Into<String>) -> Error {
@@ -27,19 +27,109 @@ pub async fn connect<T>(
     connected.map_err(|error| error.during(Operation::Connect, kind))
 }
 
-/// Checks what the keys of a lock service begin with.
+/// What all lock services read of [`ConnectOptions`](crate::backend::ConnectOptions).
 ///
-/// # Errors
-/// [`ErrorKind::InvalidInput`] says what a prefix is.
-pub fn check_prefix(prefix: &str) -> Result<(), Error> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
-    if (1..=64).contains(&prefix.len()) && prefix.bytes().all(plain) {
-        return Ok(());
-    }
-    Err(invalid("a prefix is 1 to 64 ASCII letters, digits or -._:"))
+/// A lock service takes its own parameters, and refuses what is [left](Self::none_left).
+pub struct Settings {
+    /// The URL up to its `?`. It may have a password.
+    pub server: String,
+    /// 1 to 64 ASCII letters, digits or `-._:`, and not `.` or `..`.
+    pub prefix: String,
+    /// Within the bounds of the lock service.
+    pub response_timeout: Duration,
+    /// Where a missing token counter starts.
+    pub initial_token: InitialToken,
+    pub(crate) parameters: Vec<(String, String)>,
 }
 
-/// The URL of a lock service: `SCHEME://[USER:PASSWORD@]HOST[:PORT],..[/PATH][?NAME=VALUE&..]`.
+impl Settings {
+    /// Takes a parameter.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if the URL has it twice.
+    pub fn take(&mut self, name: &str) -> Result<Option<String>, Error> {
+        let mut values = self.parameters.extract_if(.., |(other, _)| other == name);
+        let value = values.next().map(|(_, value)| value);
+        match values.next() {
+            Some(_) => Err(invalid(format!("{name} is given twice in the URL"))),
+            None => Ok(value),
+        }
+    }
+
+    /// Takes a parameter that is a number.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none, or given twice.
+    pub fn take_number<N: FromStr>(&mut self, name: &str) -> Result<Option<N>, Error> {
+        self.take_as(name, "a whole number")
+    }
+
+    /// Takes a parameter that is a number of milliseconds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] if it is none, or given twice.
+    pub fn take_millis(&mut self, name: &str) -> Result<Option<Duration>, Error> {
+        let millis = self.take_as(name, "a number of milliseconds")?;
+        Ok(millis.map(Duration::from_millis))
+    }
+
+    fn take_as<N: FromStr>(&mut self, name: &str, what: &str) -> Result<Option<N>, Error> {
+        let wrong = || invalid(format!("{name} in the URL is {what}"));
+        let value = self.take(name)?;
+        value
+            .map(|value| value.parse().map_err(|_| wrong()))
+            .transpose()
+    }
+
+    /// Refuses a parameter that was not taken. `own` names those of this lock service.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`] for such a parameter.
+    pub fn none_left(&self, own: &str) -> Result<(), Error> {
+        match self.parameters.first() {
+            Some((name, _)) => Err(invalid(format!(
+                "this scheme has no parameter {}; there is prefix, response_timeout_ms{}{own}",
+                shown(name),
+                if own.is_empty() { "" } else { ", " },
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The URL with the parameters that were not taken. It may have passwords.
+    #[must_use]
+    pub fn url(&self) -> String {
+        if self.parameters.is_empty() {
+            return self.server.clone();
+        }
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let query = query.extend_pairs(&self.parameters).finish();
+        format!("{}?{query}", self.server)
+    }
+}
+
+/// The name of a parameter, unless it may be a part of a password that has a `?` or `&` in it.
+pub(super) fn shown(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]".contains(&byte);
+    match name.bytes().all(plain) {
+        true => format!("{name:?}"),
+        false => "of that name (reserved characters in a password must be percent-encoded)".into(),
+    }
+}
+
+/// Shows no password.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("prefix", &self.prefix)
+            .field("response_timeout", &self.response_timeout)
+            .field("initial_token", &self.initial_token)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The URL of a lock service up to its `?`: `SCHEME://[USER:PASSWORD@]HOST[:PORT],..[/PATH]`.
+#[non_exhaustive]
 pub struct ServiceUrl {
     /// What stands before `://`.
     pub scheme: String,
@@ -51,20 +141,19 @@ pub struct ServiceUrl {
     pub password: Option<String>,
     /// Empty, or it begins with a slash.
     pub path: String,
-    parameters: Vec<(String, String)>,
 }
 
 impl ServiceUrl {
     /// Reads a URL, such as the example.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it cannot be read, lacks a host, or has a fragment.
-    pub fn parse(text: &str, example: &str) -> Result<Self, Error> {
-        let (scheme, rest) = text
+    /// [`ErrorKind::InvalidInput`] if it cannot be read or lacks a host.
+    pub fn parse(server: &str, example: &str) -> Result<Self, Error> {
+        let (scheme, rest) = server
             .split_once("://")
             .ok_or_else(|| invalid(format!("not a URL, such as {example}")))?;
         // The parser of URLs knows one host: it reads one URL for each, with everything else.
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let end = rest.find('/').unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         let hosts = authority.rfind('@').map_or(0, |at| at + 1);
         let (user, hosts) = authority.split_at(hosts);
@@ -74,9 +163,6 @@ impl ServiceUrl {
         });
         let urls = urls.collect::<Result<Vec<_>, _>>()?;
         let url = &urls[0];
-        if url.fragment().is_some() {
-            return Err(invalid("the URL has no use for a #fragment"));
-        }
         let decoded = |text| {
             let decoded = percent_decode_str(text).decode_utf8();
             decoded.map_err(|_| invalid("user or password is no text in UTF-8"))
@@ -90,7 +176,6 @@ impl ServiceUrl {
                 None => None,
             },
             path: url.path().to_owned(),
-            parameters: url.query_pairs().into_owned().collect(),
         })
     }
 
@@ -103,24 +188,6 @@ impl ServiceUrl {
             ("", None) => Ok(None),
             ("", _) | (_, None | Some("")) => Err(invalid("user and password need each other")),
             (user, Some(password)) => Ok(Some((user.to_owned(), password.to_owned()))),
-        }
-    }
-
-    /// Gives each parameter to `take`, which says whether it is one of those that are `known`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidInput`] for one that is not.
-    pub fn parameters(
-        &self,
-        known: &str,
-        mut take: impl FnMut(&str, &str) -> bool,
-    ) -> Result<(), Error> {
-        let unknown = |(name, value): &&(String, String)| !take(name, value);
-        match self.parameters.iter().find(unknown) {
-            Some((name, _)) => Err(invalid(format!(
-                "this scheme has no parameter {name:?}; there is {known}"
-            ))),
-            None => Ok(()),
         }
     }
 }

@@ -5,7 +5,10 @@ use std::{env, error::Error as StdError, fs, str::FromStr};
 
 use url::{Url, form_urlencoded};
 
-use super::{connecting::invalid, tls_files::check_key};
+use super::{
+    connecting::{invalid, shown},
+    tls_files::check_key,
+};
 use crate::Error;
 
 const POSTGRES: &[&str] = &[
@@ -103,15 +106,6 @@ fn check_names(scheme: &str, parameters: &[(String, String)]) -> Result<(), Erro
             known.join(", ")
         ))),
         None => Ok(()),
-    }
-}
-
-/// The name of a parameter, unless it may be a part of a password that has a `?` or `&` in it.
-fn shown(name: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]".contains(&byte);
-    match name.bytes().all(plain) {
-        true => format!("{name:?}"),
-        false => "of that name (reserved characters in a password must be percent-encoded)".into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! For those who write a lock service of their own: what several of ours share.
 //!
-//! - [`connecting`] and [`tls_files`]: URLs with several hosts, prefixes, files in PEM format.
+//! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
 //! - [`database_url`]: URLs whose client library ignores what it does not know.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.

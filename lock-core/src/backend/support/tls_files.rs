@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use {super::connecting::invalid, crate::Error};
+use super::connecting::{Settings, invalid};
+use crate::Error;
 
 /// Files in PEM format that a URL names.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     ca: Option<PathBuf>,
     certificate: Option<PathBuf>,
@@ -23,16 +24,17 @@ pub struct Pems {
 }
 
 impl TlsFiles {
-    /// Takes a parameter of the URL, unless it is none of these.
-    pub fn take(&mut self, name: &str, value: &str) -> bool {
-        let file = match name {
-            "tls_ca" => &mut self.ca,
-            "tls_cert" => &mut self.certificate,
-            "tls_key" => &mut self.key,
-            _ => return false,
-        };
-        *file = Some(value.into());
-        true
+    /// Takes the parameters of the URL.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for one that is given twice.
+    pub fn take(settings: &mut Settings) -> Result<Self, Error> {
+        let mut file = |name| settings.take(name);
+        Ok(Self {
+            ca: file("tls_ca")?.map(PathBuf::from),
+            certificate: file("tls_cert")?.map(PathBuf::from),
+            key: file("tls_key")?.map(PathBuf::from),
+        })
     }
 
     /// Reads them all. They are three small ones, read when a client is made: not worth a thread.

@@ -5,19 +5,19 @@ use std::{sync::Arc, time::Duration};
 use e2e::servers::{Etcd, etcd};
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{LockService, SystemClock},
+    backend::{ConnectOptions, LockService, SystemClock},
 };
 use lock_testing::conformance::RealTime;
-use palisade_etcd::{EtcdBackend, EtcdOptions};
+use palisade_etcd::EtcdBackend;
 use tokio::sync::OnceCell;
 
 use crate::world::prefix;
 
 async fn connect(url: &str, initial: InitialToken) -> LockService {
-    let options = EtcdOptions::default()
+    let options = ConnectOptions::from(url)
         .prefix(prefix())
         .initial_token(initial);
-    let backend = EtcdBackend::connect(url, options, Arc::new(SystemClock)).await;
+    let backend = EtcdBackend::connect(options, Arc::new(SystemClock)).await;
     backend.unwrap().into()
 }
 

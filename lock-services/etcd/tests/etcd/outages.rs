@@ -19,7 +19,6 @@ use lock_core::{
     ErrorKind, Ttl,
     backend::{Clock, SystemClock},
 };
-use palisade_etcd::{EtcdBackend, EtcdOptions};
 use tokio::{net::TcpListener, time::timeout};
 
 use crate::world::{Load, PATIENCE, manager, prefix, sections};
@@ -135,10 +134,10 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
     let server = etcd().await;
     let hosts = server.url().replace("etcd://", "");
     let url = format!("etcd://{},{hosts}", silent.local_addr().unwrap());
-    let options = EtcdOptions::default().prefix(prefix());
-    let quick = options.response_timeout(Duration::from_millis(100));
     let asked = SystemClock.now();
-    EtcdBackend::connect(&url, quick, Arc::new(SystemClock))
+    palisade::connect(url)
+        .prefix(prefix())
+        .response_timeout(Duration::from_millis(100))
         .await
         .unwrap();
     let took = SystemClock.now().since(asked);

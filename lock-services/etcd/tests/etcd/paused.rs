@@ -35,8 +35,8 @@ impl World {
     }
 
     fn worker(&self, mode: &str, more: &[&str]) -> Process {
-        let url = self.server.url();
-        let lock = [mode, "--lock", &url, "--prefix", &self.prefix];
+        let url = format!("{}?prefix={}", self.server.url(), self.prefix);
+        let lock = [mode, "--lock", &url];
         let resource = ["--resource", "r", "--ttl-ms", TTL_MS];
         Process::spawn("e2e-worker", [&lock[..], &resource, more].concat())
     }

@@ -10,11 +10,11 @@ use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, Holder, Issuer, Released, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, BoxFuture, Clock, LockBackend, Moment, RenewRequest, Renewed,
-        SystemClock, Wait,
+        AcquireRequest, AttemptRef, BoxFuture, Clock, ConnectOptions, LockBackend, Moment,
+        RenewRequest, Renewed, SystemClock, Wait,
     },
 };
-use palisade_etcd::{EtcdBackend, EtcdOptions};
+use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;
 
 use crate::{
@@ -130,11 +130,9 @@ impl Clock for Fast {
 #[tokio::test]
 async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     let (server, prefix) = (etcd().await, prefix());
-    let options = EtcdOptions::default().prefix(&prefix);
+    let options = ConnectOptions::from(server.url()).prefix(&prefix);
     let clock = Arc::new(Fast(SystemClock.now()));
-    let backend = EtcdBackend::connect(&server.url(), options, clock)
-        .await
-        .unwrap();
+    let backend = EtcdBackend::connect(options, clock).await.unwrap();
     let tombstones = format!("{prefix}/tombstone/");
     let mut held = Vec::new();
     for (name, ttl) in [("held", 3600), ("runs-out", 1), ("released", 600)] {

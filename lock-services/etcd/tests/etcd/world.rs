@@ -7,9 +7,9 @@ use e2e::{
 };
 use lock_core::{
     FencingToken, LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Clock, ConnectOptions, SystemClock},
 };
-use palisade_etcd::{EtcdBackend, EtcdOptions};
+use palisade_etcd::EtcdBackend;
 
 /// For what takes seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,8 +30,8 @@ pub(crate) async fn manager(url: &str, prefix: &str) -> LockManager {
 
 /// The lock service as a manager sees it.
 pub(crate) async fn backend(url: &str, prefix: &str) -> EtcdBackend {
-    let options = EtcdOptions::default().prefix(prefix);
-    let connected = EtcdBackend::connect(url, options, Arc::new(SystemClock));
+    let options = ConnectOptions::from(url).prefix(prefix);
+    let connected = EtcdBackend::connect(options, Arc::new(SystemClock));
     connected.await.unwrap()
 }
 

@@ -11,7 +11,6 @@ use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, LostReason, Sequencer, Ttl,
     backend::{AcquireRequest, AttemptRef, LockBackend as _},
 };
-use palisade_postgres::PostgresOptions;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
@@ -130,7 +129,7 @@ async fn what_has_ended_stays_ended_although_the_clock_goes_back() {
     let server = DatabaseServer::postgres_with_own_clock().await;
     migrate(server.url()).await;
     let pool = PgPool::connect(server.url()).await.unwrap();
-    let backend = connect(server.url(), PostgresOptions::default()).await;
+    let backend = connect(server.url()).await;
     let attempt = AttemptRef::new(named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, TTL);
     let grant = backend.acquire(&request).await.unwrap().granted().unwrap();

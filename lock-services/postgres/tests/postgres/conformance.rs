@@ -1,9 +1,11 @@
 //! The contract of a lock service, directly and through PgBouncer.
 
 use e2e::servers::{PgBouncer, PoolMode, PostgresDatabase};
-use lock_core::{Extension, backend::LockBackend as _};
+use lock_core::{
+    Extension,
+    backend::{ConnectOptions, LockBackend as _},
+};
 use lock_testing::conformance::RealTime;
-use palisade_postgres::PostgresOptions;
 use tokio::sync::OnceCell;
 
 use crate::world::{connect, database};
@@ -14,7 +16,14 @@ async fn shared() -> &'static PostgresDatabase {
 }
 
 async fn direct() -> RealTime {
-    RealTime::new(connect(shared().await.url(), PostgresOptions::default()).await)
+    RealTime::new(connect(shared().await.url()).await)
+}
+
+/// With leases of other clients under the same names.
+async fn with_prefix() -> RealTime {
+    let prefix = format!("t{:016x}", rand::random::<u64>());
+    let options = ConnectOptions::from(shared().await.url());
+    RealTime::new(connect(options.prefix(prefix)).await)
 }
 
 /// Behind a PgBouncer that gives connections away after each transaction.
@@ -32,29 +41,30 @@ async fn in_session_mode() -> RealTime {
     let enough = ["default_pool_size = 100"];
     let start = || PgBouncer::start_with(database, PoolMode::Session, &enough);
     let url = POOLER.get_or_init(start).await.url(database);
-    let options = PostgresOptions::default().listen(url.as_str());
-    RealTime::new(connect(&url, options).await)
+    let options = ConnectOptions::from(&url).parameter("listen", &url);
+    RealTime::new(connect(options).await)
 }
 
 /// Those who wait hear nothing, and look.
 async fn behind_pgbouncer() -> RealTime {
-    RealTime::new(connect(&pooled().await, PostgresOptions::default()).await)
+    RealTime::new(connect(&pooled().await).await)
 }
 
 /// Notices come on a connection to the database itself.
 async fn listening_beside_pgbouncer() -> RealTime {
-    let options = PostgresOptions::default().listen(shared().await.url());
-    RealTime::new(connect(&pooled().await, options).await)
+    let options = ConnectOptions::from(pooled().await);
+    RealTime::new(connect(options.parameter("listen", shared().await.url())).await)
 }
 
 /// A case is left out where its extension is not claimed: what is claimed is pinned here.
 #[tokio::test]
 async fn postgres_claims_all_extensions() {
-    let backend = connect(shared().await.url(), PostgresOptions::default()).await;
+    let backend = connect(shared().await.url()).await;
     assert_eq!(backend.capabilities().extensions, Extension::ALL);
 }
 
 lock_testing::conformance_tests!(postgres_direct, direct().await);
+lock_testing::conformance_tests!(postgres_with_prefix, with_prefix().await);
 lock_testing::conformance_tests!(postgres_behind_pgbouncer, behind_pgbouncer().await);
 // What depends on notices, and on what is left behind in a session.
 lock_testing::conformance_tests!(

@@ -6,10 +6,11 @@ use e2e::servers::{DatabaseServer, until};
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, LockBackend as _, RenewRequest, Renewed, SystemClock,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend as _, RenewRequest, Renewed,
+        SystemClock,
     },
 };
-use palisade_postgres::{PostgresBackend, PostgresOptions};
+use palisade_postgres::PostgresBackend;
 use sqlx::{AssertSqlSafe, Executor as _, PgPool, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
@@ -30,7 +31,7 @@ async fn client(url: &str, commit: &str) -> PostgresBackend {
     let address: PgConnectOptions = url.parse().unwrap();
     let address = address.options([("synchronous_commit", commit)]);
     let pool = PgPool::connect_with(address).await.unwrap();
-    let options = PostgresOptions::default().response_timeout(RESPONSE_TIMEOUT);
+    let options = ConnectOptions::default().response_timeout(RESPONSE_TIMEOUT);
     let started = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await;
     started.unwrap()
 }

@@ -2,9 +2,8 @@
 
 use lock_core::{
     ErrorKind, Holder, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend as _},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _},
 };
-use palisade_postgres::PostgresOptions;
 use sqlx::{Connection as _, PgConnection, PgPool, Row as _};
 
 use crate::world::{connect, count, database, named};
@@ -45,7 +44,7 @@ async fn a_lease_whose_requests_were_all_answered_leaves_no_tombstone() {
 async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
-    let backend = connect(database.url(), PostgresOptions::default()).await;
+    let backend = connect(database.url()).await;
     let request = request();
     let grant = backend.acquire(&request).await.unwrap().granted().unwrap();
     let AttemptRef {
@@ -101,7 +100,7 @@ async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
     let pool = options.connect(database.url()).await.unwrap();
     let clock = std::sync::Arc::new(lock_core::backend::SystemClock);
     let backend =
-        palisade_postgres::PostgresBackend::on(pool.clone(), PostgresOptions::default(), clock);
+        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), clock);
     let backend = backend.await.unwrap();
     let mut left = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT 1")

@@ -18,6 +18,7 @@ mod late;
 mod one_database;
 mod outages;
 mod pooled;
+mod prefixes;
 mod processes;
 mod promoted;
 mod repeatable;

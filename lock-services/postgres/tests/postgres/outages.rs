@@ -8,8 +8,9 @@ use e2e::{
     servers::{DatabaseServer, until},
     waits::ends_when_it_says,
 };
-use lock_core::{Attempt, ErrorKind, LockManager, LostReason, Operation, Ttl};
-use palisade_postgres::PostgresOptions;
+use lock_core::{
+    Attempt, ErrorKind, LockManager, LostReason, Operation, Ttl, backend::ConnectOptions,
+};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 use url::Url;
@@ -57,8 +58,8 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
 async fn a_late_copy_of_a_request_that_was_answered_held_gets_nothing() {
     let database = database().await;
     let (proxy, url) = proxied(database.url()).await;
-    let options = PostgresOptions::default().response_timeout(Duration::from_millis(500));
-    let backend = connect(&url, options).await;
+    let options = ConnectOptions::from(url).response_timeout(Duration::from_millis(500));
+    let backend = connect(options).await;
     let locks = LockManager::builder().build(backend).unwrap();
     let rival = manager(database.url()).await;
     let (name, ttl) = ("account:42", Ttl::secs(60));

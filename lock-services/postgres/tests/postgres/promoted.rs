@@ -7,8 +7,11 @@ use e2e::{
     signal,
 };
 use fenced_store::FenceError;
-use lock_core::{Attempt, LockManager, Ttl, backend::SystemClock};
-use palisade_postgres::{PostgresBackend, PostgresOptions};
+use lock_core::{
+    Attempt, LockManager, Ttl,
+    backend::{ConnectOptions, SystemClock},
+};
+use palisade_postgres::PostgresBackend;
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::PgPool;
 
@@ -28,7 +31,7 @@ struct Clients {
 impl Clients {
     async fn of(server: &DatabaseServer) -> Self {
         let pool = PgPool::connect(server.url()).await.unwrap();
-        let (options, clock) = (PostgresOptions::default(), Arc::new(SystemClock));
+        let (options, clock) = (ConnectOptions::default(), Arc::new(SystemClock));
         let backend = PostgresBackend::on(pool.clone(), options, clock)
             .await
             .unwrap();

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::PgFencedStore;
-use lock_core::{LockManager, ResourceName, backend::SystemClock};
-use palisade_postgres::{PostgresBackend, PostgresOptions};
+use lock_core::{
+    LockManager, ResourceName,
+    backend::{ConnectOptions, SystemClock},
+};
+use palisade_postgres::PostgresBackend;
 use sqlx::{AssertSqlSafe, PgPool};
 
 /// An empty database with the schema.
@@ -22,9 +25,9 @@ pub(crate) async fn migrate(url: &str) {
     pool.close().await;
 }
 
-/// A client with these settings.
-pub(crate) async fn connect(url: &str, options: PostgresOptions) -> PostgresBackend {
-    let connected = PostgresBackend::connect(url, options, Arc::new(SystemClock)).await;
+/// A client.
+pub(crate) async fn connect(to: impl Into<ConnectOptions>) -> PostgresBackend {
+    let connected = PostgresBackend::connect(to, Arc::new(SystemClock)).await;
     connected.unwrap()
 }
 

@@ -35,7 +35,7 @@ local holder, ttl, attempt, metadata, asker, floor, start, waits
 local marked
 
 local function look_at_what_is_asked_for()
-  holder, ttl, attempt, metadata = ARGV[2]:match("^:(%x+):f:(%d+):(%x+):(.*)$")
+  holder, ttl, attempt, metadata = asked_for()
   asker, floor, start = ARGV[4] or "", ARGV[5] or "", ARGV[6] == "1"
   waits = asker ~= ""
   marked = redis.call("EXISTS", KEYS[4]) > 0
@@ -44,9 +44,10 @@ end
 local function grant()
   local counter, wrong = counter_before(floor, 1, start)
   if not counter then return wrong end
-  local token = draw(counter, 1)
-  redis.call("SET", KEYS[2], token .. ARGV[2], "PX", ARGV[3])
-  return {"granted", token, ttl, "f"}
+  local granted = {token = draw(counter, 1), holder = holder, attempts = attempt, state = "f",
+    metadata = metadata}
+  extend(KEYS[2], granted, ttl)
+  return {"granted", granted.token, ttl, "f"}
 end
 
 -- The hash also has the last ticket, and a waiter that has not confirmed its grant.

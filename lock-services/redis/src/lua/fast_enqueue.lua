@@ -2,10 +2,14 @@
 -- suspended: it is told so, or takes a place in the queue, or keeps it. For acquire.lua, behind
 -- fast_acquire.lua. It answers nothing to a caller that has to go another way.
 
+-- The end of the lease that is asked for: holder, ttl, attempt and metadata.
+local function asked_for() return ARGV[2]:match("^:(%x+):f:(%d+):(%x+):(.*)$") end
+
 -- How long the lease stands in the way, or nothing if it is over or the caller's own.
 local function blocked_by_another(holder)
   local packed = redis.pcall("GET", KEYS[2])
   if type(packed) ~= "string" then return nil end
+  -- The holder alone, as shared.lua reads it.
   local other = packed:match("^%d+:(%x+):%l:")
   if not other or other == holder then return nil end
   local left = redis.call("PTTL", KEYS[2]) - ENDED_MS
@@ -16,7 +20,7 @@ local function fast_enqueue()
   -- Two are the lease and, if there is a queue, nothing else.
   if not there or there > 2 then return nil end
   if there == 2 and redis.call("EXISTS", KEYS[3]) == 0 then return nil end
-  local holder, ttl, metadata = ARGV[2]:match("^:(%x+):f:(%d+):%x+:(.*)$")
+  local holder, ttl, _, metadata = asked_for()
   local left = blocked_by_another(holder)
   if not left then return nil end
   local asker = ARGV[4] or ""

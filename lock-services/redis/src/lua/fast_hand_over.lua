@@ -40,6 +40,7 @@ local function fast_hand_over()
     .. ttl .. ":" .. now .. ":" .. KEYS[2])
   -- Nobody gets that token.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
+  -- As shared.lua writes it.
   redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. ttl .. ":" .. attempt .. ":"
     .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
   if state == "p" then

@@ -10,6 +10,7 @@ local function fast_release()
   there, state = nil, nil
   if ARGV[4] then return nil end
   there = redis.call("EXISTS", KEYS[3], KEYS[4])
+  -- The beginning of a lease and its state, as shared.lua reads them.
   local packed, ours = redis.pcall("GET", KEYS[2]), ARGV[2] .. ":" .. ARGV[3] .. ":"
   if type(packed) ~= "string" or packed:sub(1, #ours) ~= ours then return nil end
   if redis.call("PTTL", KEYS[2]) <= ENDED_MS then return nil end

@@ -1,6 +1,8 @@
 -- What the scripts share; each begins with it.
 --
--- A lease is "token:holder:state:longest:attempts:metadata":
+-- A lease is "token:holder:state:longest:attempts:metadata". It is read and written here, and by
+-- clients in lease_text.rs. Fast paths run before this is made, and have a copy of what they need:
+-- each says so.
 --   token     fencing token of the grant
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it

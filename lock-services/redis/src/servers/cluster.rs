@@ -56,18 +56,12 @@ struct View {
 }
 
 impl Cluster {
-    pub(super) fn new(
-        url: ServiceUrl,
-        layout: Layout,
-        timeout: Duration,
-        moves: Moves,
-        turns: usize,
-    ) -> Self {
+    pub(super) fn new(url: &ServiceUrl, layout: Layout, moves: Moves, turns: usize) -> Self {
         Self {
-            seeds: url.addresses,
-            access: url.servers,
+            seeds: url.addresses.clone(),
+            access: url.servers.clone(),
             layout,
-            timeout,
+            timeout: url.response_timeout,
             moves,
             turns,
             turns_anywhere: Arc::new(Turns::new(turns)),

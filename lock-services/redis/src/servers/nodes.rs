@@ -19,7 +19,7 @@ use super::{
     slots::Slot,
     turns::Turns,
 };
-use crate::{RedisOptions, error::translate};
+use crate::error::translate;
 use lock_core::{Error, RetryPolicy};
 
 /// Between the tries of a command that no server runs.
@@ -64,25 +64,18 @@ impl Nodes {
     /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
     /// may be under way at once of what is sent in [turn](Self::turns).
     pub(crate) async fn open(
-        url: &str,
-        options: &RedisOptions,
+        url: &ServiceUrl,
         layout: Layout,
         turns: usize,
     ) -> Result<Self, Error> {
-        let nodes = Self::new(url, options, layout, turns)?;
+        let nodes = Self::new(url, layout, turns)?;
         nodes.agree().await?;
         Ok(nodes)
     }
 
     /// Connects when something is sent, and agrees on the layout then.
-    pub(crate) fn new(
-        url: &str,
-        options: &RedisOptions,
-        layout: Layout,
-        turns: usize,
-    ) -> Result<Self, Error> {
-        let url = ServiceUrl::parse(url, options)?;
-        let timeout = options.response_timeout;
+    pub(crate) fn new(url: &ServiceUrl, layout: Layout, turns: usize) -> Result<Self, Error> {
+        let timeout = url.response_timeout;
         let topology = url.topology;
         let moves = Moves::default();
         let one = |peer| {
@@ -99,11 +92,10 @@ impl Nodes {
                 let client = url.servers.client(&url.addresses[0]);
                 one(Peer::Server(client.map_err(translate)?))
             }
-            Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url, timeout)))),
+            Topology::Sentinel => one(Peer::Primary(Box::new(Sentinels::new(url)))),
             Topology::Cluster => Servers::Many(Arc::new(Cluster::new(
                 url,
                 layout.clone(),
-                timeout,
                 moves.clone(),
                 turns,
             ))),

@@ -22,13 +22,13 @@ pub(super) struct Sentinels {
 }
 
 impl Sentinels {
-    pub(super) fn new(url: ServiceUrl, timeout: Duration) -> Self {
+    pub(super) fn new(url: &ServiceUrl) -> Self {
         Self {
-            addresses: url.addresses,
-            primary_name: url.primary_name,
-            sentinels: url.sentinels,
-            servers: url.servers,
-            timeout,
+            addresses: url.addresses.clone(),
+            primary_name: url.primary_name.clone(),
+            sentinels: url.sentinels.clone(),
+            servers: url.servers.clone(),
+            timeout: url.response_timeout,
         }
     }
 

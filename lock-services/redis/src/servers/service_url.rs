@@ -1,17 +1,22 @@
 //! The URL of a lock service.
 
+use std::time::Duration;
+
 use redis::{ConnectionAddr, RedisConnectionInfo};
 
 use super::{
     address::{Access, Address},
     tls,
 };
-use crate::RedisOptions;
+use crate::options::Options;
 use lock_core::{
     Error, ErrorKind,
-    backend::support::{
-        connecting::{self, invalid},
-        tls_files::TlsFiles,
+    backend::{
+        ConnectOptions,
+        support::{
+            connecting::{self, Settings, invalid},
+            tls_files::TlsFiles,
+        },
     },
 };
 
@@ -41,19 +46,30 @@ pub(crate) struct ServiceUrl {
     pub(crate) primary_name: String,
     pub(crate) servers: Access,
     pub(crate) sentinels: Access,
+    pub(crate) response_timeout: Duration,
 }
 
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
-    pub(crate) fn parse(text: &str, options: &RedisOptions) -> Result<Self, Error> {
-        let url = connecting::ServiceUrl::parse(text, "redis://127.0.0.1:6379")?;
+    ///
+    /// The connections watch for silence for twice the response timeout, which systems bound.
+    pub(crate) fn read(options: &ConnectOptions) -> Result<(Self, Options, Settings), Error> {
+        let bounds = Duration::from_millis(10)..=Duration::from_secs(60);
+        let mut settings = options.read(Duration::from_secs(2), bounds)?;
+        let url = connecting::ServiceUrl::parse(&settings.server, "redis://127.0.0.1:6379")?;
         let (topology, tls) = scheme_of(&url.scheme)?;
         if url.hosts.len() > 1 && topology == Topology::Standalone {
             return Err(invalid(
                 "several hosts are redis+sentinel:// or redis+cluster://",
             ));
         }
-        Self::of(url, topology, tls, options)
+        let options = Options::take(&mut settings)?;
+        let url = Self::of(url, topology, tls, &mut settings)?;
+        settings.none_left(
+            "shards, replicas and replicas_ms, tls_ca, tls_cert and tls_key with rediss, \
+             sentinel_user and sentinel_password with +sentinel",
+        )?;
+        Ok((url, options, settings))
     }
 
     /// Reads the rest of a URL whose scheme says the topology and whether there is TLS.
@@ -61,17 +77,23 @@ impl ServiceUrl {
         url: connecting::ServiceUrl,
         topology: Topology,
         tls: bool,
-        options: &RedisOptions,
+        settings: &mut Settings,
     ) -> Result<Self, Error> {
         let (primary_name, database) = path(&url.path, topology)?;
-        let (files, sentinel_login) = parameters(&url, topology, tls)?;
         let transport = if tls {
-            tls::transport(&files)?
+            tls::transport(&TlsFiles::take(settings)?)?
         } else {
             ConnectionAddr::Tcp(String::new(), 0)
         };
+        let sentinel_login = match topology {
+            Topology::Sentinel => login(
+                settings.take("sentinel_user")?.unwrap_or_default(),
+                settings.take("sentinel_password")?,
+            ),
+            _ => RedisConnectionInfo::default(),
+        };
         let login = login(url.user, url.password).set_db(database);
-        let servers = Access::new(login, transport, options.response_timeout);
+        let servers = Access::new(login, transport, settings.response_timeout);
         Ok(Self {
             topology,
             addresses: url
@@ -82,6 +104,7 @@ impl ServiceUrl {
             primary_name,
             sentinels: servers.with_login(sentinel_login),
             servers,
+            response_timeout: settings.response_timeout,
         })
     }
 }
@@ -153,36 +176,13 @@ fn login(user: String, password: Option<String>) -> RedisConnectionInfo {
     }
 }
 
-/// The files of certificates, and the login of sentinels.
-fn parameters(
-    url: &connecting::ServiceUrl,
-    topology: Topology,
-    tls: bool,
-) -> Result<(TlsFiles, RedisConnectionInfo), Error> {
-    let (mut files, mut user, mut password) = (TlsFiles::default(), String::new(), None);
-    let known = "tls_ca, tls_cert and tls_key with rediss, sentinel_user and sentinel_password \
-                 with +sentinel";
-    url.parameters(known, |name, value| match name {
-        name if tls && files.take(name, value) => true,
-        "sentinel_user" if topology == Topology::Sentinel => {
-            value.clone_into(&mut user);
-            true
-        }
-        "sentinel_password" if topology == Topology::Sentinel => {
-            password = Some(value.to_owned());
-            true
-        }
-        _ => false,
-    })?;
-    Ok((files, login(user, password)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(url: &str) -> Result<ServiceUrl, Error> {
-        ServiceUrl::parse(url, &RedisOptions::default())
+        let (url, ..) = ServiceUrl::read(&url.into())?;
+        Ok(url)
     }
 
     fn addresses(url: &str) -> String {
@@ -230,6 +230,14 @@ mod tests {
                 "sentinel_user",
             ),
             ("redis+ring://u:sesame@h", "+cluster"),
+            ("redis://u:sesame@h?shards=0", "1 to 1024 shards"),
+            ("redis://u:sesame@h?shards=many", "a whole number"),
+            ("redis://u:sesame@h?replicas=1", "need each other"),
+            ("redis://u:sesame@h?replicas=0&replicas_ms=9", "at least 1"),
+            (
+                "redis://u:sesame@h?replicas=1&replicas_ms=2000",
+                "less than the response timeout",
+            ),
         ] {
             let error = parse(url).unwrap_err();
             let text = format!("{error} {error:?}");

@@ -1,35 +1,38 @@
 //! The contract of a lock service, on each topology of Redis.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, redis};
-use lock_core::{Extension, FencingToken, InitialToken, backend::SystemClock};
+use lock_core::{
+    Extension, FencingToken, InitialToken,
+    backend::{ConnectOptions, SystemClock},
+};
 use lock_testing::conformance::{Harness, RealTime};
-use palisade_redis::{RedisBackend, RedisOptions};
+use palisade_redis::RedisBackend;
 use tokio::sync::OnceCell;
 
 async fn standalone(initial: InitialToken) -> RealTime {
-    redis_at(redis().await.url(), options(initial)).await
+    redis_at(redis().await.url(), initial).await
 }
 
 async fn sentinel() -> RealTime {
     static SHARED: OnceCell<RedisWithSentinels> = OnceCell::const_new();
     let servers = SHARED.get_or_init(RedisWithSentinels::start).await;
-    redis_at(&servers.url(), options(InitialToken::Clock)).await
+    redis_at(&servers.url(), InitialToken::Clock).await
 }
 
 /// Every grant is in both replicas before it is returned.
 async fn replicated() -> RealTime {
     static SHARED: OnceCell<RedisWithSentinels> = OnceCell::const_new();
     let servers = SHARED.get_or_init(RedisWithSentinels::start).await;
-    let options = options(InitialToken::Clock).replicas(2, Duration::from_millis(1500));
-    redis_at(&servers.url(), options).await
+    let url = format!("{}?replicas=2&replicas_ms=1500", servers.url());
+    redis_at(url, InitialToken::Clock).await
 }
 
 async fn cluster() -> RealTime {
     static SHARED: OnceCell<RedisCluster> = OnceCell::const_new();
     let servers = SHARED.get_or_init(RedisCluster::start).await;
-    redis_at(&servers.url(), options(InitialToken::Clock)).await
+    redis_at(&servers.url(), InitialToken::Clock).await
 }
 
 /// A user who may do what the documentation says, and nothing else.
@@ -37,17 +40,12 @@ async fn least_rights() -> RealTime {
     static SHARED: OnceCell<Redis> = OnceCell::const_new();
     let server = SHARED.get_or_init(Redis::start).await;
     let url = server.allow_documented("").await;
-    redis_at(&url, options(InitialToken::Clock)).await
+    redis_at(&url, InitialToken::Clock).await
 }
 
-fn options(initial: InitialToken) -> RedisOptions {
-    RedisOptions::default()
-        .prefix(prefix())
-        .initial_token(initial)
-}
-
-async fn redis_at(url: &str, options: RedisOptions) -> RealTime {
-    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+async fn redis_at(to: impl Into<ConnectOptions>, initial: InitialToken) -> RealTime {
+    let options = to.into().prefix(prefix()).initial_token(initial);
+    let backend = RedisBackend::connect(options, Arc::new(SystemClock)).await;
     RealTime::new(Arc::new(backend.unwrap()))
 }
 

@@ -9,9 +9,9 @@ use e2e::{
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, Outcome, ResourceName,
     Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, SystemClock},
+    backend::{AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend, SystemClock},
 };
-use palisade_redis::{QUEUE_TTL, RedisBackend, RedisOptions};
+use palisade_redis::{QUEUE_TTL, RedisBackend};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::faults::world::impatient;
@@ -383,8 +383,8 @@ async fn of_an_idle_resource_nothing_stays() {
 async fn another_layout_under_the_same_prefix_is_refused() {
     let world = world().await;
     let url = redis().await.url();
-    let options = RedisOptions::default().prefix(&world.prefix).shards(32);
-    let error = RedisBackend::connect(url, options, Arc::new(SystemClock))
+    let options = ConnectOptions::from(url).prefix(&world.prefix);
+    let error = palisade::connect(options.parameter("shards", "32"))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConfigMismatch);
@@ -456,8 +456,8 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
 async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let world = world().await;
     let url = redis().await.url();
-    let options = RedisOptions::default().prefix(&world.prefix);
-    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock))
+    let options = ConnectOptions::from(url).prefix(&world.prefix);
+    let backend = RedisBackend::connect(options, Arc::new(SystemClock))
         .await
         .unwrap();
     let mut renewals = Vec::new();

@@ -52,7 +52,7 @@ impl World {
     /// A process in one of the modes of `e2e-worker`.
     fn worker(&self, mode: &str, ttl: Ttl, more: &[&str]) -> Process {
         let ttl_ms = ttl.as_millis().to_string();
-        let lock = ["--lock", self.server.url(), "--prefix", "palisade"];
+        let lock = ["--lock", self.server.url()];
         let resource = ["--resource", "r", "--ttl-ms", &ttl_ms];
         let arguments = [&[mode], &lock[..], &resource[..], more].concat();
         Process::spawn("e2e-worker", arguments)

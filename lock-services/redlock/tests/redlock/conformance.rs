@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use e2e::servers::RedlockServers;
-use lock_core::{Extension, FencingToken, InitialToken, Ttl, backend::SystemClock};
+use lock_core::{
+    Extension, FencingToken, InitialToken, Ttl,
+    backend::{ConnectOptions, SystemClock},
+};
 use lock_testing::conformance::{Harness, RealTime};
-use palisade_redlock::{RedlockBackend, RedlockOptions};
+use palisade_redlock::{RedlockBackend, RedlockNodes};
 use tokio::sync::OnceCell;
 
 async fn three(initial: InitialToken) -> RealTime {
@@ -21,12 +24,13 @@ async fn five() -> RealTime {
 }
 
 async fn connect(servers: &RedlockServers, initial: InitialToken) -> RealTime {
-    let options = RedlockOptions::default()
+    let options = ConnectOptions::from(servers.url())
         .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
         .initial_token(initial);
     let longest = Ttl::secs(60);
-    servers.provision(options.clone(), longest).await.unwrap();
-    let backend = RedlockBackend::connect(&servers.url(), options, Arc::new(SystemClock)).await;
+    let nodes = RedlockNodes::new(options.clone(), Arc::new(SystemClock)).unwrap();
+    nodes.provision(longest, None).await.unwrap();
+    let backend = RedlockBackend::connect(options, Arc::new(SystemClock)).await;
     RealTime::new(Arc::new(backend.unwrap()))
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use e2e::servers::{Redis, RedlockServers, until};
 use lock_core::{ErrorKind, backend::SystemClock};
-use palisade_redlock::{HealProgress, NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{HealProgress, NodeState, RedlockNodes};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::world::{Clients, SHORT, connect, cycle, heal, heal_until_it_waits, in_service, states};
@@ -12,7 +12,7 @@ use crate::world::{Clients, SHORT, connect, cycle, heal, heal_until_it_waits, in
 const COUNTERS: &str = "palisade:redlock:counter:";
 
 fn operated(servers: &RedlockServers) -> RedlockNodes {
-    servers.operated(RedlockOptions::default())
+    servers.operated()
 }
 
 async fn short(count: usize) -> RedlockServers {
@@ -125,8 +125,7 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
     };
     let (url, address) = (servers.url(), node.address().to_owned());
     let first = tokio::spawn(async move {
-        let options = RedlockOptions::default();
-        let nodes = RedlockNodes::new(&url, options, Arc::new(SystemClock)).unwrap();
+        let nodes = RedlockNodes::new(url, Arc::new(SystemClock)).unwrap();
         nodes.heal(&address, progress).await
     });
     quiet.await.unwrap();

@@ -7,7 +7,7 @@ use e2e::{
     servers::{RedlockServers, until},
 };
 use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::SystemClock};
-use palisade_redlock::{NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::{
     SHORT, connect, cycle, heal, heal_until_it_waits, in_service, provisioned, states,
@@ -146,7 +146,7 @@ async fn a_node_is_replaced_and_tokens_rise() {
     let locks = connect(&servers).await;
     let token = cycle(&locks, "r").await;
 
-    let old = servers.operated(RedlockOptions::default());
+    let old = servers.operated();
     old.retire(servers.nodes()[0].address()).await.unwrap();
     assert_eq!(states(&servers).await[0], NodeState::Retired);
     let error = heal(&servers, 0).await.unwrap_err();
@@ -162,7 +162,7 @@ async fn a_node_is_replaced_and_tokens_rise() {
         servers.nodes()[2].address(),
     ];
     let url = format!("redlock+redis://{}", others.join(","));
-    let nodes = RedlockNodes::new(&url, RedlockOptions::default(), Arc::new(SystemClock));
+    let nodes = RedlockNodes::new(&url, Arc::new(SystemClock));
     let healed = nodes.unwrap().heal(new.address(), |_| {}).await;
     assert!(healed.unwrap());
     let replaced = palisade::connect(&url).await.unwrap();

@@ -1,10 +1,20 @@
 //! Nodes come into service when somebody says so, all of them, once.
 
+use std::sync::Arc;
+
 use e2e::servers::RedlockServers;
-use lock_core::{ErrorKind, FencingToken, InitialToken, Ttl, backend::Renewed};
-use palisade_redlock::{NodeState, RedlockOptions};
+use lock_core::{
+    ErrorKind, FencingToken, InitialToken, Ttl,
+    backend::{ConnectOptions, Renewed, SystemClock},
+};
+use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::{SHORT, connect, cycle, in_service, provisioned, states};
+
+fn counting_from(servers: &RedlockServers, first: FencingToken) -> RedlockNodes {
+    let options = ConnectOptions::from(servers.url()).initial_token(InitialToken::At(first));
+    RedlockNodes::new(options, Arc::new(SystemClock)).unwrap()
+}
 
 async fn refused(url: &str) -> lock_core::Error {
     palisade::connect(url).await.unwrap_err()
@@ -50,7 +60,7 @@ async fn an_even_number_of_nodes_and_one_named_twice_are_refused() {
 async fn provisioning_again_changes_nothing_and_stops_at_what_serves() {
     const MARKER: [&str; 2] = ["GET", "palisade:redlock:node"];
     let servers = provisioned(3).await;
-    let nodes = servers.operated(RedlockOptions::default());
+    let nodes = servers.operated();
     let before: String = servers.nodes()[0].command(&MARKER).await;
     nodes.provision(Ttl::secs(60), None).await.unwrap();
     assert_eq!(servers.nodes()[0].command::<String>(&MARKER).await, before);
@@ -71,7 +81,7 @@ async fn provisioning_again_changes_nothing_and_stops_at_what_serves() {
 async fn several_who_provision_at_once_do_it_once() {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
-    let all = (0..4).map(|_| servers.provision(RedlockOptions::default(), longest));
+    let all = (0..4).map(|_| servers.provision(longest));
     // Who comes when others are half done stops.
     let done = futures_util::future::join_all(all).await;
     assert!(done.iter().any(Result::is_ok), "{done:?}");
@@ -84,8 +94,7 @@ async fn several_who_provision_at_once_do_it_once() {
 async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
     let servers = RedlockServers::start(3).await;
     let first = FencingToken::new(7).unwrap();
-    let options = RedlockOptions::default().initial_token(InitialToken::At(first));
-    let nodes = servers.operated(options);
+    let nodes = counting_from(&servers, first);
     let longest = Ttl::secs(60);
     let above = |number| FencingToken::new(number).ok();
     nodes.provision(longest, above(41)).await.unwrap();
@@ -109,8 +118,7 @@ async fn tokens_begin_where_they_are_told_to() {
     for (initial, above, first) in [(1, None, 1), (7, None, 7), (1, Some(41), 42)] {
         let servers = RedlockServers::start(3).await;
         let token = |number| FencingToken::new(number).unwrap();
-        let options = RedlockOptions::default().initial_token(InitialToken::At(token(initial)));
-        let nodes = servers.operated(options);
+        let nodes = counting_from(&servers, token(initial));
         nodes.provision(SHORT, above.map(token)).await.unwrap();
         let guard = connect(&servers)
             .await

@@ -7,7 +7,7 @@ use lock_core::{
     Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{AcquireRequest, AttemptRef, Grant, LockBackend, RenewRequest, Renewed, SystemClock},
 };
-use palisade_redlock::{NodeState, RedlockBackend, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockBackend};
 
 use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
@@ -85,8 +85,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
 }
 
 async fn backend(servers: &RedlockServers) -> RedlockBackend {
-    let options = RedlockOptions::default();
-    let backend = RedlockBackend::connect(&servers.url(), options, Arc::new(SystemClock)).await;
+    let backend = RedlockBackend::connect(servers.url(), Arc::new(SystemClock)).await;
     backend.unwrap()
 }
 

@@ -3,7 +3,7 @@
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
 use lock_testing::DropAt;
-use palisade_redlock::{NodeState, RedlockNodes, RedlockOptions};
+use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states};
 
@@ -45,7 +45,7 @@ async fn a_node_shows_that_it_is_being_cleared_before_anything_is_deleted() {
     loop {
         drop::<Option<String>>(node.command(&["GETDEL", MARKER]).await);
         fill_with_old(node).await;
-        let nodes = servers.operated(RedlockOptions::default());
+        let nodes = servers.operated();
         let done = polled(&nodes, node.address(), times).await;
         // In this order: what is deleted was shown before.
         let left = old_left(node).await;
@@ -73,7 +73,7 @@ async fn several_who_heal_a_node_at_once_do_it_once() {
         node.restart_empty().await;
         fill_with_old(node).await;
         let all = (0..4).map(|_| async {
-            let nodes = servers.operated(RedlockOptions::default());
+            let nodes = servers.operated();
             let healed = nodes.heal(node.address(), |_| {}).await;
             let marker: Option<String> = node.command(&["GET", MARKER]).await;
             healed.map(|done| (done, marker))

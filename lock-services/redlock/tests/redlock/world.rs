@@ -6,7 +6,7 @@ use lock_core::{
     Error, FencingToken, LockManager, Released, Ttl,
     backend::{Clock, SystemClock},
 };
-use palisade_redlock::{HealProgress, NodeState, RedlockOptions};
+use palisade_redlock::{HealProgress, NodeState};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 /// For what must come, far longer than it takes.
@@ -21,7 +21,7 @@ pub(crate) async fn provisioned(count: usize) -> RedlockServers {
 }
 
 pub(crate) async fn in_service(servers: RedlockServers, longest: Ttl) -> RedlockServers {
-    let provisioned = servers.provision(RedlockOptions::default(), longest).await;
+    let provisioned = servers.provision(longest).await;
     provisioned.unwrap();
     servers
 }
@@ -40,7 +40,7 @@ pub(crate) async fn cycle(locks: &LockManager, resource: &str) -> FencingToken {
 
 /// Heals a node to the end. Whether there was anything to do.
 pub(crate) async fn heal(servers: &RedlockServers, node: usize) -> Result<bool, Error> {
-    let nodes = servers.operated(RedlockOptions::default());
+    let nodes = servers.operated();
     nodes.heal(servers.nodes()[node].address(), |_| {}).await
 }
 
@@ -58,7 +58,7 @@ pub(crate) async fn heal_until_it_waits(servers: &RedlockServers, node: usize) -
         }
         _ => {}
     };
-    let nodes = servers.operated(RedlockOptions::default());
+    let nodes = servers.operated();
     tokio::select! {
         biased;
         done = nodes.heal(servers.nodes()[node].address(), progress) => {
@@ -71,7 +71,7 @@ pub(crate) async fn heal_until_it_waits(servers: &RedlockServers, node: usize) -
 
 /// What the nodes are, in the order of the URL.
 pub(crate) async fn states(servers: &RedlockServers) -> Vec<NodeState> {
-    let status = servers.operated(RedlockOptions::default()).status().await;
+    let status = servers.operated().status().await;
     status.into_iter().map(|node| node.state).collect()
 }
 

@@ -5,19 +5,19 @@ use std::{sync::Arc, time::Duration};
 use e2e::servers::{ZooKeeper, zookeeper};
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{LockService, SystemClock},
+    backend::{ConnectOptions, LockService, SystemClock},
 };
 use lock_testing::conformance::RealTime;
-use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
+use palisade_zookeeper::ZooKeeperBackend;
 use tokio::sync::OnceCell;
 
 async fn connect(url: &str, initial: InitialToken) -> LockService {
-    let options = ZooKeeperOptions::default()
+    let options = ConnectOptions::from(url)
         .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
         // Leases of the cases are up to 60 s long.
-        .session_timeout(Duration::from_secs(100))
+        .parameter("session_ms", "100000")
         .initial_token(initial);
-    let backend = ZooKeeperBackend::connect(url, options, Arc::new(SystemClock)).await;
+    let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
     backend.unwrap().into()
 }
 

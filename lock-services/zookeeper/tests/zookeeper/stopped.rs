@@ -17,8 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Namespace<'_> {
     /// A process that holds until it is told to release.
     pub(crate) fn holder(&self, ttl: Ttl, session_ms: u32) -> Process {
-        let (url, ttl_ms) = (self.url(session_ms), ttl.as_millis().to_string());
-        let lock = ["hold", "--lock", &url, "--prefix", &self.prefix];
+        let url = format!("{}&prefix={}", self.url(session_ms), self.prefix);
+        let (lock, ttl_ms) = (["hold", "--lock", &url], ttl.as_millis().to_string());
         let resource = ["--resource", "r", "--ttl-ms", &ttl_ms];
         Process::spawn("e2e-worker", [&lock[..], &resource[..]].concat())
     }

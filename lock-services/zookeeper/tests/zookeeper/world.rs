@@ -3,9 +3,9 @@ use std::sync::Arc;
 use e2e::servers::ZooKeeper;
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend, SystemClock, Wait},
 };
-use palisade_zookeeper::{ZooKeeperBackend, ZooKeeperOptions};
+use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;
 
 /// Far longer than a test: what ends earlier was ended.
@@ -40,9 +40,8 @@ impl<'a> Namespace<'a> {
 
     /// The same below the manager. Its leases may be as long as a test never takes.
     pub(crate) async fn backend(&self) -> ZooKeeperBackend {
-        let options = ZooKeeperOptions::default().prefix(&self.prefix);
-        let url = self.url(1_000_000);
-        let backend = ZooKeeperBackend::connect(&url, options, Arc::new(SystemClock)).await;
+        let options = ConnectOptions::from(self.url(1_000_000)).prefix(&self.prefix);
+        let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
         backend.unwrap()
     }
 

@@ -41,9 +41,6 @@ struct Lock {
     /// URL of the lock service.
     #[arg(long)]
     lock: String,
-    /// Prefix of its keys.
-    #[arg(long)]
-    prefix: Option<String>,
     /// The resource to lock.
     #[arg(long)]
     resource: String,
@@ -54,11 +51,7 @@ struct Lock {
 
 impl Lock {
     async fn connect(&self) -> Result<LockManager, lock_core::Error> {
-        let connecting = palisade::connect(&self.lock);
-        match &self.prefix {
-            Some(prefix) => connecting.prefix(prefix).await,
-            None => connecting.await,
-        }
+        palisade::connect(&self.lock).await
     }
 
     const fn ttl(&self) -> Ttl {

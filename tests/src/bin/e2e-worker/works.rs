@@ -21,9 +21,6 @@ pub(crate) struct Works {
     /// URL of the lock service, if it is not that database.
     #[arg(long)]
     lock: Option<String>,
-    /// Prefix of its keys.
-    #[arg(long)]
-    prefix: Option<String>,
     /// Where the schedule of the job begins: there is a slot each minute.
     #[arg(long)]
     since: Timestamp,
@@ -47,11 +44,7 @@ impl Works {
         let Some(lock) = &self.lock else {
             return Ok(palisade::open(store).await?);
         };
-        let connecting = palisade::connect(lock);
-        let locks = match &self.prefix {
-            Some(prefix) => connecting.prefix(prefix).await?,
-            None => connecting.await?,
-        };
+        let locks = palisade::connect(lock).await?;
         Ok(PgFencedLocks::new(locks, store))
     }
 

@@ -3,7 +3,6 @@ use std::{any::Any, sync::Mutex};
 use e2e::servers::{Etcd, PostgresDatabase, Redis, RedlockServers, ZooKeeper, postgres_database};
 use fenced_store::{FencedLocks, FencedStore, PgFencedLocks, PgFencedStore};
 use lock_core::{Issuer, LockManager, Ttl};
-use palisade::redlock::RedlockOptions;
 use sqlx::{PgPool, Postgres};
 
 /// A lock service, and what the store calls it.
@@ -33,8 +32,7 @@ impl Service {
     /// For leases of at most this length.
     pub(crate) async fn redlock_for(name: &'static str, longest: Ttl) -> Self {
         let servers = RedlockServers::start(3).await;
-        let options = RedlockOptions::default();
-        servers.provision(options, longest).await.unwrap();
+        servers.provision(longest).await.unwrap();
         Self::of(name, servers.url(), servers)
     }
 

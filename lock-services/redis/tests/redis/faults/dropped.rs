@@ -227,7 +227,7 @@ async fn cancelled(round: &Round, waiting: bool) -> bool {
 
 async fn backend(world: &World) -> RedisBackend {
     let clock = Arc::new(SystemClock);
-    RedisBackend::connect(world.server.url(), options(), clock)
+    RedisBackend::connect(options(world.server.url()), clock)
         .await
         .unwrap()
 }

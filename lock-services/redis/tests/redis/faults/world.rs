@@ -3,9 +3,9 @@ use std::{sync::Arc, time::Duration};
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
 use lock_core::{
     FencingToken, InitialToken, LockManager, ResourceName,
-    backend::{LockService, SystemClock},
+    backend::{ConnectOptions, LockService, SystemClock},
 };
-use palisade_redis::{RedisBackend, RedisOptions};
+use palisade_redis::RedisBackend;
 
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -47,14 +47,14 @@ pub(crate) async fn impatient(url: &str) -> LockManager {
 /// Its lock service.
 pub(crate) async fn impatient_service(url: &str) -> LockService {
     let clock = Arc::new(SystemClock);
-    RedisBackend::connect(url, options(), clock)
+    RedisBackend::connect(options(url), clock)
         .await
         .unwrap()
         .into()
 }
 
-pub(crate) fn options() -> RedisOptions {
-    RedisOptions::default()
+pub(crate) fn options(url: &str) -> ConnectOptions {
+    ConnectOptions::from(url)
         .response_timeout(RESPONSE_TIMEOUT)
         .initial_token(InitialToken::At(FencingToken::MIN))
 }

@@ -9,7 +9,7 @@ use e2e::{
 };
 use futures_util::{FutureExt, future::join_all};
 use lock_core::{
-    Attempt,
+    Attempt, LockManager,
     backend::{Clock, LockBackend, SystemClock, Upkeep, Wait},
 };
 
@@ -207,15 +207,15 @@ async fn several_together_are_asked_for_again_after_a_broken_connection() {
     let world = World::new().await;
     let proxy = Proxy::start(redis().await.url()).await;
     let client = world.client_at(&proxy.url("redis")).await;
+    let locks = LockManager::builder().build(client.0).unwrap();
     for both in [Fault::Cut, Fault::Reset] {
-        let requests = [request("r"), request("s")];
-        let broken = proxy.at_reply_to(&requests[0].attempt.id.to_string(), both);
-        let answer = client.0.acquire_together(&requests).await.unwrap();
-        assert!(broken.has_sprung());
+        let broken = proxy.at_reply_to("note of the first", both);
+        let both = locks
+            .acquire_together(["r", "s"])
+            .metadata("note of the first");
+        let guards = both.wait(SOON).await.unwrap();
         // The first request was executed.
-        let grants = answer.granted().expect("they are ours");
-        for (request, grant) in requests.iter().zip(grants) {
-            client.release(request, grant).await;
-        }
+        assert!(broken.has_sprung());
+        guards.release_all().await.unwrap();
     }
 }

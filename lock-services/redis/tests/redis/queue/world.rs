@@ -8,9 +8,11 @@ use e2e::{
 use lock_core::{
     Attempt, Error, FencingToken, Holder, InitialToken, Issuer, Released, ResourceName, Sequencer,
     Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, SystemClock, Upkeep, Wait},
+    backend::{
+        AcquireRequest, AttemptRef, ConnectOptions, Grant, LockBackend, SystemClock, Upkeep, Wait,
+    },
 };
-use palisade_redis::{RedisBackend, RedisOptions};
+use palisade_redis::RedisBackend;
 use tokio::task::JoinHandle;
 
 /// A ttl that outlasts a test.
@@ -59,11 +61,11 @@ impl World {
     }
 
     pub(crate) async fn client_at(&self, url: &str) -> Client {
-        let options = RedisOptions::default()
-            .prefix(self.prefix.clone())
-            .shards(1)
+        let options = ConnectOptions::from(url)
+            .prefix(&self.prefix)
+            .parameter("shards", "1")
             .initial_token(self.initial);
-        let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
+        let backend = RedisBackend::connect(options, Arc::new(SystemClock)).await;
         Client(Arc::new(backend.unwrap()))
     }
 

@@ -1,10 +1,9 @@
 //! One node of a cluster does not answer, or its replica does not. Who asks others does not wait.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use e2e::servers::{Redis, RedisCluster, until};
-use lock_core::{LockManager, backend::SystemClock};
-use palisade_redis::{RedisBackend, RedisOptions};
+use lock_core::LockManager;
 use tokio::time::timeout;
 
 /// More than are asked at once.
@@ -43,12 +42,8 @@ async fn a_node_that_hangs_holds_up_nobody_who_asks_another() {
 async fn a_replica_that_hangs_holds_up_nobody_who_waits_for_another() {
     let cluster = RedisCluster::start_with_replicas(&[]).await;
     be_patient(&cluster).await;
-    let within = Duration::from_millis(1900);
-    let options = RedisOptions::default().replicas(1, within);
-    let backend = RedisBackend::connect(&cluster.url(), options, Arc::new(SystemClock)).await;
-    let locks = LockManager::builder()
-        .build(Arc::new(backend.unwrap()))
-        .unwrap();
+    let url = format!("{}?replicas=1&replicas_ms=1900", cluster.url());
+    let locks = palisade::connect(url).await.unwrap();
     let [hung, fine] = of_two_nodes(&cluster, &locks).await;
     let (primary, replica) = (&cluster.primaries()[0], &cluster.replicas()[0]);
     replica.pause().await;

@@ -1,10 +1,9 @@
 //! Grants that count only when replicas have them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use e2e::servers::{Redis, until};
-use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, Ttl, backend::SystemClock};
-use palisade_redis::{RedisBackend, RedisOptions};
+use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, Ttl};
 
 const WITHIN: Duration = Duration::from_secs(1);
 
@@ -128,11 +127,10 @@ async fn careful_for(
     within: Duration,
     response_timeout: Duration,
 ) -> Result<LockManager, Error> {
-    let options = RedisOptions::default()
-        .replicas(1, within)
-        .response_timeout(response_timeout);
-    let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await?;
-    LockManager::builder().build(Arc::new(backend))
+    let url = format!("{url}?replicas=1&replicas_ms={}", within.as_millis());
+    palisade::connect(url)
+        .response_timeout(response_timeout)
+        .await
 }
 
 async fn is_held(locks: &LockManager, resource: &str) -> bool {

@@ -1,17 +1,13 @@
 //! The least that a user of Redis has to be allowed, and what becomes of the lock service if it is
 //! allowed less.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use e2e::{
     project::files_in,
     servers::{Redis, RedisCluster, documented_rights, until},
 };
-use lock_core::{
-    ErrorKind, LockManager, ResourceName,
-    backend::{LockBackend, SystemClock},
-};
-use palisade_redis::{RedisBackend, RedisOptions};
+use lock_core::{ErrorKind, LockManager, ResourceName};
 
 /// Commands that no script runs. The last line is that of the optional ones, but for clusters.
 const SENT: [&str; 11] = [
@@ -93,9 +89,7 @@ async fn waiters_poll_where_grants_may_not_be_pushed() {
 async fn a_right_that_is_needed_is_named() {
     let server = Redis::start().await;
     let url = server.allow_documented("-scan").await;
-    let options = RedisOptions::default().prefix(prefix());
-    let backend = RedisBackend::connect(&url, options, Arc::new(SystemClock)).await;
-    let error = backend.unwrap().list().await.unwrap_err();
+    let error = connect(&url, &prefix()).await.list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
     let url = server.allow_documented("-evalsha").await;
     let error = connect(&url, &prefix())

@@ -1,8 +1,7 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, Replicated};
-use lock_core::{FencingToken, InitialToken, LockManager, backend::SystemClock};
-use palisade_redis::{RedisBackend, RedisOptions};
+use lock_core::{FencingToken, InitialToken, LockManager};
 
 /// The resource of all tests, whose shard is the same whatever the prefix.
 pub(crate) const RESOURCE: &str = "account:1";
@@ -16,7 +15,8 @@ pub(crate) enum Servers {
 /// Clients that share their keys.
 pub(crate) struct Namespace {
     url: String,
-    options: RedisOptions,
+    initial: InitialToken,
+    patience: Duration,
     prefix: String,
 }
 
@@ -50,13 +50,11 @@ impl Servers {
     }
 
     fn namespace(&self, initial: InitialToken) -> Namespace {
-        let prefix = format!("t{:016x}", rand::random::<u64>());
         Namespace {
             url: self.url(),
-            options: RedisOptions::default()
-                .prefix(&prefix)
-                .initial_token(initial),
-            prefix,
+            initial,
+            patience: Duration::from_secs(2),
+            prefix: format!("t{:016x}", rand::random::<u64>()),
         }
     }
 }
@@ -64,7 +62,7 @@ impl Servers {
 impl Namespace {
     /// Whose clients wait so long for an answer, and for a slot that is being moved.
     pub(crate) fn patient(mut self, patience: Duration) -> Self {
-        self.options = self.options.response_timeout(patience);
+        self.patience = patience;
         self
     }
 
@@ -90,10 +88,12 @@ impl Namespace {
 
     /// The same, by another way to the servers.
     pub(crate) async fn connect_to(&self, url: &str) -> LockManager {
-        let options = self.options.clone();
-        let backend = RedisBackend::connect(url, options, Arc::new(SystemClock)).await;
-        let builder = LockManager::builder();
-        builder.build(backend.unwrap()).unwrap()
+        palisade::connect(url)
+            .prefix(&self.prefix)
+            .initial_token(self.initial)
+            .response_timeout(self.patience)
+            .await
+            .unwrap()
     }
 }
 

@@ -13,7 +13,7 @@ const CHECKED: &str = "23514";
 /// Calls of an application, and the constraint that refuses each.
 const HOSTILE: &[(&str, &str)] = &[
     (
-        "acquire('two words', 'h', 'a', 1000)",
+        "acquire('now three words', 'h', 'a', 1000)",
         "resource_has_1_to_256_visible_ascii_characters",
     ),
     (
@@ -128,7 +128,19 @@ const HOSTILE: &[(&str, &str)] = &[
         "issuer_has_1_to_64_letters_digits_or_marks",
     ),
     (
-        "acquire_together('{a b}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "acquire_together('{a b c}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "resource_has_1_to_256_visible_ascii_characters",
+    ),
+    (
+        "acquire_together('{a/ b}', 'h', 'a', '{1000}', '{0}', '{NULL}')",
+        "prefix_has_1_to_64_letters_digits_or_marks",
+    ),
+    (
+        "acquire(' b', 'h', 'a', 1000)",
+        "prefix_has_1_to_64_letters_digits_or_marks",
+    ),
+    (
+        "acquire('p ' || repeat('r', 257), 'h', 'a', 1000)",
         "resource_has_1_to_256_visible_ascii_characters",
     ),
     (
