@@ -1,129 +1,126 @@
-use std::time::Duration;
+use std::{
+    cmp::{max, min},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use super::{
     answers::Decision,
     attempt::{End, Tried, Try},
-    nodes::Nodes,
     service::Service,
 };
 use lock_core::{
-    Attempt, Error, ErrorKind, InitialToken, RetryPolicy,
-    backend::{AcquireRequest, Grant, Moment, Pauses, Wait, support::Patience},
+    Error, ErrorKind, InitialToken, Jitter, RetryPolicy,
+    backend::{AcquireRequest, Pauses, Reply, Request, Requests, support::lock},
 };
 
-/// How often nobody may win at once before that is told as "held".
+/// How often a look that does not wait is split among rivals before the answer is "held".
 const SPLITS: u32 = 8;
 
-/// When to look again. Nobody is woken, and nobody queues.
-struct Polling {
+/// The requests of one attempt: each look is a try at all nodes. No node keeps a queue.
+pub(super) struct Attempting<'a> {
+    service: &'a Service,
+    request: &'a AcquireRequest,
+    pauses: Mutex<Polls>,
+    /// A try may have left something at a node.
+    is_left: AtomicBool,
+}
+
+/// When to look again, because no node wakes anybody.
+struct Polls {
     held: Pauses,
     split: Pauses,
-    splits: u32,
-    tries: u32,
-    /// Since too few nodes have answered.
-    patience: Option<Patience>,
 }
 
-/// What follows from a try.
-enum Judged {
-    Granted(Grant),
-    Held(Duration),
-    /// After this pause.
-    Again(Duration),
+/// What a look has found.
+enum Looked {
+    Is(Reply),
+    /// No rival has won.
+    Split,
 }
 
-impl Service {
-    /// Tries until it is granted, refused, or the wait is over.
-    ///
-    /// # Cancel safety
-    /// As clause 9 of the contract says: cancel the attempt.
-    pub(super) async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.check_floor(request)?;
-        let (clock, mut polling) = (&*self.nodes.clock, Polling::new());
-        let until = request.wait.end(clock.now());
-        loop {
-            polling.tries += 1;
-            let tried = Try::new(&self.nodes, &self.keys, request);
-            let tried = tried.run(self.initial).await;
-            let now = clock.now();
-            let waited = polling.tries > 1;
-            let pause = match polling.judge(tried, &self.nodes, now, request.wait)? {
-                Judged::Granted(grant) if waited => {
-                    return Ok(Attempt::Granted(grant.after_waiting()));
-                }
-                Judged::Granted(grant) => return Ok(Attempt::Granted(grant)),
-                Judged::Held(retry_after) => return Ok(Attempt::Held { retry_after }),
-                Judged::Again(pause) => pause,
-            };
-            // The wait ends with a last look, but one that does not wait is not cut short.
-            let again = now + pause;
-            let last = if now < until { until } else { again };
-            clock.sleep_until(std::cmp::min(again, last)).await;
-        }
-    }
-
-    /// By the clock of whoever asks: a node whose clock has jumped must not let a floor pass.
-    fn check_floor(&self, request: &AcquireRequest) -> Result<(), Error> {
-        let (Some(floor), InitialToken::Clock) = (request.floor, self.initial) else {
-            return Ok(());
-        };
-        let greatest = self.initial.greatest_floor(0, self.nodes.clock.unix_time());
-        if floor.get() <= greatest {
-            return Ok(());
-        }
-        Err(implausible(&greatest.to_string()))
-    }
-}
-
-impl Polling {
-    fn new() -> Self {
+impl<'a> Attempting<'a> {
+    pub(super) fn new(service: &'a Service, request: &'a AcquireRequest) -> Self {
         let millis = Duration::from_millis;
         let held = RetryPolicy::exponential(millis(10)).longest(millis(250));
-        // Whoever collides once more has to spread wider.
+        // Rivals that collide once more have to spread wider.
         let split = RetryPolicy::exponential(millis(4)).longest(millis(100));
-        Self {
+        let pauses = Polls {
             held: held.pauses(),
-            split: split.jitter(lock_core::Jitter::Full).pauses(),
-            splits: 0,
-            tries: 0,
-            patience: None,
+            split: split.jitter(Jitter::Full).pauses(),
+        };
+        Self {
+            service,
+            request,
+            pauses: Mutex::new(pauses),
+            is_left: AtomicBool::new(false),
         }
     }
 
-    /// What follows from a try that ended now.
-    fn judge(
-        &mut self,
-        tried: Tried,
-        nodes: &Nodes,
-        now: Moment,
-        wait: Wait,
-    ) -> Result<Judged, Error> {
-        let over = wait.is_over(now);
-        let decision = match tried.end {
-            End::Granted(grant) => return Ok(Judged::Granted(grant)),
-            End::NotGranted(decision) => decision,
-            End::NotRaised => Decision::Split,
-        };
-        if decision != Decision::TooFew {
-            self.patience = None;
-        }
-        let error = match decision {
-            Decision::Held(left) => return Ok(self.after_held(left, over)),
-            Decision::Split | Decision::Elected | Decision::Again(..) | Decision::NotHeld => {
-                return Ok(self.after_split(over));
-            }
-            Decision::TooFew => {
-                let error = nodes.too_few(&tried.answers.errors);
-                let patience = || Patience::of(wait, now);
-                let is_over = self.patience.get_or_insert_with(patience).is_over(now);
-                if !is_over && error.kind() != ErrorKind::Refused {
-                    let pause = self.held.next().unwrap_or_default();
-                    return Ok(Judged::Again(pause));
+    /// One that waits comes back later. One that does not tries again soon, as long as no rival
+    /// has won.
+    async fn look(&self, waits: bool) -> Result<Reply, Error> {
+        self.check_floor()?;
+        let clock = &self.service.nodes.clock;
+        let mut splits = 0;
+        loop {
+            let pause = match self.try_once().await? {
+                Looked::Is(Reply::Held { left }) if waits => {
+                    let pause = lock(&self.pauses).held.next().unwrap_or(left);
+                    let look_again = min(pause, left);
+                    return Ok(Reply::Queued { left, look_again });
                 }
-                error
+                Looked::Is(reply) => return Ok(reply),
+                Looked::Split => lock(&self.pauses).split.next().unwrap_or_default(),
+            };
+            splits += 1;
+            let (left, look_again) = (pause, pause);
+            if waits {
+                return Ok(Reply::Queued { left, look_again });
             }
+            if splits == SPLITS {
+                return Ok(Reply::Held { left });
+            }
+            clock.sleep_until(clock.now() + pause).await;
+        }
+    }
+
+    async fn try_once(&self) -> Result<Looked, Error> {
+        let Service {
+            nodes,
+            keys,
+            initial,
+        } = self.service;
+        let tried = Try::new(nodes, keys, self.request).run(*initial).await;
+        let is_granted = matches!(tried.end, End::Granted(_));
+        self.is_left
+            .fetch_or(!is_granted && !tried.undone, Ordering::Relaxed);
+        self.read(&tried).map_err(|error| match tried.undone {
+            true => error,
+            false => error.outcome_unknown(),
+        })
+    }
+
+    fn read(&self, tried: &Tried) -> Result<Looked, Error> {
+        let decision = match &tried.end {
+            End::Granted(grant) => return Ok(Looked::Is(Reply::Granted(*grant))),
+            End::NotGranted(decision) => decision,
+            End::NotRaised => &Decision::Split,
+        };
+        Err(match decision {
+            Decision::Held(left) => {
+                let left = max(*left, Duration::from_millis(1));
+                return Ok(Looked::Is(Reply::Held { left }));
+            }
+            Decision::Split | Decision::Elected | Decision::Again(..) | Decision::NotHeld => {
+                return Ok(Looked::Split);
+            }
+            Decision::TooFew => self.service.nodes.too_few(&tried.answers.errors),
             Decision::Ended => refused(ErrorKind::Released),
-            Decision::Implausible(greatest) => implausible(&greatest),
+            Decision::Implausible(greatest) => implausible(greatest),
             Decision::Exhausted => refused(ErrorKind::TokensExhausted),
             Decision::BrokenCounter => {
                 refused(ErrorKind::CounterBroken).because("a counter holds something else")
@@ -131,30 +128,36 @@ impl Polling {
             Decision::TooLong(longest) => refused(ErrorKind::InvalidInput).because(format!(
                 "the nodes were provisioned for leases of at most {longest} ms",
             )),
-        };
-        Err(if tried.undone {
-            error
-        } else {
-            error.outcome_unknown()
         })
     }
 
-    fn after_held(&mut self, left: Duration, over: bool) -> Judged {
-        let left = std::cmp::max(left, Duration::from_millis(1));
-        if over {
-            return Judged::Held(left);
+    /// By the clock of the client: a node whose clock has jumped must not let a floor pass.
+    fn check_floor(&self) -> Result<(), Error> {
+        let Service { nodes, initial, .. } = self.service;
+        let (Some(floor), InitialToken::Clock) = (self.request.floor, initial) else {
+            return Ok(());
+        };
+        let greatest = initial.greatest_floor(0, nodes.clock.unix_time());
+        if floor.get() <= greatest {
+            return Ok(());
         }
-        let pause = self.held.next().unwrap_or(left);
-        Judged::Again(std::cmp::min(pause, left))
+        Err(implausible(&greatest.to_string()))
+    }
+}
+
+impl Requests for Attempting<'_> {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        match request {
+            Request::Look { queue } => self.look(queue).await,
+            _ => {
+                self.service.cancel(&self.request.attempt).await?;
+                Ok(Reply::Cancelled)
+            }
+        }
     }
 
-    fn after_split(&mut self, over: bool) -> Judged {
-        self.splits += 1;
-        let pause = self.split.next().unwrap_or_default();
-        if over && self.splits >= SPLITS {
-            return Judged::Held(pause);
-        }
-        Judged::Again(pause)
+    fn has_copied(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
     }
 }
 

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use super::{KIND, keys::Keys, nodes::Nodes, service::Service};
+use super::{KIND, acquire::Attempting, keys::Keys, nodes::Nodes, service::Service};
 use lock_core::{
-    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Released, ResourceName, Sequencer, Waking,
+    Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
+    ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, support::connecting::connect,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
+        Renewed, Requests, support::connecting::connect,
     },
 };
 
@@ -68,8 +68,8 @@ impl LockBackend for RedlockBackend {
         Arc::clone(&self.service.nodes.clock)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.service.acquire(request).await
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Attempting::new(&self.service, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
