@@ -53,7 +53,7 @@ use crate::{
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
     pub(super) status: Arc<LeaseStatus>,
-    _watched: Option<Watched>,
+    watched: Option<Watched>,
     _guarding: Guarding,
     held: HeldLease,
     is_claimed: bool,
@@ -90,7 +90,7 @@ impl LeaseGuard {
         let on_drop = OnDrop::new(locks, held.abandon());
         Self {
             status,
-            _watched: watched,
+            watched,
             _guarding: guarding,
             held,
             is_claimed: grant.claimed,
@@ -231,6 +231,17 @@ impl StoreSide for LeaseGuard {
     fn released_by_store(mut self) {
         self.status.release();
         self.on_drop.disarm();
+    }
+
+    fn pause_renewal(&self) {
+        self.status.pause_renewal(true);
+    }
+
+    fn resume_renewal(&self) {
+        self.status.pause_renewal(false);
+        if let Some(watched) = &self.watched {
+            watched.renew_by(self.on_drop.locks.clock.now());
+        }
     }
 
     async fn give_up(mut self) -> Result<(), Error> {
