@@ -73,7 +73,7 @@ async fn stand(
 
 impl Client {
     async fn ask(&self, request: &AcquireRequest, channel: &str) -> Result<Answer, Error> {
-        let mut learnt = false;
+        let mut clock_is_fresh = false;
         loop {
             let asked = self.clock.now();
             let wait = wait_millis(request.wait, asked);
@@ -92,9 +92,9 @@ impl Client {
                 "held" => Ok(Answer::Held(left)),
                 "waiting" => Ok(Answer::Waiting),
                 // The database's clock was set, or this process slept.
-                "late" if !learnt => {
-                    self.learn().await?;
-                    learnt = true;
+                "late" if !clock_is_fresh => {
+                    self.check_server().await?;
+                    clock_is_fresh = true;
                     continue;
                 }
                 outcome => Err(refusal(outcome, number(&row, "token")?)),
@@ -120,7 +120,7 @@ impl Client {
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let mut learnt = false;
+        let mut clock_is_fresh = false;
         loop {
             let asked = self.clock.now();
             let Some(call) = sql::acquire_together(requests, self.not_after()) else {
@@ -140,9 +140,9 @@ impl Client {
                     grants.collect::<Result<_, _>>().map(Attempt::Granted)
                 }
                 "held" => Ok(Attempt::held(Duration::from_millis(first(&left)))),
-                "late" if !learnt => {
-                    self.learn().await?;
-                    learnt = true;
+                "late" if !clock_is_fresh => {
+                    self.check_server().await?;
+                    clock_is_fresh = true;
                     continue;
                 }
                 outcome => Err(refusal(outcome, first(&tokens))),

@@ -17,8 +17,8 @@ use tokio::task::AbortHandle;
 use url::form_urlencoded;
 
 use super::{
-    KIND, PostgresOptions, acquire, client::Client, connections::Connections, listener::Ear,
-    tombstones, waiters::Waiters,
+    KIND, PostgresOptions, acquire, client::Client, connections::Connections,
+    listener::ListenAddress, tombstones, waiters::Waiters,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
@@ -51,9 +51,9 @@ impl PostgresBackend {
     ) -> Result<Self, Error> {
         connect(KIND, async {
             options.check()?;
-            let (address, ear) = addresses(url, options.listen.as_deref())?;
+            let (address, listen) = addresses(url, options.listen.as_deref())?;
             let connections = Connections::to(address, &options);
-            Self::start(connections, ear, &options, clock).await
+            Self::start(connections, listen, &options, clock).await
         })
         .await
     }
@@ -80,25 +80,25 @@ impl PostgresBackend {
     ) -> Result<Self, Error> {
         connect(KIND, async {
             options.check()?;
-            let ear = match &options.listen {
-                Some(url) => Ear::given(parse(url)?),
-                None => Ear::presumed(pool.connect_options().as_ref().clone()),
+            let listen = match &options.listen {
+                Some(url) => ListenAddress::direct(parse(url)?),
+                None => ListenAddress::perhaps_pooled(pool.connect_options().as_ref().clone()),
             };
             let connections = Connections::like(pool, &options);
-            Self::start(connections, ear, &options, clock).await
+            Self::start(connections, listen, &options, clock).await
         })
         .await
     }
 
     async fn start(
         connections: Connections,
-        ear: Ear,
+        listen: ListenAddress,
         options: &PostgresOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let client = Arc::new(Client::connect(connections, options.response_timeout, clock).await?);
         Ok(Self {
-            waiters: Waiters::new(Arc::clone(&client), ear),
+            waiters: Waiters::new(Arc::clone(&client), listen),
             forgetting: tombstones::forget_every_minute(&client),
             client,
         })
@@ -172,7 +172,7 @@ impl LockBackend for PostgresBackend {
 }
 
 /// The address of the pool, and where to listen.
-fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear), Error> {
+fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, ListenAddress), Error> {
     let (server, query) = url.split_once('?').unwrap_or((url, ""));
     let (ours, others): (Vec<_>, Vec<_>) = form_urlencoded::parse(query.as_bytes())
         .into_owned()
@@ -184,11 +184,11 @@ fn addresses(url: &str, listen: Option<&str>) -> Result<(PgConnectOptions, Ear),
         "" => server.to_owned(),
         others => format!("{server}?{others}"),
     })?;
-    let ear = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
-        Some(url) => Ear::given(parse(url)?),
-        None => Ear::presumed(address.clone()),
+    let listen = match listen.or_else(|| Some(ours.first()?.1.as_str())) {
+        Some(url) => ListenAddress::direct(parse(url)?),
+        None => ListenAddress::perhaps_pooled(address.clone()),
     };
-    Ok((address, ear))
+    Ok((address, listen))
 }
 
 fn parse(url: &str) -> Result<PgConnectOptions, Error> {
