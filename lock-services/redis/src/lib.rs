@@ -109,7 +109,7 @@ use std::time::Duration;
 pub use self::{backend::RedisBackend, options::RedisOptions};
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "redis";
+const KIND: &str = "redis";
 
 /// How long an ended acquisition is remembered at least if a late request of it may arrive.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);
