@@ -28,7 +28,7 @@ macro_rules! migrations {
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use migrations;
 
-/// What the macro `migrations!` makes.
+/// See the macro `migrations!`.
 pub(crate) fn of(files: &[(&'static str, &'static str)]) -> Migrator {
     let migration = |&(file, text): &(&'static str, &'static str)| {
         let (number, name) = file.split_once('_')?;
