@@ -29,12 +29,6 @@ impl<S, V> Fencing<S, V> {
         &self.inner
     }
 
-    /// The inner service. Calling it goes around the fence.
-    #[must_use]
-    pub const fn get_mut(&mut self) -> &mut S {
-        &mut self.inner
-    }
-
     /// Gives the inner service back.
     #[must_use]
     pub fn into_inner(self) -> S {

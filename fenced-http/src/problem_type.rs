@@ -110,7 +110,7 @@ impl ProblemType {
     ];
 
     /// What the `type` of every kind starts with.
-    pub const URI_PREFIX: &'static str = "urn:palisade:problem:";
+    pub(crate) const URI_PREFIX: &'static str = "urn:palisade:problem:";
 
     /// A kind of your own service, so that all its problems look alike.
     #[must_use]

@@ -56,8 +56,7 @@ impl Rejection {
     }
 
     /// The response to it.
-    #[must_use]
-    pub fn to_response<B: From<Bytes>>(&self) -> Response<B> {
+    pub(crate) fn to_response<B: From<Bytes>>(&self) -> Response<B> {
         Problem::from(self).to_response()
     }
 }

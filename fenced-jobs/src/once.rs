@@ -5,7 +5,7 @@ use std::{
 };
 
 use fenced_store::{
-    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx, NotCommitted,
+    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx,
     jobs::{counted, until_lost},
 };
 use futures_util::FutureExt;
@@ -262,9 +262,10 @@ where
     match worked {
         Ok(Worked::Uncommitted(value, tx)) => match tx.commit_and_release(guard).await {
             Ok(receipt) => Ok(JobOutcome::Ran(value, receipt)),
-            Err(NotCommitted { error, guard, .. }) => {
+            Err(not_committed) => {
+                let (error, guard) = not_committed.into_parts();
                 let error = place.not_committed(error, &guard).await;
-                give_back(*guard).await;
+                give_back(guard).await;
                 Err(error.into())
             }
         },

@@ -4,7 +4,7 @@ use fenced_store::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx, 
 use lock_core::FencingToken;
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Slot, SlotState, place::Place};
+use crate::{SlotState, place::Place};
 
 /// A slot that is being worked on in steps: see [`Once::steps`](crate::Once::steps).
 ///
@@ -83,12 +83,6 @@ impl<'a, DB: Dialect> Job<'a, DB> {
     #[must_use]
     pub const fn committed_steps(&self) -> u64 {
         self.state.steps
-    }
-
-    /// The slot.
-    #[must_use]
-    pub const fn slot(&self) -> &Slot {
-        self.place.slot
     }
 
     /// The token of this run.

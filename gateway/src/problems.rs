@@ -1,4 +1,5 @@
-//! The problems that a gateway answers with, besides those of `fenced-http`.
+//! The problems that a gateway answers with, besides those of `fenced-http`. A service that mounts
+//! it may answer with some of them, too.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -19,28 +20,28 @@ pub const UNPROCESSABLE: ProblemType = ProblemType::new(
     "The request cannot be processed",
 );
 /// 409: somebody else has the lease.
-pub const LOCK_HELD: ProblemType =
+pub(crate) const LOCK_HELD: ProblemType =
     ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
 /// 421: the gateway was asked under a name that is not its own.
-pub const MISDIRECTED: ProblemType = ProblemType::new(
+pub(crate) const MISDIRECTED: ProblemType = ProblemType::new(
     "misdirected",
     StatusCode::MISDIRECTED_REQUEST,
     "The gateway has another name",
 );
 /// 409: the lease of this idempotency key has ended.
-pub const KEY_SPENT: ProblemType = ProblemType::new(
+pub(crate) const KEY_SPENT: ProblemType = ProblemType::new(
     "idempotency-key-spent",
     StatusCode::CONFLICT,
     "The lease of this key has ended",
 );
 /// 422: this idempotency key was sent with another request before.
-pub const KEY_REUSED: ProblemType = ProblemType::new(
+pub(crate) const KEY_REUSED: ProblemType = ProblemType::new(
     "idempotency-key-reused",
     StatusCode::UNPROCESSABLE_ENTITY,
     "The key belongs to another request",
 );
 /// 412: the lease that the token is of has ended.
-pub const LEASE_ENDED: ProblemType = ProblemType::new(
+pub(crate) const LEASE_ENDED: ProblemType = ProblemType::new(
     "lease-ended",
     StatusCode::PRECONDITION_FAILED,
     "The lease has ended",
@@ -52,19 +53,19 @@ pub const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
     "The request took too long to arrive",
 );
 /// 401: who asks is not known to be an operator.
-pub const NOT_AUTHENTICATED: ProblemType = ProblemType::new(
+pub(crate) const NOT_AUTHENTICATED: ProblemType = ProblemType::new(
     "not-authenticated",
     StatusCode::UNAUTHORIZED,
     "The request needs the admin token",
 );
 /// 503: the lock service cannot answer now.
-pub const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
+pub(crate) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     "lock-service-unavailable",
     StatusCode::SERVICE_UNAVAILABLE,
     "The lock service is not available",
 );
 /// 501: this kind of lock service cannot do it, whoever asks.
-pub const LOCK_LACKS_IT: ProblemType = ProblemType::new(
+pub(crate) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
     "lock-service-lacks-it",
     StatusCode::NOT_IMPLEMENTED,
     "The lock service cannot do this",
@@ -77,7 +78,7 @@ pub const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
     "There is nothing at this path",
 );
 /// 405: with an `Allow` header.
-pub const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
+pub(crate) const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
     "method-not-allowed",
     StatusCode::METHOD_NOT_ALLOWED,
     "The path does not know this method",
@@ -89,13 +90,13 @@ pub const TOO_LARGE: ProblemType = ProblemType::new(
     "The body is too large",
 );
 /// 415: another media type than JSON.
-pub const MEDIA_TYPE: ProblemType = ProblemType::new(
+pub(crate) const MEDIA_TYPE: ProblemType = ProblemType::new(
     "media-type-unsupported",
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "The body must be application/json",
 );
 /// 400: what else a framework refuses.
-pub const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
+pub(crate) const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
     "request-refused",
     StatusCode::BAD_REQUEST,
     "The request was refused",

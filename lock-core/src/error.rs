@@ -190,8 +190,7 @@ impl Error {
     }
 
     /// Says how long to wait before trying again, see [`retry_after`](Self::retry_after).
-    #[must_use]
-    pub fn with_retry_after(mut self, time: Duration) -> Self {
+    pub(crate) fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
         self
     }

@@ -32,8 +32,7 @@ impl Lease {
     }
 
     /// Some lock services grant more than what was asked for.
-    #[must_use]
-    pub const fn length(self) -> Duration {
+    pub(crate) const fn length(self) -> Duration {
         self.length
     }
 

@@ -22,7 +22,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a policy does nothing until it is given to an acquisition"]
 pub struct RetryPolicy {
-    growth: Growth,
+    /// How many times as long as the one before each pause is.
+    growth: u32,
     first: Duration,
     longest: Duration,
     jitter: Jitter,
@@ -50,13 +51,6 @@ pub struct Pauses {
     taken: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Growth {
-    None,
-    By(Duration),
-    Twofold,
-}
-
 /// No pause is shorter than this.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -66,17 +60,12 @@ const LONGEST: Duration = Duration::from_secs(30);
 impl RetryPolicy {
     /// The same pause each time.
     pub const fn fixed(pause: Duration) -> Self {
-        Self::new(Growth::None, pause)
-    }
-
-    /// `first`, then `step` longer each time.
-    pub const fn linear(first: Duration, step: Duration) -> Self {
-        Self::new(Growth::By(step), first)
+        Self::new(1, pause)
     }
 
     /// `first`, then twice as long each time.
     pub const fn exponential(first: Duration) -> Self {
-        Self::new(Growth::Twofold, first)
+        Self::new(2, first)
     }
 
     /// The longest pause. Defaults to 30 s, or to the first pause if that is longer.
@@ -109,7 +98,7 @@ impl RetryPolicy {
         }
     }
 
-    const fn new(growth: Growth, first: Duration) -> Self {
+    const fn new(growth: u32, first: Duration) -> Self {
         let long = first.as_nanos() > LONGEST.as_nanos();
         Self {
             growth,
@@ -134,11 +123,7 @@ impl Pauses {
         }
         self.taken = self.taken.saturating_add(1);
         let whole = std::cmp::min(self.next, self.policy.longest);
-        self.next = match self.policy.growth {
-            Growth::None => self.next,
-            Growth::By(step) => self.next.saturating_add(step),
-            Growth::Twofold => self.next.saturating_mul(2),
-        };
+        self.next = self.next.saturating_mul(self.policy.growth);
         let part = match self.policy.jitter {
             Jitter::None => 1.0,
             Jitter::Half => 0.5 + dice / 2.0,
@@ -179,10 +164,6 @@ mod tests {
         let secs = Duration::from_secs;
         for (policy, expected) in [
             (RetryPolicy::fixed(millis(7)), [7, 7, 7].map(millis)),
-            (
-                RetryPolicy::linear(millis(7), millis(2)),
-                [7, 9, 11].map(millis),
-            ),
             (RetryPolicy::exponential(millis(7)), [7, 14, 28].map(millis)),
             (RetryPolicy::fixed(secs(3600)), [3600; 3].map(secs)),
             (RetryPolicy::exponential(secs(20)), [20, 30, 30].map(secs)),
@@ -205,7 +186,6 @@ mod tests {
     fn any_policy() -> impl Strategy<Value = RetryPolicy> {
         let kind = prop_oneof![
             any_pause().prop_map(RetryPolicy::fixed),
-            (any_pause(), any_pause()).prop_map(|(a, b)| RetryPolicy::linear(a, b)),
             any_pause().prop_map(RetryPolicy::exponential),
         ];
         (kind, any_pause()).prop_map(|(kind, longest)| kind.longest(longest))

@@ -10,7 +10,7 @@ use std::{
 use futures_util::future::join_all;
 use lock_core::{
     Capabilities, Error, ErrorKind, FencingToken, InitialToken, Inspection, LeaseGuard,
-    LockManager, LostReason, Released, ResourceName, Sequencer, Ttl,
+    LockManager, LostReason, Owner, Released, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Clock, LockBackend, Moment, RenewRequest, Renewed, Requests,
         StoreSide,
@@ -496,4 +496,98 @@ async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     world.service.ails(1, Ailment::Fails);
     world.pass(TTL.get()).await;
     assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::Expired);
+}
+
+/// Catches: a lease that is renewed for ever, because its guard is kept where no one looks.
+#[tokio::test]
+async fn a_lease_whose_renewal_is_paused_leaves_the_batches_and_is_lost_at_its_end() {
+    let world = world();
+    let (kept, paused) = (
+        world.acquire("0:kept").await,
+        world.acquire("0:paused").await,
+    );
+    paused.pause_renewal();
+    world.pass(TTL.get()).await;
+    let batches = world.service.batches();
+    assert!(!batches.is_empty() && batches.iter().all(|batch| batch == &["0:kept"]));
+    assert!(kept.remaining().is_ok());
+    assert_eq!(paused.lost().await.reason(), LostReason::Expired);
+    let next = world.locks.try_acquire("0:paused").await.unwrap();
+    assert!(next.granted().is_some());
+
+    paused.resume_renewal();
+    settled().await;
+    paused.remaining().unwrap_err();
+    assert_eq!(world.locks.stats().losses, 1);
+}
+
+/// Catches: a watchdog that sleeps until the next renewal that it had planned.
+#[tokio::test]
+async fn a_lease_is_renewed_as_soon_as_its_renewal_is_resumed_and_from_then_on() {
+    let world = world();
+    let guard = world.acquire("0").await;
+    guard.pause_renewal();
+    world.pass(TTL.get() * 8 / 9).await;
+    assert_eq!(world.service.batches().len(), 0);
+    guard.resume_renewal();
+    settled().await;
+    assert_eq!(guard.remaining().unwrap(), TTL.get());
+    world.pass(TTL.get() * 2).await;
+    assert!(guard.remaining().is_ok());
+}
+
+/// Catches: the answer of a renewal puts the lease back among those that are renewed.
+#[tokio::test]
+async fn a_renewal_that_was_under_way_when_it_was_paused_is_the_last() {
+    let world = world();
+    let guard = world.acquire("1").await;
+    world.service.ails(1, Ailment::AsksForLeave);
+    world.to_next_wake().await;
+    guard.pause_renewal();
+    world.service.leave.add_permits(1);
+    settled().await;
+    world.service.heal();
+    world.pass(TTL.get()).await;
+    assert_eq!(world.service.batches().len(), 1);
+    assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::Expired);
+}
+
+/// Catches: a resumed renewal that forgets how the lease was acquired.
+#[tokio::test]
+async fn a_resumed_renewal_keeps_to_max_hold_and_to_no_renewal_at_all() {
+    let world = world();
+    let bounded = world.locks.acquire("0").ttl(TTL).max_hold(TTL.get() / 2);
+    let once = world.locks.acquire("1").ttl(TTL).renew(false);
+    let guards = [bounded.await.unwrap(), once.await.unwrap()];
+    guards.iter().for_each(StoreSide::pause_renewal);
+    world.pass(TTL.get() * 2 / 3).await;
+    guards.iter().for_each(StoreSide::resume_renewal);
+    world.pass(TTL.get() / 3).await;
+    assert_eq!(world.service.batches().len(), 0);
+    let reasons = guards.map(|guard| guard.remaining().unwrap_err().reason());
+    assert_eq!(reasons, [LostReason::MaxHold, LostReason::Expired]);
+}
+
+/// Catches: one handle of an owner stops the renewal of the others, or takes the lease with it.
+#[tokio::test]
+async fn a_hold_whose_renewal_is_paused_is_lost_alone() {
+    let world = world();
+    let owner = Owner::new();
+    let hold = async || {
+        world
+            .locks
+            .acquire("0")
+            .ttl(TTL)
+            .owner(&owner)
+            .await
+            .unwrap()
+    };
+    let (paused, kept) = (hold().await, hold().await);
+    paused.pause_renewal();
+    world.pass(TTL.get() * 2).await;
+    paused.remaining().unwrap_err();
+    drop(paused);
+    settled().await;
+    assert!(kept.remaining().is_ok());
+    kept.renew(TTL).await.unwrap();
 }

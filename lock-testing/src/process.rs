@@ -87,12 +87,6 @@ impl Process {
         self.locks.freeze_watchdog(false);
     }
 
-    /// Whether the process is stopped.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        *self.frozen.borrow()
-    }
-
     /// Runs a future in this process: it is polled only while the process is not frozen.
     ///
     /// # Cancel safety

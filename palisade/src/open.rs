@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, Rights};
 use lock_core::{
-    LockManager, Operation,
+    LockManager,
     backend::{ConnectOptions, SystemClock},
 };
 use palisade_postgres::{PostgresBackend, address_of};
@@ -60,8 +60,7 @@ pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockEr
 
 mod sealed {
     use super::{
-        ConnectOptions, FencedLockError, Operation, PgFencedStore, PgPool, PgPoolOptions,
-        address_of,
+        ConnectOptions, FencedLockError, PgFencedStore, PgPool, PgPoolOptions, address_of,
     };
 
     type Opened = Result<(PgFencedStore, ConnectOptions), FencedLockError>;
@@ -86,8 +85,7 @@ mod sealed {
     impl Database for ConnectOptions {
         fn store(self) -> Opened {
             let address = address_of(&self);
-            let address = address
-                .map_err(|error| error.during(Operation::Connect, palisade_postgres::KIND))?;
+            let address = address?;
             let pool = PgPoolOptions::new().connect_lazy_with(address);
             Ok((PgFencedStore::new(pool), self))
         }

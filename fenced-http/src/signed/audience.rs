@@ -11,7 +11,7 @@ pub struct Audience(Arc<str>);
 
 impl Audience {
     /// The longest audience, in bytes.
-    pub const MAX_LEN: usize = 64;
+    const MAX_LEN: usize = 64;
 
     /// Makes an audience.
     ///
@@ -28,8 +28,7 @@ impl Audience {
     }
 
     /// Its name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }

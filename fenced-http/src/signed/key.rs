@@ -104,12 +104,6 @@ impl SigningKey {
         self.verifying.id()
     }
 
-    /// The service that its tokens are meant for.
-    #[must_use]
-    pub const fn audience(&self) -> &Audience {
-        self.verifying.audience()
-    }
-
     /// Signs a token.
     #[must_use]
     pub fn sign<'a>(&'a self, header: FencingHeader<'a>) -> FencingHeader<'a> {
@@ -137,7 +131,7 @@ impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")
             .field("id", &self.id())
-            .field("audience", &self.audience())
+            .field("audience", &self.verifying.audience())
             .finish_non_exhaustive()
     }
 }

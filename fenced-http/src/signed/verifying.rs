@@ -84,14 +84,12 @@ impl VerifyingKey {
     }
 
     /// Its id, which is sent along.
-    #[must_use]
-    pub fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &str {
         &self.id
     }
 
     /// The service that its tokens are meant for.
-    #[must_use]
-    pub const fn audience(&self) -> &Audience {
+    pub(super) const fn audience(&self) -> &Audience {
         &self.audience
     }
 

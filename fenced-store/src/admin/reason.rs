@@ -26,8 +26,7 @@ impl Reason {
     }
 
     /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }

@@ -84,8 +84,7 @@ impl Reset {
     }
 
     /// The reason.
-    #[must_use]
-    pub const fn reason(&self) -> &Reason {
+    pub(crate) const fn reason(&self) -> &Reason {
         &self.reason
     }
 }

@@ -1,22 +1,62 @@
 use std::fmt;
 
+use lock_core::backend::StoreSide;
 use tracing::debug;
 
 use super::{FencedGuard, FencedLockError};
 use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::uninterrupted};
 
 /// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
-/// with certainty. The lease is still held.
+/// with certainty. It has the guard, to [settle](crate::FencedStore::settle) a commit whose result
+/// is unknown, or to try again.
+///
+/// The lease is still held, but the watchdog does not renew it while the guard is in here, because
+/// an error may be kept for long: the lease ends within its ttl.
+/// [`into_parts`](NotCommitted::into_parts) takes the guard out.
 ///
 /// `?` turns it into a [`FenceError`] or a [`FencedLockError`], and drops the guard.
+///
+/// # Dropping
+/// As [`FencedGuard`]: the release follows shortly.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct NotCommitted<DB: Dialect> {
     /// The error of the commit.
     pub error: FenceError,
-    /// The guard, which keeps the lease. Use it to [settle](crate::FencedStore::settle) a commit
-    /// whose result is unknown, or to try again.
-    pub guard: Box<FencedGuard<DB>>,
+    /// Its renewal is paused.
+    guard: Box<FencedGuard<DB>>,
+}
+
+impl<DB: Dialect> NotCommitted<DB> {
+    fn new(error: FenceError, guard: FencedGuard<DB>) -> Self {
+        guard.pause_renewal();
+        let guard = Box::new(guard);
+        Self { error, guard }
+    }
+
+    /// The reason and the guard. The watchdog renews the lease at once, and goes on as it was
+    /// acquired. If the lease has ended meanwhile, the guard is lost: see
+    /// [`lost`](lock_core::LeaseGuard::lost).
+    ///
+    /// # Examples
+    /// ```
+    /// # use fenced_store::{FencedTx, FencedGuard, FencedLockError, PgFencedLocks};
+    /// # use sqlx::Postgres;
+    /// # async fn f(
+    /// #     accounts: PgFencedLocks, tx: FencedTx<Postgres>, guard: FencedGuard<Postgres>,
+    /// # ) -> Result<(), FencedLockError> {
+    /// if let Err(not_committed) = tx.commit_and_release(guard).await {
+    ///     let (error, guard) = not_committed.into_parts();
+    ///     println!("not committed, or unknown: {error}");
+    ///     accounts.store().settle(guard.sequencer()).await?; // now it is decided
+    ///     // read what was written, and try again with the guard
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn into_parts(self) -> (FenceError, FencedGuard<DB>) {
+        self.guard.resume_renewal();
+        (self.error, *self.guard)
+    }
 }
 
 impl<DB: Dialect> FencedTx<DB> {
@@ -73,10 +113,7 @@ impl<DB: Dialect> FencedTx<DB> {
                 }
                 Ok(receipt)
             }
-            Err(error) => {
-                let guard = Box::new(guard);
-                Err(NotCommitted { error, guard })
-            }
+            Err(error) => Err(NotCommitted::new(error, guard)),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A lease that is ended by force, and what its holder can still do to the store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use fenced_store::FencedLocks;
 use lock_core::{
-    ForceReleased, InitialToken, LockManager, Operation, ResourceName,
+    ForceReleased, InitialToken, LockManager, Operation, ResourceName, Ttl,
     backend::{Clock, SystemClock},
     memory::MemoryBackend,
 };
@@ -61,6 +61,19 @@ async fn by_force_a_holder_is_shut_out_at_once_though_nobody_acquires() {
     SqliteFile::add(&mut unfenced, 1).await.unwrap();
     drop(unfenced);
     assert_eq!(balance(&world).await, 102, "the control lost nothing");
+}
+
+/// Catches: several guards that hear only of the loss of the first of them.
+#[tokio::test]
+async fn several_guards_are_lost_with_any_of_them() {
+    let (_world, accounts) = protected().await;
+    let guards = accounts.acquire_all(["account:41", NAME], Duration::ZERO);
+    let guards = guards.await.unwrap();
+    accounts.locks().force_release(&resource()).await.unwrap();
+    guards[1].renew(Ttl::secs(10)).await.unwrap_err();
+    assert_eq!(guards.lost().await.resource(), &resource());
+    guards.remaining().unwrap_err();
+    guards[0].remaining().unwrap();
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod force;
 mod hostile;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod not_committed;
 mod protect;
 mod protected;
 mod rights;

@@ -27,7 +27,7 @@ use crate::{AcquireRequest, ErrorKind, Grant, Moment, Outcome, Pauses, Released,
 
 /// What an acquisition is for. It does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_structs, reason = "the models build it")]
+#[non_exhaustive]
 pub struct Terms {
     /// How long to wait.
     pub wait: Wait,

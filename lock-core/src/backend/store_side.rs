@@ -36,6 +36,14 @@ pub trait StoreSide: sealed::Sealed + Sized {
     /// released lasts until its ttl is over.
     fn released_by_store(self);
 
+    /// Has the watchdog let the lease end: at the latest a ttl from now it is lost, as any lease
+    /// that is not renewed. For a guard that its caller may never take back.
+    fn pause_renewal(&self);
+
+    /// Has the watchdog renew the lease again, now and later, as it was acquired. A lease that has
+    /// ended meanwhile stays lost.
+    fn resume_renewal(&self);
+
     /// Gives the lease up as dropping the guard does, and waits until that has happened. It differs
     /// from a [`release`](LeaseGuard::release) if the [`holder`](Acquire::holder) was given: the
     /// lease goes on for other attempts that were told of it, and the holder may acquire again.

@@ -3,7 +3,10 @@ use crate::{Error, Outcome, acquisition::repeat};
 
 impl Inner {
     /// Sends a request that may be sent twice, and again while there is no answer, for a moment.
-    pub(super) async fn answered<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
+    pub(super) async fn answered<T, F>(
+        &self,
+        send: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {
@@ -11,7 +14,10 @@ impl Inner {
     }
 
     /// The same for a request that must not be sent again once it may have happened.
-    pub(super) async fn answered_once<T, F>(&self, send: impl Fn() -> F) -> Result<T, Error>
+    pub(super) async fn answered_once<T, F>(
+        &self,
+        send: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
     {

@@ -4,7 +4,7 @@ use super::LockManager;
 use crate::{Error, Issuer, LockService, Operation, Ttl, backend::LeaseSettings, error::OURSELVES};
 
 /// Settings of a [`LockManager`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct LockManagerBuilder {
     issuer: Option<Issuer>,
@@ -73,14 +73,5 @@ impl LockManagerBuilder {
                 .map_err(|error| Error::from(error).during(Operation::Connect, OURSELVES))?,
         };
         Ok(LockManager::start(backend, issuer, self.defaults))
-    }
-}
-
-impl Default for LockManagerBuilder {
-    fn default() -> Self {
-        Self {
-            issuer: None,
-            defaults: LeaseSettings::default(),
-        }
     }
 }

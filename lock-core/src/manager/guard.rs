@@ -54,7 +54,7 @@ use crate::{
 #[clippy::has_significant_drop]
 pub struct LeaseGuard {
     pub(super) status: Arc<LeaseStatus>,
-    _watched: Option<Watched>,
+    watched: Option<Watched>,
     _guarding: Guarding,
     is_claimed: bool,
     pub(super) on_drop: OnDrop,
@@ -72,7 +72,7 @@ impl LeaseGuard {
         let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));
         Self {
             status,
-            _watched: watched,
+            watched,
             _guarding: guarding,
             is_claimed: grant.claimed,
             on_drop,
@@ -217,6 +217,17 @@ impl StoreSide for LeaseGuard {
     fn released_by_store(mut self) {
         self.status.release();
         self.on_drop.disarm();
+    }
+
+    fn pause_renewal(&self) {
+        self.status.pause_renewal(true);
+    }
+
+    fn resume_renewal(&self) {
+        self.status.pause_renewal(false);
+        if let Some(watched) = &self.watched {
+            watched.renew_by(self.on_drop.locks.clock.now());
+        }
     }
 
     async fn give_up(mut self) -> Result<(), Error> {

@@ -32,18 +32,6 @@ impl LeaseGuards {
             .find(|guard| guard.resource().as_str() == resource)
     }
 
-    /// The number of guards.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.guards.len()
-    }
-
-    /// Always `false`: at least one resource was named. Here for clippy's `len_without_is_empty`.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.guards.is_empty()
-    }
-
     /// The guards, in the order in which their resources were named.
     pub fn iter(&self) -> slice::Iter<'_, LeaseGuard> {
         self.guards.iter()

@@ -30,7 +30,8 @@ pub struct Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// Its deadline passed before a renewal succeeded: a pause, or an unreachable lock service.
+    /// Its deadline passed before a renewal succeeded: a pause, an unreachable lock service, or a
+    /// guard that was left in an error (`fenced_store::NotCommitted`).
     Expired,
     /// The lock service says that somebody else, or nobody, holds it: it was forcibly released, or
     /// the service has lost its state.

@@ -37,6 +37,8 @@ enum State {
         longest: Duration,
         /// Whether it has reached its `max_hold` and is not renewed any more.
         last: bool,
+        /// Whether its guard has asked not to renew it for now.
+        paused: bool,
     },
     Lost(LostReason),
     Released,
@@ -77,6 +79,7 @@ impl LeaseStatus {
                 deadline: lease.deadline(),
                 longest: std::cmp::max(settings.ttl.get(), lease.length()),
                 last: false,
+                paused: false,
             }),
             changed: Notify::new(),
         }
@@ -132,6 +135,7 @@ impl LeaseStatus {
             State::Held {
                 deadline,
                 last: false,
+                paused: false,
                 ..
             } => Due::Renew { deadline },
             State::Held { deadline, .. } => Due::LetEnd { deadline },
@@ -148,6 +152,17 @@ impl LeaseStatus {
             {
                 *deadline = std::cmp::max(*deadline, lease.deadline());
                 *longest = std::cmp::max(*longest, lease.length());
+            }
+        });
+    }
+
+    /// Has the watchdog let the lease end, or renew it again. Nothing brings a lost lease back.
+    pub(super) fn pause_renewal(&self, pause: bool) {
+        let now = self.clock.now();
+        self.change(|state| {
+            state.expire(now);
+            if let State::Held { paused, .. } = state {
+                *paused = pause;
             }
         });
     }

@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "memory";
+const KIND: &str = "memory";
 
 /// How long an ended acquisition is remembered, so that a late request of it is refused.
-pub const ENDED_TTL: Duration = Duration::from_secs(60);
+const ENDED_TTL: Duration = Duration::from_secs(60);
 
 /// A lock service inside this process: of this value and its clones, and of nobody else.
 #[derive(Clone)]

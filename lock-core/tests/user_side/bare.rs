@@ -70,7 +70,7 @@ impl LockBackend for Mute {
     }
 
     fn requests<'a>(&'a self, _: &'a AcquireRequest) -> impl Requests + 'a {
-        Mute
+        Self
     }
 
     async fn renew(&self, _: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {

@@ -140,7 +140,7 @@ use std::time::Duration;
 pub use self::backend::EtcdBackend;
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "etcd";
+const KIND: &str = "etcd";
 
 /// How long an ended acquisition is remembered at least, so that a late request of it is refused,
 /// whether it was released or its lease ran out.

@@ -67,7 +67,7 @@ impl<'a> Asking<'a> {
                 }),
                 // The database's clock was set, or this process slept.
                 "late" if !has_read_clock => {
-                    client.learn().await?;
+                    client.check_server().await?;
                     has_read_clock = true;
                     continue;
                 }
@@ -125,7 +125,7 @@ impl Client {
                 }
                 "held" => Ok(Attempt::held(Duration::from_millis(first(&left)))),
                 "late" if !has_read_clock => {
-                    self.learn().await?;
+                    self.check_server().await?;
                     has_read_clock = true;
                     continue;
                 }

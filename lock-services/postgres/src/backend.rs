@@ -2,7 +2,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Released, ResourceName, Sequencer, Waking,
+    Operation, Released, ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
         RenewRequest, Renewed, Requests, support::connecting::connect,
@@ -12,7 +12,7 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use tokio::task::AbortHandle;
 
 use super::{
-    KIND, acquire::Asking, client::Client, connections::Connections, listener::Ear,
+    KIND, acquire::Asking, client::Client, connections::Connections, listener::ListenAddress,
     service_url::ServiceUrl, tombstones, waiters::Waiters,
 };
 
@@ -92,13 +92,13 @@ impl PostgresBackend {
         url: ServiceUrl,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let ear = match url.listen {
-            Some(address) => Ear::given(address),
-            None => Ear::presumed(presumed),
+        let listen = match url.listen {
+            Some(address) => ListenAddress::direct(address),
+            None => ListenAddress::perhaps_pooled(presumed),
         };
         let client = Arc::new(Client::connect(connections, &url.settings, clock).await?);
         Ok(Self {
-            waiters: Waiters::new(Arc::clone(&client), ear),
+            waiters: Waiters::new(Arc::clone(&client), listen),
             forgetting: tombstones::forget_every_minute(&client),
             client,
         })
@@ -180,7 +180,8 @@ impl LockBackend for PostgresBackend {
 /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) says what is wrong in the URL
 /// or a setting.
 pub fn address_of(options: &ConnectOptions) -> Result<PgConnectOptions, Error> {
-    ServiceUrl::read(options)?.address()
+    let address = ServiceUrl::read(options).and_then(|url| url.address());
+    address.map_err(|error| error.during(Operation::Connect, KIND))
 }
 
 /// The parameters of Postgres alone.

@@ -40,12 +40,12 @@ pub(super) struct Client {
     pub(super) names: Names,
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
-    learnt: Mutex<Learnt>,
+    server_time: Mutex<ClockSample>,
 }
 
 /// What the database's clock said, and when, by ours.
 #[derive(Clone, Copy, Debug, Default)]
-struct Learnt {
+struct ClockSample {
     unix: Duration,
     at: Moment,
 }
@@ -64,10 +64,10 @@ impl Client {
             response_timeout,
             names: Names::new(&settings.prefix),
             prepares: Arc::default(),
-            learnt: Mutex::default(),
+            server_time: Mutex::default(),
         };
         client.check_owner().await?;
-        let is_read_committed = client.learn().await?;
+        let is_read_committed = client.check_server().await?;
         let address = client.connections.address();
         let prepares = is_read_committed && is_own_session(&address, response_timeout).await;
         client.prepares.store(prepares, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Client {
 
     /// Reads the database's clock, and what interface it has. Whether sessions are at READ
     /// COMMITTED. Fails if the server takes no writes.
-    pub(super) async fn learn(&self) -> Result<bool, Error> {
+    pub(super) async fn check_server(&self) -> Result<bool, Error> {
         let at = self.clock.now();
         let row = self.plain(sql::WELCOME.to_owned()).await?;
         let version: i32 = row.try_get("version").map_err(translate)?;
@@ -107,7 +107,7 @@ impl Client {
         }
         let micros: i64 = row.try_get("unix_micros").map_err(translate)?;
         let unix = Duration::from_micros(micros.unsigned_abs());
-        *lock(&self.learnt) = Learnt { unix, at };
+        *lock(&self.server_time) = ClockSample { unix, at };
         let isolation: &str = row.try_get("isolation").map_err(translate)?;
         Ok(isolation == "read committed")
     }
@@ -115,7 +115,7 @@ impl Client {
     /// Until when a request that is sent now may come into effect, by the database's clock: a
     /// pooler may keep it for minutes.
     pub(super) fn not_after(&self) -> Value {
-        let Learnt { unix, at } = *lock(&self.learnt);
+        let ClockSample { unix, at } = *lock(&self.server_time);
         Value::Time(unix + self.clock.now().since(at) + REQUEST_TTL)
     }
 

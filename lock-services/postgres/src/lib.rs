@@ -62,15 +62,10 @@ mod sql;
 mod tombstones;
 mod waiters;
 
-use std::time::Duration;
-
 pub use self::{
     backend::{PostgresBackend, address_of},
     own_session::is_own_session,
 };
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "postgres";
-
-/// How long an ended acquisition is remembered at least, so that a late request of it is refused.
-pub const ENDED_TTL: Duration = Duration::from_secs(60);
+const KIND: &str = "postgres";

@@ -18,58 +18,58 @@ use super::{
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// After notices were found not to arrive: the pooler will hardly be gone in a second.
-const DEAF_PAUSE: Duration = Duration::from_secs(60);
+const NO_NOTICES_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to listen.
 #[derive(Clone)]
-pub(super) struct Ear {
-    address: PgConnectOptions,
+pub(super) struct ListenAddress {
+    options: PgConnectOptions,
     /// Unless the user says that this is the database itself.
     name: Option<SessionName>,
 }
 
-impl Ear {
+impl ListenAddress {
     /// The user says that this is the database itself.
-    pub(super) const fn given(address: PgConnectOptions) -> Self {
+    pub(super) const fn direct(options: PgConnectOptions) -> Self {
         Self {
-            address,
+            options,
             name: None,
         }
     }
 
     /// There may be a pooler between, which would give the session away with the `LISTEN`. Its
     /// other clients would get notices that they cannot read.
-    pub(super) fn presumed(address: PgConnectOptions) -> Self {
+    pub(super) fn perhaps_pooled(options: PgConnectOptions) -> Self {
         let name = SessionName::random();
         Self {
-            address: name.at(address),
+            options: name.at(options),
             name: Some(name),
         }
     }
 }
 
 /// What comes of listening.
-pub(super) enum Heard<'a> {
+pub(super) enum ListenEvent<'a> {
     Notice(&'a str),
-    /// From here on, all notices.
-    Everything,
-    /// From here on.
-    Nothing,
+    /// From here on all notices arrive.
+    Connected,
+    /// From here on none arrives.
+    Disconnected,
 }
 
 /// Why listening ended.
 enum End {
     Lost(Error),
-    /// There is a pooler between, or `LISTEN` succeeds and then nothing is heard.
-    Deaf,
+    /// There is a pooler between, or `LISTEN` succeeds and then no notice arrives.
+    NoNotices,
 }
 
 /// Listens on a connection of its own, for as long as the task is not ended.
 pub(super) async fn listen(
     client: Arc<Client>,
-    ear: Ear,
+    address: ListenAddress,
     channel: String,
-    tell: impl Fn(Heard<'_>) + Send + Sync,
+    tell: impl Fn(ListenEvent<'_>) + Send + Sync,
 ) {
     let mut warned = false;
     loop {
@@ -78,18 +78,18 @@ pub(super) async fn listen(
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(client.response_timeout)
-            .connect_lazy_with(ear.address.clone());
-        let end = hear(&client, &ear, &pool, &channel, &tell).await;
-        tell(Heard::Nothing);
+            .connect_lazy_with(address.options.clone());
+        let end = receive(&client, &address, &pool, &channel, &tell).await;
+        tell(ListenEvent::Disconnected);
         let pause = match end {
-            Err(End::Deaf) => {
+            Err(End::NoNotices) => {
                 if !std::mem::replace(&mut warned, true) {
                     warn!(
                         "no notices come through what is between here and the database: waiters \
                          look instead. Give the database's own address as ?listen=URL"
                     );
                 }
-                DEAF_PAUSE
+                NO_NOTICES_PAUSE
             }
             Err(End::Lost(error)) => {
                 debug!(%error, "the connection that listens was lost");
@@ -101,37 +101,37 @@ pub(super) async fn listen(
     }
 }
 
-/// Hears notices until the connection is lost.
-async fn hear(
+/// Receives notices until the connection is lost.
+async fn receive(
     client: &Client,
-    ear: &Ear,
+    address: &ListenAddress,
     pool: &PgPool,
     channel: &str,
-    tell: &(impl Fn(Heard<'_>) + Sync),
+    tell: &(impl Fn(ListenEvent<'_>) + Sync),
 ) -> Result<(), End> {
     let lost = |error| End::Lost(translate(error));
     let listener = PgListener::connect_with(pool).await;
     let mut listener = listener.map_err(|error| match is_refused(&error) {
-        true => End::Deaf,
+        true => End::NoNotices,
         false => lost(error),
     })?;
     listener.ignore_pool_close_event(true);
-    if let Some(name) = &ear.name
+    if let Some(name) = &address.name
         && !name.is_here(&mut listener).await.map_err(lost)?
     {
-        return Err(End::Deaf);
+        return Err(End::NoNotices);
     }
     listener.listen(channel).await.map_err(lost)?;
     let sent = client.plain(sql::notify(channel)).await;
-    let heard = tokio::time::timeout(client.response_timeout, listener.recv()).await;
-    match (sent, heard) {
-        (_, Ok(heard)) => tell(Heard::Notice(heard.map_err(lost)?.payload())),
-        (Ok(_), Err(_)) => return Err(End::Deaf),
+    let received = tokio::time::timeout(client.response_timeout, listener.recv()).await;
+    match (sent, received) {
+        (_, Ok(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
+        (Ok(_), Err(_)) => return Err(End::NoNotices),
         (Err(error), Err(_)) => return Err(End::Lost(error)),
     }
-    tell(Heard::Everything);
+    tell(ListenEvent::Connected);
     while let Some(notice) = listener.try_recv().await.map_err(lost)? {
-        tell(Heard::Notice(notice.payload()));
+        tell(ListenEvent::Notice(notice.payload()));
     }
     Ok(())
 }

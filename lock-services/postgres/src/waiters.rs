@@ -23,7 +23,7 @@ use tracing::debug;
 use super::{
     client::Client,
     error::translate,
-    listener::{self, Ear, Heard},
+    listener::{self, ListenAddress, ListenEvent},
     rows::number,
     sql,
 };
@@ -38,11 +38,11 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// Those of this process who wait. One task looks for all of them while there are some.
 pub(super) struct Waiters {
     client: Arc<Client>,
-    ear: Ear,
+    address: ListenAddress,
     /// What the database notifies of turns: one for each client.
     channel: String,
     /// Whether notices arrive.
-    hears: AtomicBool,
+    listens: AtomicBool,
     state: Mutex<State>,
     /// Somebody has come, or notices have stopped: look now.
     changed: Notify,
@@ -74,12 +74,12 @@ pub(super) struct Waiting {
 }
 
 impl Waiters {
-    pub(super) fn new(client: Arc<Client>, ear: Ear) -> Arc<Self> {
+    pub(super) fn new(client: Arc<Client>, address: ListenAddress) -> Arc<Self> {
         Arc::new(Self {
             client,
-            ear,
+            address,
             channel: format!("fenced_{:016x}", rand::random::<u64>()),
-            hears: AtomicBool::new(false),
+            listens: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Notify::new(),
         })
@@ -116,10 +116,10 @@ impl Waiters {
         tasks.into_iter().flatten().for_each(|task| task.abort());
     }
 
-    fn heard(&self, heard: Heard<'_>) {
-        match heard {
+    fn on_event(&self, event: ListenEvent<'_>) {
+        match event {
             // It says `resource fingerprint`.
-            Heard::Notice(notice) => {
+            ListenEvent::Notice(notice) => {
                 let (resource, holder) = notice.split_once(' ').unwrap_or_default();
                 let first = (resource.to_owned(), holder.to_owned(), String::new());
                 let state = lock(&self.state);
@@ -129,9 +129,9 @@ impl Waiters {
                 its.for_each(|(_, place)| place.wake_ups.wake(Wake::Look));
             }
             // Before that, some may have been lost.
-            Heard::Everything | Heard::Nothing => {
-                let hears = matches!(heard, Heard::Everything);
-                self.hears.store(hears, Ordering::Relaxed);
+            ListenEvent::Connected | ListenEvent::Disconnected => {
+                let listens = matches!(event, ListenEvent::Connected);
+                self.listens.store(listens, Ordering::Relaxed);
                 self.changed.notify_one();
             }
         }
@@ -146,9 +146,9 @@ impl Waiters {
         let ended = |task: &Option<AbortHandle>| task.as_ref().is_none_or(AbortHandle::is_finished);
         if ended(&state.listening) {
             let waiters = Arc::clone(self);
-            let hear = move |heard: Heard<'_>| waiters.heard(heard);
+            let tell = move |event: ListenEvent<'_>| waiters.on_event(event);
             let (client, channel) = (Arc::clone(&self.client), self.channel.clone());
-            let listening = listener::listen(client, self.ear.clone(), channel, hear);
+            let listening = listener::listen(client, self.address.clone(), channel, tell);
             state.listening = Some(self.client.tasks.spawn(listening).abort_handle());
         }
         if state.looking.is_none() {
@@ -193,9 +193,9 @@ impl Waiters {
                     Some(pause)
                 }
             };
-            let hears = self.hears.load(Ordering::Relaxed);
+            let listens = self.listens.load(Ordering::Relaxed);
             let first = match first {
-                Some(first) if !hears => std::cmp::min(first, pause),
+                Some(first) if !listens => std::cmp::min(first, pause),
                 first => first.unwrap_or(SIGN_OF_LIFE),
             };
             let until = std::cmp::min(clock.now() + first, alive_at);

@@ -116,7 +116,7 @@ use std::time::Duration;
 pub use self::backend::RedisBackend;
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "redis";
+const KIND: &str = "redis";
 
 /// How long an ended acquisition is remembered at least if a late request of it may arrive.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);

@@ -115,7 +115,7 @@ pub use self::{
 };
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "redlock";
+const KIND: &str = "redlock";
 
 /// How long an ended acquisition is remembered at least, so that a late request of it is refused.
 pub const ENDED_TTL: Duration = Duration::from_secs(15);

@@ -118,7 +118,7 @@ use std::time::Duration;
 pub use self::backend::ZooKeeperBackend;
 
 /// The kind that errors name and the default issuer.
-pub const KIND: &str = "zookeeper";
+const KIND: &str = "zookeeper";
 
 /// How long an ended acquisition is remembered by its process, so that a late request is refused.
-pub const ENDED_TTL: Duration = Duration::from_secs(60);
+const ENDED_TTL: Duration = Duration::from_secs(60);

@@ -51,6 +51,8 @@ const TREES: &str = "
     palisade-redlock   | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
+    palisade-postgres  | *        | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite axum
+    lock-testing       | *        | lock-core        | redis tonic zookeeper-client sqlx axum
     palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
     palisade-lock      | redis    | redis            | palisade-redlock tonic zookeeper-client sqlx
     palisade-lock      | redlock  | palisade-redlock | tonic zookeeper-client sqlx

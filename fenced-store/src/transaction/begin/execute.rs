@@ -96,10 +96,4 @@ impl Executed {
     pub const fn receipt(&self) -> &Receipt {
         &self.receipt
     }
-
-    /// The receipt alone.
-    #[must_use]
-    pub fn into_receipt(self) -> Receipt {
-        self.receipt
-    }
 }

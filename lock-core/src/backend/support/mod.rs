@@ -5,7 +5,7 @@
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.
 //! - [`fingerprint`]: what may be shown of a text that is presented.
-//! - [`unlogged`]: sends statements whose text has secrets.
+//! - [`unlogged()`]: sends statements whose text has secrets.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 

@@ -80,8 +80,7 @@ impl Tombstones {
     }
 
     /// How the attempt ended, if it is still remembered.
-    #[must_use]
-    pub fn how_attempt(&self, attempt: &AttemptRef) -> Option<End> {
+    pub(crate) fn how_attempt(&self, attempt: &AttemptRef) -> Option<End> {
         self.get(&Key::Attempt(attempt.clone()))
     }
 

@@ -74,12 +74,24 @@ impl Desk {
         let key = state.next_key;
         state.next_key += 1;
         state.leases.add(key, moment, Arc::clone(lease));
+        self.wake_by(moment, state);
+        Some(key)
+    }
+
+    /// Moves a lease to this moment, if that is sooner.
+    pub(super) fn hasten(&self, key: Key, moment: Moment) {
+        let mut state = self.state();
+        state.leases.hasten(key, moment);
+        self.wake_by(moment, state);
+    }
+
+    /// Wakes the watchdog if it would sleep past this moment.
+    fn wake_by(&self, moment: Moment, mut state: MutexGuard<'_, State>) {
         if moment < state.asleep_until {
             state.asleep_until = moment;
             drop(state);
             self.news.notify_one();
         }
-        Some(key)
     }
 
     pub(super) fn remove(&self, key: Key) {
@@ -126,11 +138,7 @@ impl Desk {
         for (key, to) in moves {
             match to {
                 Move::To(moment) => leases.put_off(key, moment),
-                Move::Sooner(moment) => {
-                    if leases.moment(key).is_some_and(|present| moment < present) {
-                        leases.put_off(key, moment);
-                    }
-                }
+                Move::Sooner(moment) => leases.hasten(key, moment),
                 Move::Off => {
                     leases.remove(key);
                 }

@@ -107,6 +107,13 @@ impl Handle {
     }
 }
 
+impl Watched {
+    /// Has the lease renewed at this moment, unless that is planned sooner.
+    pub(super) fn renew_by(&self, moment: Moment) {
+        self.desk.hasten(self.key, moment);
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         self.desk.close();

@@ -37,6 +37,17 @@ impl<T> Schedule<T> {
         }
     }
 
+    /// Moves an entry to this moment, if that is sooner and it has not been removed.
+    pub(super) fn hasten(&mut self, key: Key, moment: Moment) {
+        if self
+            .moments
+            .get(&key)
+            .is_some_and(|present| moment < *present)
+        {
+            self.put_off(key, moment);
+        }
+    }
+
     /// Removes an entry, whenever it is due.
     pub(super) fn remove(&mut self, key: Key) -> Option<T> {
         let moment = self.moments.remove(&key)?;
@@ -53,11 +64,6 @@ impl<T> Schedule<T> {
     pub(super) fn first(&self) -> Option<Moment> {
         let ((moment, _), _) = self.order.first_key_value()?;
         Some(*moment)
-    }
-
-    /// When an entry is due.
-    pub(super) fn moment(&self, key: Key) -> Option<Moment> {
-        self.moments.get(&key).copied()
     }
 
     /// Removes all entries, in order of time.

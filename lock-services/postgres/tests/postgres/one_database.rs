@@ -63,12 +63,12 @@ impl World {
 
     /// The guard has lost nothing, and goes on.
     async fn still_holds(&self, not_committed: NotCommitted<Postgres>) {
-        let guard = not_committed.guard;
+        let (_, guard) = not_committed.into_parts();
         guard.remaining().unwrap();
         assert!(!self.is_free(guard.resource()).await);
         let mut tx = guard.begin().await.unwrap();
         deposit(&mut tx).await;
-        tx.commit_and_release(*guard).await.unwrap();
+        tx.commit_and_release(guard).await.unwrap();
         assert_eq!(self.balance().await, 101);
         assert!(self.is_free(&named("account:42")).await);
     }
