@@ -91,7 +91,7 @@ pub(super) enum Again {
 impl Terms {
     /// Until when copies of a request are sent.
     fn asks_until(&self, request: Request, silence: Silence) -> Moment {
-        let Bounds { short, long, .. } = self.bounds;
+        let Bounds { short, long, .. } = *self.bounds;
         match (request, self.wait) {
             (Request::Release { .. } | Request::Cancel, _) | (_, Wait::Never) => {
                 silence.since + short
@@ -108,7 +108,7 @@ impl Terms {
 
     /// Until when the answer to a request that is sent now is waited for.
     pub(super) fn answer_by(&self, request: Request, silence: Silence, now: Moment) -> Moment {
-        let Bounds { long, grace, .. } = self.bounds;
+        let Bounds { long, grace, .. } = *self.bounds;
         let is_look = matches!(request, Request::Look { .. });
         match (request, self.wait) {
             (_, Wait::Until(end)) if is_look && self.opaque => end + grace + self.bounds.pause * 5,

@@ -32,7 +32,7 @@ pub struct Terms {
     /// How long to wait.
     pub wait: Wait,
     /// Looks again and again after these pauses, instead of queueing.
-    pub polls: Option<Pauses>,
+    pub polls: Option<Box<Pauses>>,
     /// Who else may have the lease.
     pub sharing: Sharing,
     /// How many grants of this acquisition arrived after their own end before this attempt. `None`
@@ -43,7 +43,7 @@ pub struct Terms {
     /// Spreads pauses, so that clients that lost the server together do not come back together.
     pub spread: u64,
     /// How long a silent service is asked.
-    pub bounds: Bounds,
+    pub bounds: &'static Bounds,
     /// One look waits inside the lock service, which knows itself how long it is asked.
     pub(crate) opaque: bool,
 }
@@ -235,7 +235,7 @@ impl Terms {
             late_grants: None,
             ttl: ttl.get(),
             spread: 0,
-            bounds: Bounds::USUAL,
+            bounds: &Bounds::USUAL,
             opaque: false,
         }
     }

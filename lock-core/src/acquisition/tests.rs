@@ -399,7 +399,7 @@ fn a_grant_that_arrives_too_late_is_given_back_and_asked_for_once_more() {
 fn an_attempt_that_polls_goes_by_its_policy() {
     let policy = RetryPolicy::fixed(Duration::from_millis(10)).jitter(Jitter::None);
     let mut it = attempt(Wait::Forever);
-    it.terms.polls = Some(policy.limit(2).pauses());
+    it.terms.polls = Some(Box::new(policy.limit(2).pauses()));
     assert_eq!(sends(it.on(STARTED, at(0))), LOOK_ONCE);
     for (now, next) in [(0, 10), (10, 20)] {
         assert_eq!(it.on(HELD, at(now)), Step::Wait { until: at(next) });

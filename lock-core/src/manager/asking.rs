@@ -34,7 +34,7 @@ impl Acquire {
 
     fn terms(&self, wait: Wait) -> Terms {
         Terms {
-            polls: self.settings.retry.map(|policy| policy.pauses()),
+            polls: self.settings.retry.map(|policy| Box::new(policy.pauses())),
             late_grants: Some(0),
             ..Terms::new(self.sharing(), self.settings.ttl).waiting(wait)
         }

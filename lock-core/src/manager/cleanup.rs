@@ -1,4 +1,4 @@
-use std::{pin::pin, sync::Arc};
+use std::{future::pending, pin::pin, sync::Arc};
 
 use tracing::debug;
 
@@ -46,9 +46,21 @@ impl OnDrop {
     /// Gives the lease back, or the attempt up, and waits for it. After an error, dropping this
     /// goes on with it.
     pub(super) async fn give_back(&mut self, how: Event) -> Result<Answer, Error> {
-        let (locks, requests) = (Arc::clone(&self.locks), self.requests());
-        let forever = pin!(std::future::pending());
-        let ended = run(&mut self.decisions, how, &requests, &*locks.clock, forever).await;
+        let Inner {
+            backend,
+            clock,
+            issuer,
+            ..
+        } = &*self.locks;
+        let requests = GivingBack {
+            backend,
+            issuer,
+            attempt: &self.attempt,
+            token: self.token,
+            sharing: self.decisions.sharing(),
+        };
+        let forever = pin!(pending());
+        let ended = run(&mut self.decisions, how, &requests, &**clock, forever).await;
         match ended.answer {
             Answer::Failed(failure) => Err(ended.error_of(failure)),
             answer => Ok(answer),
@@ -59,16 +71,6 @@ impl OnDrop {
     pub(super) const fn disarm(&mut self) {
         self.decisions.forget();
     }
-
-    fn requests(&self) -> GivingBack {
-        GivingBack {
-            backend: self.locks.backend.clone(),
-            issuer: self.locks.issuer.clone(),
-            attempt: self.attempt.clone(),
-            token: self.token,
-            sharing: self.decisions.sharing(),
-        }
-    }
 }
 
 impl Drop for OnDrop {
@@ -76,11 +78,26 @@ impl Drop for OnDrop {
         if !self.decisions.owes() {
             return;
         }
-        let requests = self.requests();
-        let (clock, meter) = (Arc::clone(&self.locks.clock), Arc::clone(&self.locks.meter));
+        let Inner {
+            backend,
+            clock,
+            issuer,
+            meter,
+            ..
+        } = &*self.locks;
+        let (backend, issuer) = (backend.clone(), issuer.clone());
+        let (clock, meter) = (Arc::clone(clock), Arc::clone(meter));
+        let (attempt, token) = (self.attempt.clone(), self.token);
         let mut decisions = self.decisions.clone();
         let finished = Box::pin(async move {
-            let forever = pin!(std::future::pending());
+            let requests = GivingBack {
+                backend: &backend,
+                issuer: &issuer,
+                attempt: &attempt,
+                token,
+                sharing: decisions.sharing(),
+            };
+            let forever = pin!(pending());
             let ended = run(&mut decisions, Event::Gone, &requests, &*clock, forever).await;
             if let Ended {
                 answer: Answer::Abandoned,
@@ -102,21 +119,21 @@ impl Drop for OnDrop {
 }
 
 /// The requests that give back what an attempt has.
-struct GivingBack {
-    backend: LockService,
-    issuer: Issuer,
-    attempt: AttemptRef,
+struct GivingBack<'a> {
+    backend: &'a LockService,
+    issuer: &'a Issuer,
+    attempt: &'a AttemptRef,
     token: Option<FencingToken>,
     sharing: Sharing,
 }
 
-impl Requests for GivingBack {
+impl Requests for GivingBack<'_> {
     async fn send(&self, request: Request) -> Result<Reply, Error> {
         let (Request::Release { tombstone }, Some(token)) = (request, self.token) else {
-            self.backend.cancel(&self.attempt).await?;
+            self.backend.cancel(self.attempt).await?;
             return Ok(Reply::Cancelled);
         };
-        let lease = sequencer(&self.issuer, &self.attempt, token);
+        let lease = sequencer(self.issuer, self.attempt, token);
         let released = match self.sharing {
             Sharing::Holds => self.backend.release_hold(&lease, self.attempt.id).await,
             _ => self.backend.release(&lease, tombstone).await,

@@ -145,7 +145,7 @@ impl Acquire<Together> {
     fn terms(&self, wait: Wait) -> Terms {
         let policy = self.settings.retry.unwrap_or(LOOKS);
         Terms {
-            polls: Some(policy.pauses()),
+            polls: Some(Box::new(policy.pauses())),
             late_grants: Some(0),
             ..Terms::new(Sharing::Alone, self.settings.ttl).waiting(wait)
         }

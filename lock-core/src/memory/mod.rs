@@ -8,7 +8,8 @@ mod table;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    future::pending,
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
@@ -61,8 +62,8 @@ impl MemoryBackend {
 struct Waiter<'a> {
     backend: &'a MemoryBackend,
     request: &'a AcquireRequest,
-    /// The queue has them, too, for as long as this is here.
-    wake_ups: Arc<WakeUps>,
+    /// From the first place in the queue on, which has them, too, for as long as this is here.
+    wake_ups: OnceLock<Arc<WakeUps>>,
 }
 
 impl Requests for Waiter<'_> {
@@ -73,14 +74,17 @@ impl Requests for Waiter<'_> {
             return Ok(Reply::Cancelled);
         };
         let (now, unix_time) = (clock.now(), clock.unix_time());
-        let wake_ups = queue.then_some(&self.wake_ups);
+        let wake_ups = queue.then(|| self.wake_ups.get_or_init(Arc::default));
         let mut table = self.backend.table();
         let reply = table.acquire(self.request, wake_ups, now, unix_time);
         reply.map_err(Error::from)
     }
 
     async fn woken(&self) -> Wake {
-        self.wake_ups.next().await
+        match self.wake_ups.get() {
+            Some(wake_ups) => wake_ups.next().await,
+            None => pending().await,
+        }
     }
 }
 
@@ -102,7 +106,7 @@ impl LockBackend for MemoryBackend {
         Waiter {
             backend: self,
             request,
-            wake_ups: Arc::default(),
+            wake_ups: OnceLock::new(),
         }
     }
 
