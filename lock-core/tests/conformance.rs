@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{
     Extension, InitialToken,
-    backend::{Clock, LockBackend, LockService},
+    backend::{LockBackend, LockService},
     memory::MemoryBackend,
 };
 use lock_testing::{
@@ -31,10 +31,6 @@ impl Memory {
 impl Harness for Memory {
     fn backend(&self) -> LockService {
         Arc::clone(&self.backend).into()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(self.clock.clone())
     }
 
     async fn pass(&self, time: Duration) {

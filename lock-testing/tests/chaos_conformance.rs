@@ -31,10 +31,6 @@ impl Harness for Calm {
         self.chaos.clone().into()
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(self.clock.clone())
-    }
-
     async fn pass(&self, time: Duration) {
         self.clock.advance(time);
     }

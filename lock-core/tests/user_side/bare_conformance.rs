@@ -3,11 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{
-    InitialToken,
-    backend::{Clock, LockService},
-    memory::MemoryBackend,
-};
+use lock_core::{InitialToken, backend::LockService, memory::MemoryBackend};
 use lock_testing::{ManualClock, conformance::Harness};
 
 use crate::bare::Bare;
@@ -31,10 +27,6 @@ impl Poor {
 impl Harness for Poor {
     fn backend(&self) -> LockService {
         Arc::clone(&self.backend).into()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(self.clock.clone())
     }
 
     async fn pass(&self, time: Duration) {

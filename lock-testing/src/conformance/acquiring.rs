@@ -78,7 +78,8 @@ pub async fn replay(harness: &impl Harness) {
 
 /// One try. Nothing if the lease was over before there was an answer.
 async fn is_replayed(harness: &impl Harness) -> Option<()> {
-    let (backend, clock) = (harness.backend(), harness.clock());
+    let backend = harness.backend();
+    let clock = backend.clock();
     let resource = resource("replay");
     let first = request(&resource, harness.short());
     let asked = clock.now();
@@ -165,7 +166,8 @@ pub async fn expiry(harness: &impl Harness) {
 
 /// One try. Nothing if the lease was over before there was an answer.
 async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
-    let (backend, clock) = (harness.backend(), harness.clock());
+    let backend = harness.backend();
+    let clock = backend.clock();
     let resource = resource("expiry");
     let first = request(&resource, harness.short());
     let lease = grant(&backend, &first).await;
@@ -196,7 +198,8 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
 
 /// Clause 12: the deadline is at most a ttl after the request, however late its answer is seen.
 pub async fn deadline_counts_from_request(harness: &impl Harness) {
-    let (backend, clock) = (harness.backend(), harness.clock());
+    let backend = harness.backend();
+    let clock = backend.clock();
     let resource = resource("deadline");
     // The set-up of a first acquire, such as creating a counter, must not be measured here.
     let warm_up = request(&resource, LONG);

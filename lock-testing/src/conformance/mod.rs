@@ -30,7 +30,7 @@ mod real_time;
 mod together;
 mod waiting;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 pub use self::{
     acquiring::{
@@ -73,9 +73,6 @@ use lock_core::{
 pub trait Harness: Sync {
     /// The backend under test.
     fn backend(&self) -> LockService;
-
-    /// The clock that the backend was made with.
-    fn clock(&self) -> Arc<dyn Clock>;
 
     /// Lets time pass, for the backend, its clock and the lock service.
     fn pass(&self, time: Duration) -> impl Future<Output = ()> + Send;

@@ -1,15 +1,12 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use lock_core::{
-    Ttl,
-    backend::{Clock, LockService, SystemClock},
-};
+use lock_core::{Ttl, backend::LockService};
 
 use super::Harness;
 
 /// A backend in real time: whatever has to pass is waited for.
 ///
-/// The backend has been made with [`SystemClock`], as all are that connect to a server.
+/// The backend has been made with [`SystemClock`](lock_core::backend::SystemClock), as all are that connect to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     backend: LockService,
@@ -39,10 +36,6 @@ impl RealTime {
 impl Harness for RealTime {
     fn backend(&self) -> LockService {
         self.backend.clone()
-    }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SystemClock)
     }
 
     async fn pass(&self, time: Duration) {

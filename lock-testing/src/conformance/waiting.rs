@@ -16,7 +16,8 @@ const PUSHED: Duration = Duration::from_millis(400);
 /// Clause 8: a release wakes a waiter, long before the lease would have ended. A backend that
 /// claims to push wakes it at once. A grant says whether it was waited for.
 pub async fn waits_until_release(harness: &impl Harness) {
-    let (backend, clock) = (harness.backend(), harness.clock());
+    let backend = harness.backend();
+    let clock = backend.clock();
     let mut fastest = Duration::MAX;
     for _ in 0..3 {
         let resource = resource("wait");
@@ -42,7 +43,8 @@ pub async fn waits_until_release(harness: &impl Harness) {
 
 /// Clause 12: whoever has waited gets a lease that is as long as any other, whoever renews it.
 pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
-    let (backend, clock) = (harness.backend(), harness.clock());
+    let backend = harness.backend();
+    let clock = backend.clock();
     for upkeep in [Upkeep::Watchdog, Upkeep::None] {
         let resource = resource("wait-length");
         let first = request(&resource, LONG);
@@ -99,7 +101,8 @@ pub async fn waits_until_expiry(harness: &impl Harness) {
 
 /// Clause 8: at the deadline the answer is `Held`, and the waiter is not in line any more.
 pub async fn wait_deadline(harness: &impl Harness) {
-    let (backend, clock, resource) = (harness.backend(), harness.clock(), resource("timeout"));
+    let (backend, resource) = (harness.backend(), resource("timeout"));
+    let clock = backend.clock();
     let first = request(&resource, LONG);
     let lease = grant(&backend, &first).await;
     let deadline = soon(&*clock);
