@@ -1,5 +1,6 @@
 //! What a user must not notice: that a connection was closed while nobody used it.
 
+use crate::observer::until;
 use lock_core::{
     Attempt, Error, Extension, ForceReleased, LockManager, Released, Ttl, backend::Renewed,
 };
@@ -31,6 +32,22 @@ pub async fn nothing_is_noticed(locks: &LockManager, cut: impl AsyncFn()) -> Res
     cut().await;
     let free = acquire("free").try_acquire().await?;
     assert!(matches!(free, Attempt::Granted(_)));
+
+    // A release of a lost lease is none, whatever becomes of the connection.
+    for is_cut in [false, true] {
+        let short = acquire("lost").ttl(Ttl::secs(2)).renew(false).await?;
+        short.lost().await;
+        // The lock service counts from a little later.
+        until("it has ended", async || {
+            let seen = locks.inspect(short.resource()).await;
+            seen.is_ok_and(|seen| seen.holder.is_none())
+        })
+        .await;
+        if is_cut {
+            cut().await;
+        }
+        assert_eq!(short.release().await?, Released::NotHolder, "cut: {is_cut}");
+    }
 
     let Attempt::Granted(lease) = acquire("detached").detached().await? else {
         panic!("it is free")

@@ -1,53 +1,73 @@
 //! Waits that end when they say, whatever the lock service does.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
+use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, LockManager,
-    backend::{Clock, SystemClock},
+    backend::{Bounds, Clock, SystemClock},
 };
 
-const WAIT: Duration = Duration::from_secs(1);
-
-/// By how much a wait may be late if nothing else keeps the machine busy; less than the time that a
-/// manager gives a lock service for a last answer.
+/// By how much a wait may be late if nothing else keeps the machine busy.
 const SLACK: Duration = Duration::from_millis(300);
 
 /// How often the machine may be busy.
 const TRIES: usize = 4;
 
-/// How long one look asks, at most, and what a busy machine adds.
-const LOOK: Duration = Duration::from_secs(7);
+/// How an acquire waits, and how long it asks a service that does not answer.
+struct Case {
+    /// `None` takes one look.
+    wait: Option<Duration>,
+    ends: RangeInclusive<Duration>,
+}
 
-/// Waits for a resource while the lock service does not answer, or nobody listens at its address;
-/// then takes one look.
+/// Acquires while the lock service does not answer, or nobody listens at its address: with each
+/// kind of wait at once.
 ///
 /// # Panics
-/// If a wait ends before it is over, or all of them end later than they said.
+/// If a wait ends before it is over, or late each time, or not as unavailable.
 pub async fn ends_when_it_says(locks: &LockManager) {
+    let Bounds {
+        short, long, grace, ..
+    } = Bounds::USUAL;
+    let (millisecond, second) = (Duration::from_millis(1), Duration::from_secs(1));
+    let case = |wait, ends| Case { wait, ends };
+    let mut cases = vec![
+        case(None, Duration::ZERO..=short),
+        case(Some(Duration::ZERO), Duration::ZERO..=grace),
+        case(Some(millisecond), millisecond..=grace),
+        case(Some(second), second..=second),
+        case(Some(Duration::MAX), long..=long),
+    ];
     let mut late = Vec::new();
-    while late.len() < TRIES {
-        let asked = SystemClock.now();
-        let waited = locks.acquire("waits").wait(WAIT).await.map(drop);
-        let took = SystemClock.now().since(asked);
-        assert_eq!(
-            waited.map_err(|error| error.kind()),
-            Err(ErrorKind::Unavailable)
-        );
-        assert!(took >= WAIT, "{took:?}");
-        if took < WAIT + SLACK {
-            break;
+    for _ in 0..TRIES {
+        let took = join_all(cases.iter().map(|case| fails(locks, case))).await;
+        late.extend(took.iter().zip(&cases).filter_map(|(took, case)| {
+            (*took > *case.ends.end() + SLACK).then(|| format!("{:?}: {took:?}", case.wait))
+        }));
+        let mut took = took.into_iter();
+        cases.retain(|case| {
+            took.next()
+                .is_some_and(|took| took > *case.ends.end() + SLACK)
+        });
+        if cases.is_empty() {
+            return;
         }
-        late.push(took);
     }
-    assert!(late.len() < TRIES, "{late:?}");
+    panic!("late each time, by wait: {late:?}");
+}
 
+/// Acquires in vain. How long that took.
+async fn fails(locks: &LockManager, case: &Case) -> Duration {
     let asked = SystemClock.now();
-    let look = locks.try_acquire("waits").await.map(drop);
+    let acquire = locks.acquire(format!("waits:{:?}", case.wait));
+    let acquired = match case.wait {
+        None => acquire.try_acquire().await.map(drop),
+        Some(wait) => acquire.wait(wait).await.map(drop),
+    };
     let took = SystemClock.now().since(asked);
-    assert_eq!(
-        look.map_err(|error| error.kind()),
-        Err(ErrorKind::Unavailable)
-    );
-    assert!(took < LOOK, "one look asked for {took:?}");
+    let kind = acquired.map_err(|error| error.kind());
+    assert_eq!(kind, Err(ErrorKind::Unavailable), "{:?}", case.wait);
+    assert!(took >= *case.ends.start(), "{:?}: {took:?}", case.wait);
+    took
 }
