@@ -65,22 +65,23 @@ pub use crate::{
 ///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
 ///    how long). A release without a tombstone need not be remembered.
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
-///    not renewed ends within its ttl, and the next acquire is granted without anybody's help. The
-///    backend wakes the waiters.
+///    not renewed ends within its ttl, and the next look is granted without anybody's help.
 /// 6. **Renew never creates** (`renew_never_creates`, `a_renewal_shortens_nothing`). A renewal
 ///    extends a living lease of that holder and token to a full ttl from now; otherwise it is
 ///    [`Renewed::NotHolder`] and nothing changes. It never brings the end of a lease nearer than
 ///    the grant or another renewal has promised: others may rely on a longer ttl.
 /// 7. **Release is compared** (`release_only_own`). A release ends the lease of that holder and
-///    token and no other. Sent again, it says [`Released::Released`] again.
-/// 8. **Waiting** (`waits_until_release`, `wait_deadline`). Waiting happens inside `acquire`. A
-///    release wakes a waiter without polling. At the deadline the answer is [`Attempt::Held`]; the
-///    attempt then holds nothing and waits for nothing. A grant says whether it was waited for.
-/// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). An `acquire` future may be
-///    dropped at any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for
-///    nothing, and never will, even if its request is still under way. Another attempt of the same
-///    holder is not touched: a lease ends only if no other attempt was told of it. Unless it was
-///    kept up by a watchdog, the acquisition goes on: a further attempt may be granted.
+///    token and no other. Sent again with a tombstone, it says [`Released::Released`] again.
+/// 8. **Waiting** (`waits_until_release`, `wait_deadline`). A look with `queue` takes a place, or
+///    keeps the one that the attempt has. It answers [`Reply::Queued`] while somebody else has the
+///    lease. A release wakes the next waiter, or the waiter looks again by itself, after the time
+///    that its answer said. A look without `queue` leaves the queue and answers [`Reply::Held`], or
+///    it answers [`Reply::Queued`], and is cancelled.
+/// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). A request may be dropped at
+///    any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for nothing,
+///    and never will, even if its request is still under way. Another attempt of the same holder is
+///    not touched: a lease ends only if no other attempt was told of it. Unless it was kept up by a
+///    watchdog, the acquisition goes on: a further attempt may be granted.
 /// 10. **Floor** (`floor`, `implausible_floor`). With a floor the granted token is at least the
 ///     floor; the counter is raised only if the grant is made. An implausible floor is refused and
 ///     raises nothing.
@@ -118,8 +119,8 @@ pub use crate::{
 ///     the whole time, none that is neither, and for each of them what an inspection would show.
 ///
 /// # Cancel safety
-/// For `acquire` see clause 9. The other methods may be dropped at any await; they may or may not
-/// have taken effect, and can be sent again.
+/// All methods may be dropped at any await. They may or may not have taken effect, and can be sent
+/// again.
 pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// The kind of lock service, such as `"redis"`: the default issuer, and the name in errors.
     fn kind(&self) -> &'static str;
@@ -157,7 +158,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Vec<Result<Renewed, Error>>> + Send;
 
     /// Ends a lease. Without a `tombstone` no late request of the acquisition can arrive: a service
-    /// that keeps one for clause 4 may do without it, and answers [`Released::NotHolder`] to a copy.
+    /// that keeps one for clause 4 may do without it, and answers a copy of the release with
+    /// [`Released::NotHolder`].
     fn release(
         &self,
         lease: &Sequencer,

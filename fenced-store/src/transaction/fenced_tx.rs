@@ -118,8 +118,8 @@ impl<DB: Dialect> FencedTx<DB> {
         Ok(receipt)
     }
 
-    /// Commits, and asks the database to release this lease after that, if there is one, by its name
-    /// in the lock service. Also returns whether the lease was released.
+    /// Commits, and asks the database to release this lease after that, if there is one, by its
+    /// name in the lock service. Also returns whether the lease was released.
     pub(crate) async fn commit_with(
         self,
         lease: Option<(Cow<'_, str>, &Sequencer)>,

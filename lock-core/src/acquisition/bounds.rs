@@ -14,15 +14,18 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 
 /// How long a lock service that does not answer is asked.
 ///
-/// | request | copies are sent until | the last answer is waited for until |
-/// |---|---|---|
-/// | look that does not wait | `short` after the last answer | the same |
-/// | look of a bounded wait | the wait is over, `long` after the last answer at most | the same, but for `grace` at least if no request has failed since the last answer |
-/// | look of a wait without bound | `long` after the last answer | the same |
-/// | release for a caller | `short` | `long` after it was sent |
-/// | cancel for a caller | `short` | as a look |
-/// | rest of an attempt whose caller has gone | the ttl, `shared` at least if others know the holder | the same |
-/// | inspect, list, force, renewal by hand | `short` | the answer |
+/// Copies of a request are sent, and the last answer is waited for:
+///
+/// - a look that does not wait: until `short` after the last answer;
+/// - a look of a bounded wait: until the wait is over, and `long` after the last answer at most. If
+///   no request has failed since the last answer, the answer has `grace` at least;
+/// - a look of a wait without bound: until `long` after the last answer;
+/// - a release for a caller: until `short` after the first, but the answer has `long`;
+/// - a cancel for a caller: until `short` after the first;
+/// - the rest of an attempt whose caller has gone: for the ttl, and for `shared` at least if others
+///   know the holder;
+/// - inspect, list, force and a renewal by hand: until `short` after the first. The answer has no
+///   bound but the response timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Bounds {
@@ -79,7 +82,7 @@ impl Silence {
     }
 }
 
-/// What follows a request that failed.
+/// The step after a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
     /// It is sent again.
@@ -123,7 +126,7 @@ impl Terms {
         }
     }
 
-    /// What follows a request that failed just now.
+    /// The step after a request that failed just now.
     pub(super) fn again(&self, request: Request, silence: Silence, now: Moment) -> Again {
         let until = self.asks_until(request, silence);
         let waits = matches!(request, Request::Look { .. }) && self.wait != Wait::Never;
@@ -164,8 +167,8 @@ impl Terms {
 }
 
 impl Bounds {
-    /// What follows a request that failed just now, as the `failed`th in a row. One that does not
-    /// wait for others is sent again at once: usually only the connection is gone.
+    /// The step after a request that failed just now, as the `failed`th in a row. A request that
+    /// does not wait for others is sent again at once: usually only the connection is gone.
     fn again(&self, until: Moment, waits: bool, failed: u32, dice: u32, now: Moment) -> Again {
         let first_pause = if waits { 1 } else { 2 };
         if failed < first_pause && now < until {

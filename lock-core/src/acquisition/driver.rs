@@ -139,7 +139,7 @@ async fn answered<F: Future>(mut request: Pin<&mut Option<F>>) -> F::Output {
 }
 
 impl Failure {
-    /// What decisions need of an error.
+    /// The part of an error that decisions need.
     #[must_use]
     pub const fn of(error: &Error) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Ended {
     /// The answer to an acquire.
     ///
     /// # Errors
-    /// What has failed, in the words of the lock service, with the outcome of the whole attempt.
+    /// The error of the lock service, with the outcome of the whole attempt.
     pub fn attempt(self) -> Result<Attempt<Grant>, Error> {
         match self.answer {
             Answer::Granted(grant) => Ok(Attempt::Granted(grant)),

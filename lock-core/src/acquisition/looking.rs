@@ -68,7 +68,7 @@ impl Acquisition {
                 self.waited = true;
                 self.rest(now + pause, now)
             }
-            // A copy that is under way could still get a lease, which nobody would know of.
+            // A copy that is under way could still get a lease that no caller knows of.
             None if self.copy => self.send(Request::Cancel, Then::Held { left }, now),
             None => self.answer(Answer::Held { left }),
         }

@@ -25,7 +25,7 @@ pub use self::{
 };
 use crate::{AcquireRequest, ErrorKind, Grant, Moment, Outcome, Pauses, Released, Ttl, Wait};
 
-/// What an acquisition is for. It does not change.
+/// The purpose of an acquisition. It does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Terms {
@@ -33,7 +33,7 @@ pub struct Terms {
     pub wait: Wait,
     /// Looks again and again after these pauses, instead of queueing.
     pub polls: Option<Box<Pauses>>,
-    /// Who else may have the lease.
+    /// The others that may have the lease.
     pub sharing: Sharing,
     /// How many grants of this acquisition arrived after their own end before this attempt. `None`
     /// leaves it to the caller to judge the lease.
@@ -48,11 +48,11 @@ pub struct Terms {
     pub(crate) opaque: bool,
 }
 
-/// Who else may have the lease of an attempt.
+/// The others that may have the lease of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the models tell them apart")]
 pub enum Sharing {
-    /// Nobody else knows the holder.
+    /// No other caller knows the holder.
     Alone,
     /// Others may repeat the acquisition. A release ends the lease for all of them.
     Repeated,
@@ -93,7 +93,7 @@ pub enum Event {
     Closed,
 }
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "a driver has to do each of them")]
 pub enum Step {
@@ -187,7 +187,7 @@ pub enum Wake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Failure {
-    /// What went wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
     /// Whether the request may have taken effect.
     pub outcome: Outcome,

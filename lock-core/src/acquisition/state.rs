@@ -108,7 +108,7 @@ impl Acquisition {
         self.terms.spread = attempt.spread();
     }
 
-    /// Who else may have the lease.
+    /// The others that may have the lease.
     #[must_use]
     pub const fn sharing(&self) -> Sharing {
         self.terms.sharing
@@ -125,8 +125,8 @@ impl Acquisition {
         }
     }
 
-    /// Whether no request of this lease can arrive later, and nobody else has it. Then its release
-    /// need not be remembered.
+    /// Whether no request of this lease can arrive later, and no other guard has it. Then its
+    /// release need not be remembered.
     #[must_use]
     pub fn needs_no_tombstone(&self) -> bool {
         self.terms.sharing == Sharing::Alone && !self.copy

@@ -87,7 +87,7 @@ fn a_free_lease_is_granted_at_once_and_owes_a_release() {
     assert!(!it.owes());
 }
 
-/// Catches: a copy of a request that arrives after `Held` gets a lease that nobody knows of.
+/// Catches: a copy of a request that arrives after `Held` gets a lease that no caller knows of.
 #[test]
 fn held_is_answered_only_when_no_copy_can_arrive() {
     for (first, copied, cancels) in [

@@ -6,7 +6,8 @@ use super::Harness;
 
 /// A backend in real time: whatever has to pass is waited for.
 ///
-/// The backend has been made with [`SystemClock`](lock_core::backend::SystemClock), as all are that connect to a server.
+/// The clock of the backend is the [`SystemClock`](lock_core::backend::SystemClock), as that of all
+/// which connect to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     backend: LockService,

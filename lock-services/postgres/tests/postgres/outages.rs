@@ -53,7 +53,7 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
     ends_when_it_says(&locks).await;
 }
 
-/// Catches: a copy of a request that arrives after "held", and is granted to nobody for a ttl.
+/// Catches: a copy of a request arrives after "held", and gets a lease that no caller knows of.
 #[tokio::test]
 async fn a_late_copy_of_a_request_that_was_answered_held_gets_nothing() {
     let database = database().await;
@@ -72,7 +72,7 @@ async fn a_late_copy_of_a_request_that_was_answered_held_gets_nothing() {
     proxy.let_go();
     until("the copy has arrived", async || proxy.has_ended(connection)).await;
     let seen = rival.inspect(name).await.unwrap();
-    assert_eq!(seen.holder, None, "nobody knows of its lease");
+    assert_eq!(seen.holder, None, "no caller knows of its lease");
 }
 
 #[tokio::test]
