@@ -121,8 +121,13 @@ async fn run_claims_for_the_section_and_releases() {
 #[tokio::test]
 async fn run_ends_the_section_when_the_lease_is_lost() {
     let clock = ManualClock::new();
-    let (_world, accounts) =
-        protected_by::<SqliteFile>(palisade::connect("memory:").await.unwrap()).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .clock(Arc::new(clock.clone()))
+            .await
+            .unwrap(),
+    )
+    .await;
     let acquire = accounts.acquire("account:42");
     let acquire = acquire.ttl(Ttl::secs(10)).renew(false);
     let never = acquire.run(async |_| {
@@ -176,8 +181,13 @@ async fn after_a_busy_store_the_guard_asks_again() {
 #[tokio::test]
 async fn a_lost_lease_among_several_begins_nothing() {
     let clock = ManualClock::new();
-    let (_world, accounts) =
-        protected_by::<SqliteFile>(palisade::connect("memory:").await.unwrap()).await;
+    let (_world, accounts) = protected_by::<SqliteFile>(
+        palisade::connect("memory:")
+            .clock(Arc::new(clock.clone()))
+            .await
+            .unwrap(),
+    )
+    .await;
     let held = accounts.acquire("account:42").await.unwrap();
     let acquire = accounts.acquire("account:43");
     let acquire = acquire.ttl(Ttl::secs(5)).renew(false);
