@@ -84,7 +84,7 @@ impl Known {
     /// Another session may be told of a change later than this one has its answers.
     fn is_still(&self, floor: &Floor) -> bool {
         let is_same = |floor: &Floor| (floor.session, floor.directory);
-        is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_told()
+        is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_fired()
     }
 }
 

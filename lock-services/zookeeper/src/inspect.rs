@@ -22,7 +22,7 @@ const FORCE_ATTEMPTS: u32 = 20;
 
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         match self.first(&session, resource).await? {
             Some(first) => self.seen(&session, resource, &first),
             None => Ok(Inspection::new(None).waiters(0)),
@@ -30,7 +30,7 @@ impl Service {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         let directories = match session.children(self.paths.locks()).await {
             Ok(directories) => directories,
             Err(Failure::NoNode) => Vec::new(),
@@ -95,7 +95,7 @@ impl Service {
         token: FencingToken,
     ) -> Result<Forced, Error> {
         let not_read = |failure: Failure| Error::from(failure).outcome_not_applied();
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         for _ in 0..FORCE_ATTEMPTS {
             let first = self.first(&session, resource).await.map_err(not_read)?;
             let Some((first, note)) = first.and_then(|mut first| {

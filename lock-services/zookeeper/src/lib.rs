@@ -94,7 +94,6 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod acquiring;
 mod backend;
 mod entry;
 mod error;

@@ -50,8 +50,9 @@ pub(super) struct Hold {
     promised: Moment,
     /// The attempts that were told of it.
     attempts: HashSet<AttemptId>,
-    /// Whether a release has sent its deletion: if the node is gone then, it is because of us.
-    pub(super) releasing: bool,
+    /// A release that has to be remembered has sent its deletion: if the node is gone then, it is
+    /// because of us.
+    pub(super) has_tombstone: bool,
     number: u64,
     /// The transaction that last wrote the lock directory before the lease was granted.
     pub(super) directory: i64,
@@ -79,7 +80,7 @@ impl Hold {
             deadline,
             promised: deadline,
             attempts: HashSet::new(),
-            releasing: false,
+            has_tombstone: false,
             number: 0,
             directory,
             _watch: None,
