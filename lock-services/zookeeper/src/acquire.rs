@@ -102,7 +102,7 @@ impl<'a> Attempting<'a> {
         };
         let seen = match view {
             Some(view) => view,
-            None => it.entry.look().await?,
+            None => it.entry.look(it.watches.show_own()).await?,
         };
         it.entry.own = seen.own;
         let own = seen.own.filter(|_| it.entry.is_ours(seen.own));

@@ -2,16 +2,10 @@ use std::{fmt, sync::Arc};
 
 use tokio::task::JoinSet;
 
-use super::{
-    KIND,
-    acquire::Attempting,
-    reaper,
-    service::Service,
-    service_url::ServiceUrl,
-};
+use super::{KIND, acquire::Attempting, reaper, service::Service, service_url::ServiceUrl};
 use lock_core::{
-    Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Released, ResourceName, Sequencer, Waking,
+    Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
+    ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
         Renewed, Requests, support::connecting::connect,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
 use zookeeper_client::Stat;
 
 use super::{
@@ -71,7 +72,7 @@ pub(super) struct Entry<'a> {
     is_done: bool,
 }
 
-/// What one look at the queue shows.
+/// The queue and the own node, as one look shows them.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) queue: Queue,
@@ -93,8 +94,8 @@ impl View {
 }
 
 impl<'a> Entry<'a> {
-    /// Comes before anything is sent: from here on it is known what may have to be deleted. `None`
-    /// if the attempt has ended.
+    /// Comes before anything is sent: from here on the table knows the node that may have to be
+    /// deleted. `None` if the attempt has ended.
     pub(super) fn enter(
         service: &'a Service,
         attempt: &'a AttemptRef,
@@ -174,13 +175,14 @@ impl<'a> Entry<'a> {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Looks at the queue and at the node itself, in one round trip.
-    pub(super) async fn look(&self) -> Result<View, Failure> {
+    /// Looks at the queue. In the same round trip it looks at the node itself, unless a watch shows
+    /// that it is there.
+    pub(super) async fn look(&self, is_shown: bool) -> Result<View, Failure> {
         let nodes = self.session.children(&self.directory);
-        let own = self.session.stat(&self.path);
-        let (nodes, own) = tokio::join!(nodes, own);
+        let own = (!is_shown).then(|| self.session.stat(&self.path));
+        let (nodes, own) = tokio::join!(nodes, OptionFuture::from(own));
         match nodes {
-            Ok(nodes) => Ok(View::new(nodes, own?)),
+            Ok(nodes) => Ok(View::new(nodes, own.unwrap_or(Ok(self.own))?)),
             Err(Failure::NoNode) => Ok(View::new(Vec::new(), None)),
             Err(failure) => Err(failure),
         }

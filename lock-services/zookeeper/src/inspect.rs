@@ -55,7 +55,7 @@ impl Service {
         Ok(listed)
     }
 
-    /// What the first in the queue shows to others.
+    /// The first in the queue, as it is shown to others.
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
@@ -113,8 +113,8 @@ impl Service {
             let revocation = floors::token(lifted, first.created)?;
             let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.directory(resource);
-            // The directory comes before the node, because whoever is told that the node is gone
-            // must already have been told that the floor has changed.
+            // The directory comes before the node, because a client that has heard that the node
+            // is gone must have heard before that the floor has changed.
             let changes = [
                 Change::Touch(&directory),
                 Change::Set(&path, &lifted, floor.own),

@@ -1,4 +1,4 @@
-//! What all operations need.
+//! The parts that all operations need.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -58,8 +58,8 @@ impl Service {
         self.sessions.get().await
     }
 
-    /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be
-    /// deleted now is left to the reaper.
+    /// Deletes the nodes that were left behind at a resource, before a look at it. Nodes that
+    /// cannot be deleted now are left to the reaper.
     pub(super) async fn clear(&self, resource: &ResourceName) {
         let leftovers = self.table().leftovers_of(resource, self.clock.now());
         for leftover in leftovers {
@@ -74,8 +74,7 @@ impl Service {
     /// Deletes what was left behind, or finds that it is gone.
     pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
         match self.delete(leftover).await {
-            // Somebody else has deleted it, or the servers have, or will before they grant anybody
-            // anything.
+            // Another client has deleted it, or the servers have, or will before their next grant.
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.table().removed(leftover);
                 Ok(())

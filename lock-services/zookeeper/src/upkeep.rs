@@ -81,8 +81,8 @@ impl Service {
         }
     }
 
-    /// Whoever renews it, a node ends with the session of its process. So nothing can be promised
-    /// for a lease of another process.
+    /// A node ends with the session of its process, although another process renews it. So nothing
+    /// can be promised for a lease of another process.
     async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
         if self.elsewhere(lease).await?.is_none() {
             return Ok(Renewed::NotHolder);
@@ -176,8 +176,8 @@ impl Service {
         Ok(())
     }
 
-    /// Only the process of an attempt knows who else was told of its lease, and only that process
-    /// can keep an acquire that is under way from taking another queue entry.
+    /// Only the process of an attempt knows which other attempts have its lease, and only that
+    /// process can keep an acquire that is under way from taking another queue entry.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let session = self.session().await?;
         let directory = self.paths.directory(&attempt.resource);

@@ -156,9 +156,13 @@ impl Watches {
     /// then they have told what had happened to the own node and to the floor. No look is needed.
     pub(super) fn show_turn(&mut self) -> bool {
         let known = self.predecessor.as_ref();
-        let is_gone = known.is_some_and(|known| known.is_first && known.watch.is_gone());
+        known.is_some_and(|known| known.is_first && known.watch.is_gone()) && self.show_own()
+    }
+
+    /// Whether the own node is still there, as far as the servers have told.
+    pub(super) fn show_own(&mut self) -> bool {
         let own = self.own.as_ref();
-        is_gone && own.is_some_and(|own| !own.has_fired()) && self.connection.is_unbroken()
+        own.is_some_and(|own| !own.has_fired()) && self.connection.is_unbroken()
     }
 
     /// The moment at which the predecessor's lease is over unless it is renewed.
