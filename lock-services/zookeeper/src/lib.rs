@@ -17,7 +17,7 @@
 //!   who can reach the servers may change the nodes.
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
-//! # What it lacks
+//! # Limits
 //! Several holds of an [`Owner`](lock_core::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!

@@ -72,7 +72,7 @@ impl Queue {
         self.0.len()
     }
 
-    /// The nodes before this one; `Some(None)` if it is the first, `None` if it is not in the queue.
+    /// The nodes before this one: `Some(None)` for the first, `None` if it is not in the queue.
     pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
         let entry = self.0.iter().position(|other| other == node)?;
         let node = |back: usize| {
@@ -107,8 +107,8 @@ pub(super) fn number(node: &str) -> Option<i32> {
     numbers.next_back()
 }
 
-/// The text that a server appends to the name of a sequential node: ten characters, the sign among them,
-/// and eleven for the lowest numbers.
+/// The text that a server appends to the name of a sequential node: ten characters, the sign among
+/// them, and eleven for the lowest numbers.
 fn numeral(number: i32) -> String {
     format!("{number:010}")
 }

@@ -9,7 +9,7 @@ use e2e::{
 use futures_util::FutureExt;
 use lock_core::{
     ErrorKind, FencingToken, Outcome,
-    backend::{LockBackend, Reply, Request, Requests, SystemClock, Wait, Wake, repeat},
+    backend::{Forced, LockBackend, Reply, Request, Requests, SystemClock, Wait, Wake, repeat},
 };
 use tokio::time::timeout;
 
@@ -176,6 +176,46 @@ async fn a_release_that_is_sent_again_is_remembered_only_with_a_tombstone() {
         let again = repeat(&SystemClock, || backend.release(&lease, tombstone));
         assert_eq!(again.await.unwrap(), answer);
     }
+}
+
+/// Catches: an operator hears that there was no lease to end, because the answer was lost.
+#[tokio::test]
+async fn a_release_by_force_whose_answer_is_lost_is_a_release() {
+    let server = zookeeper().await;
+    let namespace = Namespace::fresh(server);
+    let proxy = Proxy::start(&server.url()).await;
+    let (holder, operator) = (
+        namespace.backend().await,
+        backend_at(&proxy, &namespace.prefix).await,
+    );
+    let (observer, directory) = (namespace.observer().await, namespace.directory("r"));
+    let lease = granted(&holder, &request("r", Wait::Never)).await;
+    let floor = format!("/{}/floors/r", namespace.prefix);
+    let (_, stat) = observer.get_data(&floor).await.unwrap();
+    // Only the change writes the directory: it has no data.
+    let touched = format!("{directory}\0\0\0\0");
+    let lost = proxy.at_request(&touched, Fault::DropReplies);
+    let resource = lease.resource();
+    let mut force = pin!(operator.force_release(resource, lease.token()));
+    let is_gone = until("the node is gone", async || {
+        nodes(&observer, &directory).await.is_empty()
+    });
+    tokio::select! {
+        answer = &mut force => panic!("no answer arrives, and yet: {answer:?}"),
+        () = is_gone => {}
+    }
+    assert!(lost.has_sprung());
+    proxy.inflict(Fault::Cut);
+    let Ok(Forced::Ended { revocation }) = force.await else {
+        panic!("the lease has ended");
+    };
+    assert!(revocation > lease.token());
+    let (_, now) = observer.get_data(&floor).await.unwrap();
+    assert_eq!(now.version, stat.version + 1, "ended twice");
+    let next = granted(&holder, &request("r", Wait::Never)).await;
+    assert!(next.token() > revocation);
+    let again = operator.force_release(resource, lease.token()).await;
+    assert!(matches!(again, Ok(Forced::NotHeld)), "{again:?}");
 }
 
 /// Sends a request until the client has another connection.
