@@ -90,7 +90,7 @@ impl<'a> Attempting<'a> {
             Some(it) => it,
             None => match self.enter(queue).await? {
                 Ok(entered) => place.insert(entered),
-                Err(left) => return Ok(Reply::Held { left }),
+                Err(held) => return Ok(held),
             },
         };
         let view = if it.watches.show_turn() {
@@ -127,9 +127,8 @@ impl<'a> Attempting<'a> {
     }
 
     /// Takes a place, before anything is sent for it. Without the queue it looks first, because
-    /// that costs the servers less than an entry. Then the error is the time that the present lease
-    /// has left.
-    async fn enter(&self, queue: bool) -> Result<Result<Place<'a>, Duration>, Stop> {
+    /// that costs the servers less than an entry: if the lease is held, that is the answer.
+    async fn enter(&self, queue: bool) -> Result<Result<Place<'a>, Reply>, Stop> {
         let (service, request) = (self.service, self.request);
         let (paths, resource) = (&service.paths, &request.attempt.resource);
         let session = service.session().await?;
@@ -145,7 +144,8 @@ impl<'a> Attempting<'a> {
                 nodes => nodes?,
             };
             if let Some(first) = Queue::new(nodes).first() {
-                return Ok(Err(self.left(&session, &directory, first).await));
+                let left = self.left(&session, &directory, first).await;
+                return Ok(Err(Reply::Held { left }));
             }
         }
         let (holder, metadata) = (request.attempt.holder, request.metadata.clone());
