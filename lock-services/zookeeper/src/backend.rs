@@ -2,19 +2,13 @@ use std::{fmt, sync::Arc};
 
 use tokio::task::JoinSet;
 
-use super::{
-    KIND,
-    acquiring::Acquiring,
-    reaper,
-    service::{ELECTION, Service},
-    service_url::ServiceUrl,
-};
+use super::{KIND, acquire::Attempting, reaper, service::Service, service_url::ServiceUrl};
 use lock_core::{
-    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Released, ResourceName, Sequencer, Waking,
+    Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
+    ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, support::connecting::connect,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
+        Renewed, Requests, support::connecting::connect,
     },
 };
 
@@ -49,8 +43,7 @@ impl ZooKeeperBackend {
         connect(KIND, async {
             let (url, settings) = ServiceUrl::read(&options)?;
             let service = Arc::new(Service::new(url, &settings, clock));
-            let once = service.clock.now();
-            service.sessions.get(once).await?;
+            service.session().await?;
             let mut reaper = JoinSet::new();
             reaper.spawn(reaper::run(Arc::clone(&service)));
             Ok(Self {
@@ -80,21 +73,16 @@ impl LockBackend for ZooKeeperBackend {
         Arc::clone(&self.service.clock)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        let silence = &self.service.sessions.silence;
-        tokio::select! {
-            biased;
-            answer = Acquiring::new(&self.service, request).run() => answer,
-            error = silence.outlasts(request.wait, ELECTION) => Err(error),
-        }
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a {
+        Attempting::new(&self.service, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         self.service.renew(leases).await
     }
 
-    async fn release(&self, lease: &Sequencer, _tombstone: bool) -> Result<Released, Error> {
-        self.service.release(lease).await
+    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
+        self.service.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

@@ -1,7 +1,8 @@
-//! A queue entry.
+//! An entry in the queue.
 
 use std::sync::Arc;
 
+use futures_util::future::OptionFuture;
 use zookeeper_client::Stat;
 
 use super::{
@@ -10,14 +11,13 @@ use super::{
     queue::{Identity, Queue},
     service::Service,
     session::Session,
-    watch::Watch,
 };
 use lock_core::{
     Error, ErrorKind,
     backend::{AttemptRef, Moment},
 };
 
-/// Why an acquire cannot go on as it was.
+/// Why a look has no answer.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The node is gone, and the queue entry or the lease with it.
@@ -62,15 +62,17 @@ pub(super) struct Entry<'a> {
     pub(super) note: Note,
     /// A moment before the node was last written: its lease is counted from here.
     pub(super) written: Moment,
+    /// Empty until the creation is known to have happened.
     pub(super) path: String,
     /// As it was when it was created or last looked at.
     pub(super) own: Option<Stat>,
-    /// A watch of its node, if it waited.
-    pub(super) watch: Option<Arc<Watch>>,
-    pub(super) is_kept: bool,
+    /// A creation was sent.
+    is_sent: bool,
+    /// The node is a lease, or gone.
+    is_done: bool,
 }
 
-/// What one look at the queue shows.
+/// The queue and the own node, as one look shows them.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) queue: Queue,
@@ -92,8 +94,8 @@ impl View {
 }
 
 impl<'a> Entry<'a> {
-    /// Comes before anything is sent: from here on it is known what may have to be deleted. `None`
-    /// if the attempt has ended.
+    /// Comes before anything is sent: from here on the table knows the node that may have to be
+    /// deleted. `None` if the attempt has ended.
     pub(super) fn enter(
         service: &'a Service,
         attempt: &'a AttemptRef,
@@ -115,8 +117,8 @@ impl<'a> Entry<'a> {
             written: service.clock.now(),
             path: String::new(),
             own: None,
-            watch: None,
-            is_kept: false,
+            is_sent: false,
+            is_done: false,
         })
     }
 
@@ -125,41 +127,62 @@ impl<'a> Entry<'a> {
     /// Checking that and sending are one step: a cancel that comes later asks the servers later,
     /// and finds the node.
     pub(super) fn create<'b>(
-        &self,
+        &mut self,
         session: &'b Session,
         prefix: &'b str,
     ) -> Option<impl Future<Output = Result<(String, Stat), Failure>> + use<'b>> {
         let table = self.service.table();
-        let is_wanted = table.is_wanted(self.attempt, &self.identity);
-        is_wanted.then(|| session.create_contender(prefix, &self.note.encode()))
+        if !table.is_wanted(self.attempt, &self.identity) {
+            return None;
+        }
+        self.is_sent = true;
+        Some(session.create_contender(prefix, &self.note.encode()))
     }
 
     pub(super) fn prefix(&self) -> String {
         format!("{}/{}", self.directory, self.identity.as_str())
     }
 
-    /// The path of the node, if it is among those of the queue.
-    pub(super) fn find(&self, nodes: &[String]) -> Option<String> {
-        let node = self.identity.find(nodes)?;
-        Some(format!("{}/{node}", self.directory))
+    pub(super) fn created(&mut self, path: String, stat: Stat) {
+        self.path = path;
+        self.own = Some(stat);
     }
 
-    pub(super) fn created(&mut self, path: String, own: Option<Stat>) {
-        self.path = path;
-        self.own = own;
+    /// Whether the node is there, unless somebody has deleted it. Looks for it if its creation had
+    /// no answer.
+    ///
+    /// A creation that is under way on this connection comes before this look. If it was on one
+    /// that broke, the servers have either taken it, and decided it before the sync, or they will
+    /// refuse it.
+    pub(super) async fn is_created(&mut self) -> Result<bool, Failure> {
+        if !self.path.is_empty() || !self.is_sent {
+            return Ok(!self.path.is_empty());
+        }
+        let synced = self.session.sync(&self.directory);
+        let nodes = self.session.children(&self.directory);
+        let (synced, nodes) = tokio::join!(synced, nodes);
+        let nodes = match synced.and(nodes) {
+            Err(Failure::NoNode) => Vec::new(),
+            nodes => nodes?,
+        };
+        if let Some(node) = self.identity.find(&nodes) {
+            self.path = format!("{}/{node}", self.directory);
+        }
+        Ok(!self.path.is_empty())
     }
 
     pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Looks at the queue and at the node itself, in one round trip.
-    pub(super) async fn look(&self) -> Result<View, Failure> {
+    /// Looks at the queue. In the same round trip it looks at the node itself, unless a watch shows
+    /// that it is there.
+    pub(super) async fn look(&self, is_shown: bool) -> Result<View, Failure> {
         let nodes = self.session.children(&self.directory);
-        let own = self.session.stat(&self.path);
-        let (nodes, own) = tokio::join!(nodes, own);
+        let own = (!is_shown).then(|| self.session.stat(&self.path));
+        let (nodes, own) = tokio::join!(nodes, OptionFuture::from(own));
         match nodes {
-            Ok(nodes) => Ok(View::new(nodes, own?)),
+            Ok(nodes) => Ok(View::new(nodes, own.unwrap_or(Ok(self.own))?)),
             Err(Failure::NoNode) => Ok(View::new(Vec::new(), None)),
             Err(failure) => Err(failure),
         }
@@ -171,21 +194,30 @@ impl<'a> Entry<'a> {
     }
 
     /// Deletes the node.
-    pub(super) async fn leave(mut self) -> Result<(), Failure> {
-        match self.session.delete(&self.path, None).await {
+    pub(super) async fn leave(&mut self) -> Result<(), Failure> {
+        let left = match self.is_created().await {
+            Ok(true) => self.session.delete(&self.path, None).await,
+            left => left.map(drop),
+        };
+        match left {
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
-                self.is_kept = true;
                 self.service.table().leave(self.attempt, &self.identity);
+                self.is_done = true;
                 Ok(())
             }
             Err(failure) => Err(failure),
         }
     }
+
+    /// Says that the node is a lease, or gone: it is left as it is.
+    pub(super) const fn done(&mut self) {
+        self.is_done = true;
+    }
 }
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_done {
             let (session, identity) = (Arc::clone(&self.session), self.identity.clone());
             self.service
                 .table()

@@ -1,4 +1,4 @@
-//! What a failure of the client or of the servers means.
+//! The meaning of a failure of the client or of the servers.
 
 use zookeeper_client::{Error as ZooKeeperError, MultiWriteError};
 

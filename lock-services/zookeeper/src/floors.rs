@@ -1,4 +1,4 @@
-//! What is added to the number of a transaction to make a token.
+//! The numbers that are added to that of a transaction to make a token.
 
 use std::{
     collections::HashMap,
@@ -19,10 +19,10 @@ pub(super) struct Floor {
     pub(super) value: u64,
     /// The version of its node, to change it.
     pub(super) own: i32,
-    /// The transaction that last wrote the lock directory. Whoever changes a floor writes the
-    /// directory, too.
+    /// The transaction that last wrote the lock directory. A client that changes a floor
+    /// writes the directory, too.
     pub(super) directory: i64,
-    /// The session that read it, and that is told of changes.
+    /// The session that read it, and that hears of changes.
     session: i64,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Floors {
     remembered: Mutex<HashMap<ResourceName, Known>>,
 }
 
-/// What is remembered of a resource, until its lock directory is written or the session is over.
+/// The memory of a resource, until its lock directory is written or the session is over.
 #[derive(Debug)]
 struct Known {
     floor: Floor,
@@ -73,18 +73,18 @@ struct Known {
     watch: Watch,
     /// We have changed it since.
     is_old: bool,
-    /// The number that our next contender gets if nobody is in the queue and nobody else comes
-    /// first.
+    /// The number that our next contender gets if the queue is empty and no other client
+    /// comes first.
     next: Option<i32>,
-    /// Last time somebody else came first.
+    /// Last time another client came first.
     is_busy: bool,
 }
 
 impl Known {
-    /// Another session may be told of a change later than this one has its answers.
+    /// Another session may hear of a change later than this one has its answers.
     fn is_still(&self, floor: &Floor) -> bool {
         let is_same = |floor: &Floor| (floor.session, floor.directory);
-        is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_told()
+        is_same(&self.floor) == is_same(floor) && !self.is_old && !self.watch.has_fired()
     }
 }
 
@@ -133,7 +133,7 @@ impl Floors {
     }
 
     /// Whether the number of a contender that was just created shows that it is the first in the
-    /// queue: those up to the last one of ours are gone, and nobody has come in between.
+    /// queue: those up to the last one of ours are gone, and no client has come in between.
     pub(super) fn is_first(&self, resource: &ResourceName, floor: &Floor, number: i32) -> bool {
         let mut all = self.all();
         let Some(known) = all.get_mut(resource) else {

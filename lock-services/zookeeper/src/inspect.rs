@@ -1,17 +1,20 @@
 //! Looking at what is held, and ending it by force.
 
+use std::sync::Mutex;
+
 use futures_util::future::join_all;
 
 use super::{
     error::Failure,
-    floors, paths,
+    floors::{self, Floor},
+    paths,
     service::Service,
     session::{Change, Session},
     upkeep::Shown,
 };
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, Inspection, Listed, Metadata, ResourceName,
-    backend::Forced,
+    backend::{Forced, repeat, support::lock},
 };
 
 /// How many resources are looked at at the same time.
@@ -22,7 +25,7 @@ const FORCE_ATTEMPTS: u32 = 20;
 
 impl Service {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         match self.first(&session, resource).await? {
             Some(first) => self.seen(&session, resource, &first),
             None => Ok(Inspection::new(None).waiters(0)),
@@ -30,7 +33,7 @@ impl Service {
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         let directories = match session.children(self.paths.locks()).await {
             Ok(directories) => directories,
             Err(Failure::NoNode) => Vec::new(),
@@ -55,7 +58,7 @@ impl Service {
         Ok(listed)
     }
 
-    /// What the first in the queue shows to others.
+    /// The first in the queue, as it is shown to others.
     ///
     /// Only its process knows how much time a lease has left. For one of another process its ttl is
     /// shown, which is the most that it can be.
@@ -86,39 +89,60 @@ impl Service {
         Ok(Inspection::new(Some(holder)).waiters(waiters))
     }
 
-    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
-    /// between that of the lease and the next one, whose node may have been created right behind
-    /// it.
+    /// Ends a lease by force, and asks again if there is no answer.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
+        let lost = Mutex::default();
+        let force = || self.force_once(resource, token, &lost);
+        repeat(&*self.clock, force).await
+    }
+
+    /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token
+    /// between that of the lease and the next one, whose node may have been created right behind
+    /// it.
+    ///
+    /// `lost` is an earlier change whose answer was lost.
+    async fn force_once(
+        &self,
+        resource: &ResourceName,
+        token: FencingToken,
+        lost: &Mutex<Option<Revocation>>,
+    ) -> Result<Forced, Error> {
         let not_read = |failure: Failure| Error::from(failure).outcome_not_applied();
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         for _ in 0..FORCE_ATTEMPTS {
             let first = self.first(&session, resource).await.map_err(not_read)?;
-            let Some((first, note)) = first.and_then(|mut first| {
-                let note = first.note.take()?;
-                Some((first, note))
-            }) else {
-                return Ok(Forced::NotHeld);
+            let read = async || {
+                let floor = self.floors.read(&session, &self.paths, resource).await;
+                floor.map_err(not_read)
             };
-            if floors::token(note.floor, first.created)? != token {
-                return Ok(Forced::NotHeld);
-            }
-            let floor = self.floors.read(&session, &self.paths, resource).await;
-            let floor = floor.map_err(not_read)?;
+            let held = first.and_then(|mut first| Some((first.note.take()?, first)));
+            let held = match held {
+                Some((note, first)) if floors::token(note.floor, first.created)? == token => first,
+                _ => {
+                    let lost = *lock(lost);
+                    return Ok(match lost {
+                        Some(lost) if lost.shows_in(&read().await?) => Forced::Ended {
+                            revocation: lost.revocation,
+                        },
+                        _ => Forced::NotHeld,
+                    });
+                }
+            };
+            let floor = read().await?;
             let lifted = floor.value.saturating_add(1);
-            let revocation = floors::token(lifted, first.created)?;
-            let (path, lifted) = (self.paths.floor(resource), floors::encode(lifted));
+            let revocation = floors::token(lifted, held.created)?;
+            let (path, note) = (self.paths.floor(resource), floors::encode(lifted));
             let directory = self.paths.directory(resource);
-            // The directory comes before the node, because whoever is told that the node is gone
-            // must already have been told that the floor has changed.
+            // The directory comes before the node, because a client that has heard that the node
+            // is gone must have heard before that the floor has changed.
             let changes = [
                 Change::Touch(&directory),
-                Change::Set(&path, &lifted, floor.own),
-                Change::Delete(&first.path, first.version),
+                Change::Set(&path, &note, floor.own),
+                Change::Delete(&held.path, held.version),
             ];
             match session.together(&changes).await {
                 Ok(()) => {
@@ -126,10 +150,33 @@ impl Service {
                     return Ok(Forced::Ended { revocation });
                 }
                 Err(Failure::BadVersion | Failure::NoNode) => {}
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => {
+                    *lock(lost) = Some(Revocation {
+                        revocation,
+                        lifted,
+                        version: floor.own,
+                    });
+                    return Err(failure.into());
+                }
             }
         }
         let why = "its holder is changing it all the time";
         Err(Error::not_applied(ErrorKind::Unavailable).because(why))
+    }
+}
+
+/// A change by force.
+#[derive(Clone, Copy, Debug)]
+struct Revocation {
+    revocation: FencingToken,
+    lifted: u64,
+    /// The version that the floor had before.
+    version: i32,
+}
+
+impl Revocation {
+    /// Whether the floor is as the change has left it.
+    const fn shows_in(&self, floor: &Floor) -> bool {
+        floor.value == self.lifted && floor.own == self.version.wrapping_add(1)
     }
 }

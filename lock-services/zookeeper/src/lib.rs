@@ -3,8 +3,8 @@
 //! # Use it
 //! The URL is `zookeeper://[user:password@]HOST[:PORT],..[/CHROOT][?session_ms=..]`, with the
 //! servers of the ensemble. The default port is 2181.
-//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings. What to know
-//! before:
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the other settings. Before you use
+//! it:
 //!
 //! - `session_ms` says how long the servers keep the nodes of a silent client: 100 ms to 24 h, by
 //!   default 30 s; the servers may make it shorter or longer. Waiters of ours act by the ttl of a
@@ -17,7 +17,7 @@
 //!   who can reach the servers may change the nodes.
 //! - There is NO TLS: if others can listen to the network, use a tunnel.
 //!
-//! # What it lacks
+//! # Limits
 //! Several holds of an [`Owner`](lock_core::Owner), and several resources in one step:
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
@@ -78,23 +78,22 @@
 //!   be stopped. Renewals change the node's version, and the deletion is bound to the version,
 //! - the servers, together with the session. Other libraries wait for this.
 //!
-//! The deadline that a holder is told is counted from before its last write to the node, and a
-//! lease is at most two thirds of the session. So the deadline has passed before any of the three
-//! may act, and nothing depends on when a client notices that it is cut off.
+//! The deadline of a holder is counted from before its last write to the node, and a lease is at
+//! most two thirds of the session. So the deadline has passed before any of the three may act, and
+//! nothing depends on when a client notices that it is cut off.
 //!
 //! ## Waiting
 //! First come, first served, across all clients of all kinds. Each waiter watches the node ahead of
-//! its own, its predecessor, so a release wakes one waiter. If nobody else was ahead, that waiter
+//! its own, its predecessor, so a release wakes one waiter. If no other node was ahead, that waiter
 //! is then the first, without another look. It also watches its own node, and the node ahead of its
 //! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
 //! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
 //! loses its session goes to the end of the queue. Servers that do not answer are asked again for
-//! 10 s, or until the wait is over, which may then end as much later as one look takes: a second
-//! and the response timeout (5 s; 10 ms to 60 s), however many look at the same time.
+//! 10 s, or until the wait is over; an acquire that does not wait asks them for 2 s. The response
+//! timeout (5 s; 10 ms to 60 s) is that of one request.
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod acquiring;
 mod backend;
 mod entry;
 mod error;

@@ -2,10 +2,10 @@
 
 use lock_core::{Holder, Metadata, Ttl};
 
-/// Who put the node there: the first word of its first line.
+/// The author of the node: the first word of its first line.
 const MARK: &str = "palisade/1";
 
-/// What our clients write into their nodes, for the next in the queue and for people.
+/// The text that our clients write into their nodes, for the next in the queue and for people.
 ///
 /// Text, because kazoo's `contenders()` reads it as text:
 /// `palisade/1 TTL_MS FLOOR HOLDER`, and on the next line the metadata, if any. HOLDER is a digest.
@@ -13,7 +13,7 @@ const MARK: &str = "palisade/1";
 pub(super) struct Note {
     /// How long the holder may be silent.
     pub(super) ttl: Ttl,
-    /// What is added to the number of the transaction that created the node to get its token.
+    /// Added to the number of the transaction that created the node, it makes the token.
     pub(super) floor: u64,
     pub(super) holder: String,
     pub(super) metadata: Option<Metadata>,
@@ -61,7 +61,7 @@ impl Note {
 mod tests {
     use super::*;
 
-    /// Catches: whoever may read the nodes can release a lease.
+    /// Catches: a reader of the nodes can release a lease.
     #[test]
     fn what_is_written_is_read_and_shows_no_secret() {
         let holder = Holder::random();

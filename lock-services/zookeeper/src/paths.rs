@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 use lock_core::ResourceName;
 
-/// What has a meaning of its own in a path, or would.
+/// The characters that have a meaning of their own in a path, or would.
 const RESERVED: &AsciiSet = &percent_encoding::CONTROLS.add(b'/').add(b'%');
 
 /// The paths under one prefix.

@@ -1,8 +1,8 @@
-//! Who stands in the queue for a resource, by the names of the nodes.
+//! The queue for a resource, by the names of the nodes.
 
 use lock_core::backend::AttemptId;
 
-/// What stands between the identity of a contender and its number: first Curator's, then kazoo's.
+/// The text between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
 
 /// The identity of one attempt to stand in the queue, before the server has numbered it.
@@ -30,7 +30,7 @@ impl Identity {
     }
 }
 
-/// What the names of all nodes of an attempt begin with.
+/// The beginning of the names of all nodes of an attempt.
 fn of(attempt: AttemptId) -> String {
     let attempt = attempt.to_string();
     let (first, rest) = attempt.split_at(8);
@@ -43,7 +43,7 @@ pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
     node.starts_with(&of(attempt))
 }
 
-/// The contenders for one resource, whoever they are, in the order in which they came.
+/// The contenders for one resource, of all libraries, in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Queue(Vec<String>);
 
@@ -72,7 +72,7 @@ impl Queue {
         self.0.len()
     }
 
-    /// Who is before this node; `Some(None)` if it is the first, `None` if it is not in the queue.
+    /// The nodes before this one: `Some(None)` for the first, `None` if it is not in the queue.
     pub(super) fn ahead_of(&self, node: &str) -> Option<Option<Ahead<'_>>> {
         let entry = self.0.iter().position(|other| other == node)?;
         let node = |back: usize| {
@@ -87,7 +87,7 @@ impl Queue {
     }
 }
 
-/// Who stands before a contender.
+/// The nodes before a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ahead<'a> {
     pub(super) count: usize,
@@ -107,8 +107,8 @@ pub(super) fn number(node: &str) -> Option<i32> {
     numbers.next_back()
 }
 
-/// What a server appends to the name of a sequential node: ten characters, the sign among them,
-/// and eleven for the lowest numbers.
+/// The text that a server appends to the name of a sequential node: ten characters, the sign among
+/// them, and eleven for the lowest numbers.
 fn numeral(number: i32) -> String {
     format!("{number:010}")
 }

@@ -1,11 +1,8 @@
-//! What all operations need.
+//! The parts that all operations need.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tracing::debug;
 
 use super::{
@@ -19,8 +16,8 @@ use super::{
 use lock_core::{
     Error, ResourceName,
     backend::{
-        Clock, Moment,
-        support::{Patience, connecting::Settings, lock},
+        Clock,
+        support::{connecting::Settings, lock},
     },
 };
 
@@ -35,23 +32,20 @@ pub(super) struct Service {
     table: Mutex<Table>,
     /// Notified when there is something new for the reaper.
     pub(super) reaper: Notify,
-    /// Notified when an acquisition was granted for which another attempt waits.
-    pub(super) granted: Notify,
+    /// Changes when an acquisition was granted for which another attempt waits.
+    pub(super) granted: watch::Sender<()>,
 }
-
-/// How long a look that does not wait asks the ensemble: as long as it takes to elect a leader.
-pub(super) const ELECTION: Duration = Duration::from_secs(4);
 
 impl Service {
     pub(super) fn new(url: ServiceUrl, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         Self {
             paths: Paths::new(&url.chroot, &settings.prefix),
-            sessions: Sessions::new(url, settings.response_timeout, Arc::clone(&clock)),
+            sessions: Sessions::new(url, settings.response_timeout),
             floors: Floors::new(settings.initial_token),
             clock,
             table: Mutex::new(Table::new()),
             reaper: Notify::new(),
-            granted: Notify::new(),
+            granted: watch::Sender::default(),
         }
     }
 
@@ -59,14 +53,13 @@ impl Service {
         lock(&self.table)
     }
 
-    /// The session. Waits for a service that cannot be reached, but not for long.
-    pub(super) async fn session(&self, until: Moment) -> Result<Arc<Session>, Error> {
-        let patience = self.clock.now() + Patience::LONG;
-        self.sessions.get(std::cmp::min(until, patience)).await
+    /// The present session, or a new one.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, Error> {
+        self.sessions.get().await
     }
 
-    /// Deletes what was left behind at a resource, before anybody looks at it. What cannot be
-    /// deleted now is left to the reaper.
+    /// Deletes the nodes that were left behind at a resource, before a look at it. Nodes that
+    /// cannot be deleted now are left to the reaper.
     pub(super) async fn clear(&self, resource: &ResourceName) {
         let leftovers = self.table().leftovers_of(resource, self.clock.now());
         for leftover in leftovers {
@@ -81,8 +74,7 @@ impl Service {
     /// Deletes what was left behind, or finds that it is gone.
     pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
         match self.delete(leftover).await {
-            // Somebody else has deleted it, or the servers have, or will before they grant anybody
-            // anything.
+            // Another client has deleted it, or the servers have, or will before their next grant.
             Ok(()) | Err(Failure::NoNode | Failure::SessionOver(_)) => {
                 self.table().removed(leftover);
                 Ok(())

@@ -12,7 +12,7 @@ use lock_core::{
 
 const PORT: u16 = 2181;
 
-/// What the URL of a lock service says. Its `Debug` shows no password.
+/// The settings in the URL of a lock service. Its `Debug` shows no password.
 pub(super) struct ServiceUrl {
     /// Hosts and ports with commas between, as the client library wants them.
     pub(super) servers: String,

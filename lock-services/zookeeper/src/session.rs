@@ -14,10 +14,7 @@ use zookeeper_client::{
 use super::{error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
     Error, ErrorKind, Ttl,
-    backend::{
-        Clock, Moment,
-        support::{Silence, Tasks, lock},
-    },
+    backend::support::{Tasks, lock},
 };
 
 /// After how long a silence a connection is given up for another one.
@@ -25,9 +22,6 @@ const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// How long a session has to find another server.
 const RECONNECT_WAIT: Duration = Duration::from_secs(1);
-
-/// How long to wait between two attempts to find a server that answers.
-const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
 /// One session. Its nodes end with it.
 ///
@@ -39,7 +33,6 @@ pub(super) struct Session {
     /// With a login, only its user may use our nodes; without one, everybody may.
     acls: Acls<'static>,
     response_timeout: Duration,
-    silence: Arc<Silence>,
 }
 
 impl Session {
@@ -215,15 +208,10 @@ impl Session {
         &self,
         request: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Failure> {
-        let asking = self.silence.ask();
-        let timed = tokio::time::timeout(self.response_timeout, request).await;
-        let answer = timed.map_or(Err(Failure::NoAnswer(None)), |answer| {
+        let answer = tokio::time::timeout(self.response_timeout, request).await;
+        answer.map_or(Err(Failure::NoAnswer(None)), |answer| {
             answer.map_err(Into::into)
-        });
-        if !matches!(answer, Err(Failure::NoAnswer(_))) {
-            asking.answered();
-        }
-        answer
+        })
     }
 }
 
@@ -259,8 +247,6 @@ pub(super) enum Change<'a> {
 pub(super) struct Sessions {
     servers: Arc<Servers>,
     tasks: Tasks,
-    clock: Arc<dyn Clock>,
-    pub(super) silence: Arc<Silence>,
 }
 
 /// The servers, and the session with them.
@@ -268,7 +254,6 @@ pub(super) struct Sessions {
 struct Servers {
     url: ServiceUrl,
     response_timeout: Duration,
-    silence: Arc<Silence>,
     /// Never held across an await.
     present: Mutex<Option<Arc<Session>>>,
     /// Held while a session begins: there is one session, not one for each caller.
@@ -276,63 +261,42 @@ struct Servers {
 }
 
 impl Sessions {
-    pub(super) fn new(url: ServiceUrl, response_timeout: Duration, clock: Arc<dyn Clock>) -> Self {
-        let silence = Arc::new(Silence::new(Arc::clone(&clock)));
+    pub(super) fn new(url: ServiceUrl, response_timeout: Duration) -> Self {
         Self {
             servers: Arc::new(Servers {
-                silence: Arc::clone(&silence),
                 response_timeout,
                 url,
                 present: Mutex::new(None),
                 beginning: tokio::sync::Mutex::default(),
             }),
             tasks: Tasks::here(),
-            clock,
-            silence,
         }
     }
 
-    /// The present session, or a new one. Looks for a server until it finds one or the time is up;
-    /// in any case for as long as one look may take, and no longer than that.
-    pub(super) async fn get(&self, until: Moment) -> Result<Arc<Session>, Error> {
-        let one_look = RECONNECT_WAIT + self.servers.response_timeout;
-        let end = std::cmp::max(until, self.clock.now() + one_look);
-        let asking = self.silence.ask();
-        let found = tokio::select! {
-            biased;
-            found = self.find(until) => found,
-            () = self.clock.sleep_until(end) => Err(ZooKeeperError::Timeout),
-        };
-        if found.is_ok() {
-            asking.answered();
-        }
-        found.map_err(no_session)
+    /// The present session, or a new one. Tries once, in turn with all who begin one, and for no
+    /// longer than one try may take.
+    pub(super) async fn get(&self) -> Result<Arc<Session>, Error> {
+        let one_try = RECONNECT_WAIT + self.servers.response_timeout;
+        let found = tokio::time::timeout(one_try, self.find()).await;
+        found
+            .unwrap_or(Err(ZooKeeperError::Timeout))
+            .map_err(no_session)
     }
 
     /// After a while, a session without a server is left to itself and to those who hold leases in
     /// it, because after an outage the client looks for a server less and less often.
-    async fn find(&self, until: Moment) -> Result<Arc<Session>, ZooKeeperError> {
-        loop {
-            let present = self.servers.present().clone();
-            if let Some(session) = present {
-                if session.is_connected() || session.connected().await {
-                    return Ok(session);
-                }
-                self.servers.leave(&session);
+    async fn find(&self) -> Result<Arc<Session>, ZooKeeperError> {
+        let present = self.servers.present().clone();
+        if let Some(session) = present {
+            if session.is_connected() || session.connected().await {
+                return Ok(session);
             }
-            // On a task, because others wait for the session, too, and this caller may be kept and
-            // not polled.
-            let begun = self.tasks.run(Arc::clone(&self.servers).begin()).await;
-            let error = match begun.unwrap_or(Err(ZooKeeperError::ClientClosed)) {
-                Ok(session) => return Ok(session),
-                Err(error) => error,
-            };
-            let next = self.clock.now() + RECONNECT_PAUSE;
-            if next >= until || matches!(error, ZooKeeperError::AuthFailed) {
-                return Err(error);
-            }
-            self.clock.sleep_until(next).await;
+            self.servers.leave(&session);
         }
+        // On a task, because others wait for the session, too, and this caller may be kept and not
+        // polled.
+        let begun = self.tasks.run(Arc::clone(&self.servers).begin()).await;
+        begun.unwrap_or(Err(ZooKeeperError::ClientClosed))
     }
 }
 
@@ -369,7 +333,6 @@ impl Servers {
                 None => Acls::anyone_all(),
             },
             response_timeout: self.response_timeout,
-            silence: Arc::clone(&self.silence),
         })
     }
 

@@ -1,5 +1,4 @@
-//! What this process holds, waits for and has left behind, as a state machine without time or
-//! tasks.
+//! The leases, entries and leftovers of this process, as a state machine without time or tasks.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -45,13 +44,14 @@ pub(super) struct Hold {
     pub(super) note: Note,
     pub(super) token: FencingToken,
     pub(super) deadline: Moment,
-    /// The latest deadline that was asked for. Before anybody is told of it, a note is written into
-    /// the node that reaches as far.
+    /// The latest deadline that was asked for. Before it is promised, a note is written into the
+    /// node that reaches as far.
     promised: Moment,
-    /// The attempts that were told of it.
+    /// The attempts that know of it.
     attempts: HashSet<AttemptId>,
-    /// Whether a release has sent its deletion: if the node is gone then, it is because of us.
-    pub(super) releasing: bool,
+    /// A release that has to be remembered has sent its deletion: if the node is gone then, it is
+    /// because of us.
+    pub(super) has_tombstone: bool,
     number: u64,
     /// The transaction that last wrote the lock directory before the lease was granted.
     pub(super) directory: i64,
@@ -79,7 +79,7 @@ impl Hold {
             deadline,
             promised: deadline,
             attempts: HashSet::new(),
-            releasing: false,
+            has_tombstone: false,
             number: 0,
             directory,
             _watch: None,
@@ -127,7 +127,7 @@ pub(super) enum Node {
     Identity(Identity),
 }
 
-/// What is known about an attempt before anything is sent for it.
+/// The state of an attempt before anything is sent for it.
 #[derive(Debug)]
 pub(super) enum Begun {
     /// It, or its acquisition, has ended.
@@ -190,7 +190,7 @@ impl Table {
         self.take_entries(attempt, |entry| entry.identity == *identity);
     }
 
-    /// Leaves behind an entry that nobody is interested in any more, and whose node may be there.
+    /// Leaves behind an entry whose attempt has gone, and whose node may be there.
     ///
     /// If it was cancelled before, what was to be deleted is listed once more, because it may have
     /// been created since.
@@ -225,7 +225,7 @@ impl Table {
         }
         self.leave(attempt, identity);
         let resource = &attempt.resource;
-        // Somebody has deleted the node of another holder's lease.
+        // Another client has deleted the node of another holder's lease.
         if let Some(lost) = self.take_hold(resource)
             && lost.holder != attempt.holder
         {
@@ -240,7 +240,7 @@ impl Table {
         (true, self.entries.contains_key(&key(attempt)))
     }
 
-    /// Another attempt is told of a lease. False if it has ended meanwhile.
+    /// Another attempt gets to know of a lease. False if it has ended meanwhile.
     pub(super) fn join(&mut self, attempt: &AttemptRef, token: FencingToken) -> bool {
         if self.tombstones.forbids(attempt) {
             return false;
@@ -348,7 +348,7 @@ impl Table {
         hold.filter(|hold| hold.holder == holder)
     }
 
-    /// What has to be deleted before anybody looks at a resource.
+    /// The nodes to delete before a look at a resource.
     pub(super) fn leftovers_of(&mut self, resource: &ResourceName, now: Moment) -> Vec<Leftover> {
         self.expire(now);
         let of_resource = |leftover: &&Leftover| leftover.resource == *resource;
@@ -356,7 +356,7 @@ impl Table {
         leftovers.cloned().collect()
     }
 
-    /// What has to be deleted and was not taken before, and the moment to ask again.
+    /// The nodes to delete that were not taken before, and the moment to ask again.
     pub(super) fn take_leftovers(&mut self, now: Moment) -> (Vec<Leftover>, Moment) {
         self.expire(now);
         let fresh = self.leftovers.range(self.taken + 1..);

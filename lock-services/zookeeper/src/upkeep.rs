@@ -81,8 +81,8 @@ impl Service {
         }
     }
 
-    /// Whoever renews it, a node ends with the session of its process. So nothing can be promised
-    /// for a lease of another process.
+    /// A node ends with the session of its process, although another process renews it. So nothing
+    /// can be promised for a lease of another process.
     async fn renew_elsewhere(&self, lease: &Sequencer) -> Result<Renewed, Error> {
         if self.elsewhere(lease).await?.is_none() {
             return Ok(Renewed::NotHolder);
@@ -91,11 +91,15 @@ impl Service {
         Err(error.because("the lease belongs to the session of another process: renew it there"))
     }
 
-    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
+    pub(super) async fn release(
+        &self,
+        lease: &Sequencer,
+        tombstone: bool,
+    ) -> Result<Released, Error> {
         let now = self.clock.now();
         let hold = self.table().find(lease, now).map(|hold| {
             let before = hold.clone();
-            hold.releasing = true;
+            hold.has_tombstone |= tombstone;
             before
         });
         let Some(hold) = hold else {
@@ -110,7 +114,7 @@ impl Service {
                 End::Released(hold.token)
             }
             // The answer to an earlier request was lost.
-            Err(Failure::NoNode) if hold.releasing => End::Released(hold.token),
+            Err(Failure::NoNode) if hold.has_tombstone => End::Released(hold.token),
             Err(Failure::NoNode | Failure::SessionOver(_)) => End::Over,
             Err(failure) => return Err(failure.into()),
         };
@@ -126,7 +130,7 @@ impl Service {
         let Some(shown) = self.elsewhere(lease).await? else {
             return Ok(Released::NotHolder);
         };
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         match session.delete(&shown.path, None).await {
             Ok(()) => Ok(Released::Released),
             Err(Failure::NoNode) => Ok(Released::NotHolder),
@@ -146,7 +150,7 @@ impl Service {
         if ended.is_some() {
             return Ok(None);
         }
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         let first = self.first(&session, lease.resource()).await?;
         Ok(first.filter(|shown| {
             shown.note.as_ref().is_some_and(|note| {
@@ -172,10 +176,10 @@ impl Service {
         Ok(())
     }
 
-    /// Only the process of an attempt knows who else was told of its lease, and only that process
-    /// can keep an acquire that is under way from taking another queue entry.
+    /// Only the process of an attempt knows which other attempts have its lease, and only that
+    /// process can keep an acquire that is under way from taking another queue entry.
     async fn cancel_elsewhere(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let session = self.session(self.clock.now()).await?;
+        let session = self.session().await?;
         let directory = self.paths.directory(&attempt.resource);
         let (synced, nodes) = (session.sync(&directory), session.children(&directory));
         let (synced, nodes) = tokio::join!(synced, nodes);

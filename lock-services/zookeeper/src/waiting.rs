@@ -1,39 +1,60 @@
-//! Waiting in the queue: what is watched, and when to look again without having been told.
+//! Waiting in the queue: what an entry watches.
 
-use std::{cmp, pin::pin, sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc};
 
-use futures_util::{FutureExt, future::OptionFuture};
-use zookeeper_client::{EventType, OneshotWatcher};
+use futures_util::future::OptionFuture;
 
 use super::{
-    acquiring::Acquiring,
     entry::Entry,
     error::Failure,
     note::Note,
-    queue::{Ahead, Queue},
+    queue::Ahead,
     session::{Connection, Session},
-    watch::Watch,
+    watch::{Watch, fired},
 };
 use lock_core::backend::Moment;
 
-/// After how long a waiter looks again even if it was told nothing.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
-
-/// What a waiter watches besides the next node before its own.
+/// The watches of one entry: of its own node, of its predecessor, and of the node beyond that.
 ///
-/// These are watches of children, which none of these nodes can have, so they tell of deletions
-/// only.
+/// If the predecessor is the first in the queue, it has a lease. If it does not renew it for a
+/// whole ttl, the entry deletes it: its process has stopped, and its session may last longer. It
+/// counts its lease from before it wrote its node, and the entry counts from after it has seen
+/// that. It has not renewed the lease meanwhile, or the version would be another one.
+///
+/// If the predecessor is not the first, it may become the first without a change of its node:
+/// because it was granted soon, or because its process has stopped while it waited. So the entry
+/// watches the node beyond it, too, and looks when that is gone. The look goes on while the
+/// predecessor has its turn, so that the answer is there when the turn is over.
+///
+/// The watches of the own node and of the node beyond are watches of children, which none of these
+/// nodes can have, so they fire for deletions only.
 #[derive(Debug)]
 pub(super) struct Watches {
     /// The connection on which they were set.
     connection: Connection,
     own: Option<Arc<Watch>>,
-    /// The node before the next one. When it is gone, the next one may be the first.
-    beyond: Option<(String, Arc<Watch>)>,
+    predecessor: Option<Predecessor>,
+    /// When this is gone, the predecessor may be the first.
+    beyond: Option<(String, Watch)>,
     silent: Option<Silent>,
+    /// The attempt was woken since they were set.
+    has_woken: bool,
 }
 
-/// A next node that was seen as the first in the queue. This outlasts looks and connections, so
+/// The node right before an entry.
+#[derive(Debug)]
+pub(super) struct Predecessor {
+    pub(super) path: String,
+    /// `None` if another library wrote it.
+    pub(super) note: Option<Note>,
+    pub(super) version: i32,
+    /// Fires when it is written or deleted.
+    watch: Watch,
+    /// It was the first in the queue when the entry last looked.
+    is_first: bool,
+}
+
+/// A predecessor that was seen as the first in the queue. This outlasts looks and connections, so
 /// that a waiter that is woken again and again for other reasons goes on counting.
 #[derive(Debug)]
 struct Silent {
@@ -42,61 +63,25 @@ struct Silent {
     since: Moment,
 }
 
-/// How a wait ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Woken {
-    /// The next node was the only one before ours. It is gone, and ours was still there then.
-    First,
-    /// Only a look can tell.
-    Perhaps,
-}
-
-/// The next node before ours.
-struct Next {
-    /// `None` if another library wrote it.
-    note: Option<Note>,
-    version: i32,
-    changed: OneshotWatcher,
-}
-
 impl Watches {
     pub(super) fn new(session: &Session) -> Self {
         Self {
             connection: session.connection(),
             own: None,
+            predecessor: None,
             beyond: None,
             silent: None,
+            has_woken: false,
         }
     }
 
-    /// Since when the first in the queue is known to be that node, with that version.
-    fn silent_since(&mut self, path: &str, version: i32, now: Moment) -> Moment {
-        let known = self.silent.as_ref();
-        let same = known.filter(|silent| silent.path == path && silent.version == version);
-        if let Some(silent) = same {
-            return silent.since;
-        }
-        self.silent = Some(Silent {
-            path: path.to_owned(),
-            version,
-            since: now,
-        });
-        now
-    }
-
-    /// The watch of the waiter's own node. It is worth keeping, because taking it back costs a
-    /// request.
-    pub(super) fn into_own(self) -> Option<Arc<Watch>> {
-        self.own
-    }
-
-    /// Sets those that are not set yet, in one round trip. `None` if one of the nodes is gone.
-    async fn set(
+    /// Sets those that are not set, in one round trip, after a look that has shown these nodes
+    /// before the entry. False if one of them is gone.
+    pub(super) async fn set(
         &mut self,
         entry: &Entry<'_>,
-        next: &str,
-        beyond: Option<String>,
-    ) -> Result<Option<Next>, Failure> {
+        ahead: Ahead<'_>,
+    ) -> Result<bool, Failure> {
         let session = &entry.session;
         if !self.connection.is_unbroken() {
             *self = Self {
@@ -104,188 +89,126 @@ impl Watches {
                 ..Self::new(session)
             };
         }
-        if self.beyond.as_ref().map(|(path, _)| path) != beyond.as_ref() {
-            self.beyond = None;
-        }
-        let next = session.watched_data(next);
-        let new_own = self.own.is_none().then(|| session.watched(&entry.path));
-        let new_beyond = beyond.filter(|_| self.beyond.is_none());
-        let watch = new_beyond.as_ref().map(|path| session.watched(path));
-        let (next, own, watch) =
-            tokio::join!(next, OptionFuture::from(new_own), OptionFuture::from(watch));
-        if let Some(watch) = own {
-            match watch {
-                Err(Failure::NoNode) => return Ok(None),
-                watch => {
-                    let (stat, watch) = watch?;
-                    let is_same = entry.own.is_some_and(|own| own.czxid == stat.czxid);
-                    self.own = is_same.then(|| Arc::new(watch));
-                }
+        self.has_woken = false;
+        let path = |node: &str| format!("{}/{node}", entry.directory);
+        let (path, beyond) = (path(ahead.next), ahead.beyond.map(path));
+        self.forget_fired(&path, beyond.as_ref());
+        let new = self.predecessor.is_none();
+        let predecessor = new.then(|| session.watched_data(&path));
+        let own = self.own.is_none().then(|| session.watched(&entry.path));
+        let new_beyond = beyond.as_ref().filter(|_| self.beyond.is_none());
+        let watched = new_beyond.map(|path| session.watched(path));
+        let (predecessor, own, watched) = tokio::join!(
+            OptionFuture::from(predecessor),
+            OptionFuture::from(own),
+            OptionFuture::from(watched)
+        );
+        match own {
+            Some(Err(Failure::NoNode)) => return Ok(false),
+            Some(own) => {
+                let (stat, watch) = own?;
+                let is_same = entry.own.is_some_and(|own| own.czxid == stat.czxid);
+                self.own = is_same.then(|| Arc::new(watch));
             }
+            None => {}
         }
-        if let (Some(path), Some(watch)) = (new_beyond, watch) {
-            match watch {
-                Err(Failure::NoNode) => return Ok(None),
-                // A node of another library that we may not look at. The waiter does without this
-                // watch.
-                Err(Failure::Refused(_)) => {}
-                watch => self.beyond = Some((path, Arc::new(watch?.1))),
-            }
+        match (new_beyond, watched) {
+            (_, Some(Err(Failure::NoNode))) => return Ok(false),
+            // A node of another library that we may not look at. The entry does without this watch.
+            (_, Some(Err(Failure::Refused(_)))) => {}
+            (Some(path), Some(watched)) => self.beyond = Some((path.clone(), watched?.1)),
+            _ => {}
         }
-        match next {
-            Err(Failure::NoNode) => Ok(None),
-            next => {
-                let (data, stat, changed) = next?;
-                Ok(Some(Next {
+        match predecessor {
+            Some(Err(Failure::NoNode)) => return Ok(false),
+            Some(found) => {
+                let (data, stat, watcher) = found?;
+                self.predecessor = Some(Predecessor {
+                    path,
                     note: Note::decode(&data),
                     version: stat.version,
-                    changed,
-                }))
+                    watch: Watch::new(watcher),
+                    is_first: false,
+                });
             }
+            None => {}
         }
+        if let Some(predecessor) = &mut self.predecessor {
+            predecessor.is_first = beyond.is_none();
+        }
+        Ok(true)
     }
 
-    /// The watch of the node beyond the next one.
-    fn beyond(&self) -> Option<Arc<Watch>> {
-        self.beyond.as_ref().map(|(_, watch)| Arc::clone(watch))
+    /// Forgets the watches that have fired or are of other nodes.
+    fn forget_fired(&mut self, path: &str, beyond: Option<&String>) {
+        self.own.take_if(|own| own.has_fired());
+        self.beyond
+            .take_if(|(path, watch)| Some(&*path) != beyond || watch.has_fired());
+        self.predecessor.take_if(|known| {
+            // The look was answered before the last node before the entry went.
+            let is_turn = beyond.is_none() && known.watch.is_gone();
+            known.path != path || (known.watch.has_fired() && !is_turn)
+        });
     }
 
-    /// The next one is gone, so it is the waiter's turn, if its own node was there when the servers
-    /// said so.
-    fn turn(&mut self) -> Woken {
+    /// Whether the entry is the first, because its predecessor was the only node before it and is
+    /// gone: no other node can come in between. The servers tell of changes in their order, so by
+    /// then they have told what had happened to the own node and to the floor. No look is needed.
+    pub(super) fn show_turn(&mut self) -> bool {
+        let known = self.predecessor.as_ref();
+        known.is_some_and(|known| known.is_first && known.watch.is_gone()) && self.show_own()
+    }
+
+    /// Whether the own node is still there, as far as the servers have told.
+    pub(super) fn show_own(&mut self) -> bool {
         let own = self.own.as_ref();
-        if own.is_some_and(|own| !own.has_told()) && self.connection.is_unbroken() {
-            Woken::First
-        } else {
-            Woken::Perhaps
-        }
+        own.is_some_and(|own| !own.has_fired()) && self.connection.is_unbroken()
     }
 
-    /// Waits until the waiter's own node is gone.
-    async fn own_is_gone(&self) {
-        match &self.own {
-            Some(own) => own.told().await,
-            None => std::future::pending().await,
-        }
+    /// The moment at which the predecessor's lease is over unless it is renewed.
+    pub(super) fn silent_until(&mut self, now: Moment) -> Moment {
+        let known = self.predecessor.as_ref();
+        let Some(first) = known.filter(|known| known.is_first) else {
+            return Moment::NEVER;
+        };
+        let is_same = |it: &&Silent| it.path == first.path && it.version == first.version;
+        let since = self
+            .silent
+            .as_ref()
+            .filter(is_same)
+            .map_or(now, |it| it.since);
+        self.silent = Some(Silent {
+            path: first.path.clone(),
+            version: first.version,
+            since,
+        });
+        let note = first.note.as_ref();
+        note.map_or(Moment::NEVER, |note| since + note.ttl.get())
     }
-}
 
-/// What a look at the queue shows to be before an entry that was behind a next one and others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    Nobody,
-    /// That next one, and nobody else.
-    Next,
-    /// Others as well, or the entry is not in the queue.
-    Others,
-}
-
-impl Before {
-    /// Waits until the node beyond the next one is gone, and looks at the queue then.
-    ///
-    /// The look happens while the next one has its turn, so that the result is known when that is
-    /// over.
-    async fn when_told(
-        beyond: Option<Arc<Watch>>,
-        entry: &Entry<'_>,
-        next: &str,
-    ) -> Result<Self, Failure> {
-        match beyond {
-            Some(beyond) => beyond.told().await,
-            None => std::future::pending().await,
-        }
-        let queue = match entry.session.children(&entry.directory).await {
-            Err(Failure::NoNode) => return Ok(Self::Others),
-            nodes => Queue::new(nodes?),
-        };
-        Ok(match queue.ahead_of(entry.name()) {
-            Some(None) => Self::Nobody,
-            Some(Some(ahead)) if ahead.next == next && ahead.beyond.is_none() => Self::Next,
-            _ => Self::Others,
-        })
+    pub(super) const fn predecessor(&self) -> Option<&Predecessor> {
+        self.predecessor.as_ref()
     }
-}
 
-impl Acquiring<'_> {
-    /// Waits until something has changed before us, or may have.
+    /// Waits until something has changed before the entry, or may have. After that, waits for ever
+    /// until they are set again.
     ///
-    /// If the next one before us is the first in the queue, it has a lease. If it is silent for the
-    /// whole ttl, we delete it: its process has stopped, and its session may last longer. It counts
-    /// its lease from before it wrote its node, and we count from after we have seen that. It has
-    /// not renewed the lease meanwhile, or the version would be another one.
-    ///
-    /// If it is not, it may become the first without a change of its node: because it was granted
-    /// soon, or because its process has stopped while it waited. So the node before it is watched,
-    /// too.
-    ///
-    /// When the next one was the only one before us and is gone, we are the first: nobody can come
-    /// in between. The servers tell of changes in their order, so by then we have been told
-    /// whatever had happened to our own node and to the floor. No look is needed.
-    ///
-    /// If the next one is gone before we know whether it was the only one, the look at the queue
-    /// that is under way tells. If it shows nobody before us, or only that one, we are the first.
-    pub(super) async fn wait_for(
-        &self,
-        entry: &Entry<'_>,
-        watches: &mut Watches,
-        ahead: Ahead<'_>,
-    ) -> Result<Woken, Failure> {
-        let path = |node: &str| format!("{}/{node}", entry.directory);
-        let next_path = path(ahead.next);
-        let beyond = ahead.beyond.map(path);
-        let mut is_first = beyond.is_none();
-        let Some(next) = watches.set(entry, &next_path, beyond).await? else {
-            return Ok(Woken::Perhaps);
-        };
-        let clock = &self.service.clock;
-        let now = clock.now();
-        let ttl = next.note.map(|note| note.ttl.get());
-        let silent = |watches: &mut Watches| {
-            let since = watches.silent_since(&next_path, next.version, clock.now());
-            ttl.map_or(Moment::NEVER, |ttl| since + ttl)
-        };
-        let mut silent_until = if is_first {
-            silent(watches)
-        } else {
-            Moment::NEVER
-        };
-        let look = cmp::min(self.request.wait.limit(), now + LOOK_AGAIN);
-        let mut is_gone = false;
-        let mut changed = pin!(next.changed.changed());
-        let beyond = watches.beyond();
-        let mut before = pin!(Before::when_told(beyond.clone(), entry, ahead.next).fuse());
-        loop {
-            tokio::select! {
-                biased;
-                event = &mut changed, if !is_gone => {
-                    is_gone = event.event_type == EventType::NodeDeleted;
-                    // If it has not, nobody waits for its look any more.
-                    let is_looking = || beyond.as_ref().is_some_and(|beyond| beyond.has_told());
-                    if !is_gone || !(is_first || is_looking()) {
-                        return Ok(Woken::Perhaps);
-                    }
-                }
-                () = watches.own_is_gone() => return Ok(Woken::Perhaps),
-                seen = &mut before => {
-                    match seen? {
-                        Before::Nobody => is_gone = true,
-                        Before::Next => silent_until = silent(watches),
-                        Before::Others => return Ok(Woken::Perhaps),
-                    }
-                    is_first = true;
-                }
-                () = clock.sleep_until(cmp::min(silent_until, look)) => break,
-            }
-            if is_gone && is_first {
-                return Ok(watches.turn());
-            }
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn fired(&mut self) {
+        if self.has_woken {
+            return pending().await;
         }
-        if clock.now() >= silent_until {
-            match entry.session.delete(&next_path, Some(next.version)).await {
-                Ok(()) | Err(Failure::NoNode | Failure::BadVersion) => {}
-                Err(failure) => return Err(failure),
-            }
+        tokio::select! {
+            () = fired(self.predecessor.as_ref().map(|known| &known.watch)) => {}
+            () = fired(self.own.as_deref()) => {}
+            () = fired(self.beyond.as_ref().map(|(_, watch)| watch)) => {}
         }
-        Ok(Woken::Perhaps)
+        self.has_woken = true;
+    }
+
+    /// The watch of the own node. It is worth keeping, because removing it costs a request.
+    pub(super) fn take_own(&mut self) -> Option<Arc<Watch>> {
+        self.own.take()
     }
 }

@@ -1,54 +1,73 @@
-//! Watches that may be asked more than once.
+//! Watches that can be asked more than once.
 
 use std::{
     fmt,
-    future::poll_fn,
+    future::{pending, poll_fn},
     pin::Pin,
     sync::Mutex,
     task::{Context, Poll, Waker},
 };
 
 use lock_core::backend::support::lock;
-use zookeeper_client::OneshotWatcher;
+use zookeeper_client::{EventType, OneshotWatcher};
 
-type Telling = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// A watch of a node, which tells once: of a change, or that the session is over.
+/// A watch of a node, which fires once: for a change, or when the session is over.
 ///
-/// If it is dropped before that, it is taken back, which costs the servers a request.
-pub(super) struct Watch(Mutex<Option<Telling>>);
+/// If it is dropped before that, the client removes it, which costs the servers a request.
+pub(super) struct Watch(Mutex<State>);
+
+enum State {
+    Set(Pin<Box<dyn Future<Output = EventType> + Send>>),
+    Fired(EventType),
+}
 
 impl Watch {
     pub(super) fn new(watcher: OneshotWatcher) -> Self {
-        let telling = async {
-            watcher.changed().await;
-        };
-        Self(Mutex::new(Some(Box::pin(telling))))
+        let fired = async { watcher.changed().await.event_type };
+        Self(Mutex::new(State::Set(Box::pin(fired))))
     }
 
-    /// Waits until it tells. Returns at once if it has.
+    /// Waits until it fires. Returns at once if it has.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is lost. Only one task may wait.
-    pub(super) async fn told(&self) {
+    pub(super) async fn fired(&self) {
         poll_fn(|cx| self.poll(cx)).await;
     }
 
-    /// Whether it has told, for a watch that nobody waits for.
-    pub(super) fn has_told(&self) -> bool {
-        self.poll(&mut Context::from_waker(Waker::noop()))
-            .is_ready()
+    /// Whether it has fired, while no task waits.
+    pub(super) fn has_fired(&self) -> bool {
+        self.event().is_some()
     }
 
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut telling = lock(&self.0);
-        if let Some(waits) = telling.as_mut() {
-            if waits.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
-            *telling = None;
+    /// Whether it has fired because the node was deleted, while no task waits.
+    pub(super) fn is_gone(&self) -> bool {
+        self.event() == Some(EventType::NodeDeleted)
+    }
+
+    fn event(&self) -> Option<EventType> {
+        match self.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
         }
-        Poll::Ready(())
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<EventType> {
+        let mut state = lock(&self.0);
+        let event = match &mut *state {
+            State::Fired(event) => return Poll::Ready(*event),
+            State::Set(fired) => std::task::ready!(fired.as_mut().poll(cx)),
+        };
+        *state = State::Fired(event);
+        Poll::Ready(event)
+    }
+}
+
+/// Waits until a watch fires, if there is one.
+pub(super) async fn fired(watch: Option<&Watch>) {
+    match watch {
+        Some(watch) => watch.fired().await,
+        None => pending().await,
     }
 }
 

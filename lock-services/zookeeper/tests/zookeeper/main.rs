@@ -20,5 +20,6 @@ mod lost;
 mod outages;
 mod peer;
 mod renewals;
+mod requests;
 mod stopped;
 mod world;

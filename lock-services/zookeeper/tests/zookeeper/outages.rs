@@ -121,3 +121,31 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
     server.kill(0).await;
     ends_when_it_says(&locks).await;
 }
+
+/// Catches: a wait of no length, or without end, for which silent servers are asked for ever.
+#[tokio::test]
+async fn waits_of_every_length_end_while_the_server_is_silent() {
+    /// The time for one answer, and for a machine that is busy.
+    const SLACK: Duration = Duration::from_secs(2);
+    let server = ZooKeeper::start().await;
+    let locks = Namespace::fresh(&server).connect().await;
+    server.pause(0).await;
+    let waits = [(0, 0), (1, 0), (1_000, 1_000), (u64::MAX, 10_000)];
+    let ended = waits.map(|(wait, end)| {
+        let (locks, end) = (locks.clone(), Duration::from_millis(end));
+        let wait = match wait {
+            u64::MAX => Duration::MAX,
+            wait => Duration::from_millis(wait),
+        };
+        async move {
+            let asked = SystemClock.now();
+            let waited = locks.acquire("waits").wait(wait).await.map(drop);
+            let took = SystemClock.now().since(asked);
+            let kind = waited.unwrap_err().kind();
+            assert_eq!(kind, ErrorKind::Unavailable, "{wait:?}");
+            assert!(took >= end && took < end + SLACK, "{wait:?}: {took:?}");
+        }
+    });
+    join_all(ended).await;
+    server.resume(0).await;
+}

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use e2e::servers::ZooKeeper;
+use e2e::{proxy::Proxy, servers::ZooKeeper};
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
     backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend, SystemClock, Wait},
@@ -59,6 +59,14 @@ impl<'a> Namespace<'a> {
     pub(crate) async fn observer(&self) -> Client {
         Client::connect(&self.servers()).await.unwrap()
     }
+}
+
+/// A client whose connections go through a proxy.
+pub(crate) async fn backend_at(proxy: &Proxy, prefix: &str) -> ZooKeeperBackend {
+    let url = format!("{}?session_ms=1000000", proxy.url("zookeeper"));
+    let options = ConnectOptions::from(url).prefix(prefix);
+    let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+    backend.unwrap()
 }
 
 /// The names of the nodes in a line.
