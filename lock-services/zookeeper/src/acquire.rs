@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::OptionFuture;
-use tokio::sync::{self, watch};
+use tokio::sync::{self, Notify, watch};
 
 use super::{
     entry::{Entry, Stop, View},
@@ -40,9 +40,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 pub(super) struct Attempting<'a> {
     pub(super) service: &'a Service,
     pub(super) request: &'a AcquireRequest,
-    /// Held while a request is under way, and while the attempt waits to be woken. A driver drops
-    /// the future of a wake-up before it sends a request.
+    /// Held while a request is under way, and while the attempt waits to be woken.
     place: sync::Mutex<Option<Place<'a>>>,
+    /// A request needs the place.
+    sends: Notify,
     /// Changes when an acquisition was granted for which another attempt waits. Seen before the
     /// table is read, so that no grant is missed.
     granted: Mutex<watch::Receiver<()>>,
@@ -63,6 +64,7 @@ impl<'a> Attempting<'a> {
             service,
             request,
             place: sync::Mutex::default(),
+            sends: Notify::new(),
             granted: Mutex::new(service.granted.subscribe()),
         }
     }
@@ -302,16 +304,27 @@ impl<'a> Attempting<'a> {
         }
     }
 
+    /// Gives the place to a request that needs it, and goes on after that.
     async fn watch_fired(&self) {
-        match &mut *self.place.lock().await {
-            Some(place) => place.watches.fired().await,
-            None => pending().await,
+        loop {
+            let mut place = self.place.lock().await;
+            let Some(place) = &mut *place else {
+                break;
+            };
+            tokio::select! {
+                biased;
+                () = place.watches.fired() => return,
+                () = self.sends.notified() => {}
+            }
         }
+        // There will be a place after the next request only.
+        pending().await
     }
 }
 
 impl Requests for Attempting<'_> {
     async fn send(&self, request: Request) -> Result<Reply, Error> {
+        self.sends.notify_waiters();
         let mut place = self.place.lock().await;
         let Request::Look { queue } = request else {
             self.service.cancel(&self.request.attempt).await?;
@@ -330,6 +343,7 @@ impl Requests for Attempting<'_> {
     async fn woken(&self) -> Wake {
         let mut granted = lock(&self.granted).clone();
         tokio::select! {
+            biased;
             () = self.watch_fired() => {}
             Ok(()) = granted.changed() => lock(&self.granted).mark_unchanged(),
         }

@@ -200,6 +200,7 @@ impl Watches {
             return pending().await;
         }
         tokio::select! {
+            biased;
             () = fired(self.predecessor.as_ref().map(|known| &known.watch)) => {}
             () = fired(self.own.as_deref()) => {}
             () = fired(self.beyond.as_ref().map(|(_, watch)| watch)) => {}

@@ -223,3 +223,25 @@ async fn until_answered(requests: &impl Requests, request: Request) -> Reply {
     let sent = repeat(&SystemClock, || requests.send(request));
     sent.await.unwrap()
 }
+
+/// Catches: an attempt that waits to be woken keeps its own next request from being sent.
+#[tokio::test]
+async fn a_request_is_sent_while_the_attempt_waits_to_be_woken() {
+    let namespace = Namespace::fresh(zookeeper().await);
+    let backend = namespace.backend().await;
+    granted(&backend, &request("r", Wait::Never)).await;
+    let waiting = request("r", Wait::Forever);
+    let requests = backend.requests(&waiting);
+    requests.send(LOOK).await.unwrap();
+    let mut woken = pin!(requests.woken());
+    assert_eq!(woken.as_mut().now_or_never(), None);
+    let look = async {
+        tokio::select! {
+            biased;
+            wake = woken => panic!("{wake:?}"),
+            reply = requests.send(LOOK) => reply,
+        }
+    };
+    let reply = timeout(PATIENCE, look).await.expect("it is sent");
+    assert!(matches!(reply, Ok(Reply::Queued { .. })), "{reply:?}");
+}
