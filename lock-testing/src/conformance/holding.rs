@@ -1,4 +1,4 @@
-use super::{Harness, LONG, grant, is_held, release, request, resource, sequencer};
+use super::{Harness, LONG, grant, inspection, is_held, release, request, resource, sequencer};
 use lock_core::{
     FencingToken, Holder, Released, Sequencer, Ttl,
     backend::{AcquireRequest, Grant, LockService, Moment, RenewRequest, Renewed},
@@ -136,20 +136,10 @@ pub async fn release_only_own(harness: &impl Harness) {
 /// An inspection shows token, time left and a fingerprint, and never the holder.
 pub async fn inspection_shows_no_secret(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("inspect"));
-    assert_eq!(
-        backend
-            .inspect(&resource)
-            .await
-            .expect("the service answers")
-            .holder,
-        None
-    );
+    assert_eq!(inspection(&backend, &resource).await.holder, None);
     let first = request(&resource, LONG);
     let lease = grant(&backend, &first).await;
-    let inspection = backend
-        .inspect(&resource)
-        .await
-        .expect("the service answers");
+    let inspection = inspection(&backend, &resource).await;
     assert!(!format!("{inspection:?}").contains(&first.attempt.holder.expose()));
     let holder = inspection.holder.expect("it is held");
     assert_eq!(holder.fingerprint, first.attempt.holder.fingerprint());

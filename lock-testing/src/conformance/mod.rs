@@ -63,8 +63,8 @@ pub use self::{
     },
 };
 use lock_core::{
-    Attempt, Extension, Holder, Issuer, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockService, Moment, Wait},
+    Attempt, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
+    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockService, Moment, Wait, repeat},
 };
 
 /// A fresh lock service for one case.
@@ -182,15 +182,18 @@ async fn grant(backend: &LockService, request: &AcquireRequest) -> Grant {
 }
 
 async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
-    let inspection = backend
-        .inspect(resource)
-        .await
-        .expect("the service answers");
-    inspection.holder.is_some()
+    inspection(backend, resource).await.holder.is_some()
+}
+
+/// Looks at a resource, and again while there is no answer, as a manager does.
+async fn inspection(backend: &LockService, resource: &ResourceName) -> Inspection {
+    let inspected = repeat(&*backend.clock(), || backend.inspect(resource)).await;
+    inspected.expect("the service answers")
 }
 
 async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) {
-    let released = backend.release(&sequencer(request, grant), true).await;
+    let lease = sequencer(request, grant);
+    let released = repeat(&*backend.clock(), || backend.release(&lease, true)).await;
     assert_eq!(
         released.expect("the service answers"),
         lock_core::Released::Released

@@ -1,6 +1,6 @@
 use super::{
-    Harness, LONG, PATIENCE, claims, grant, is_held, release, request, resource, served, settle,
-    waiting,
+    Harness, LONG, PATIENCE, claims, grant, inspection, is_held, release, request, resource,
+    served, settle, waiting,
 };
 use lock_core::{
     Attempt, ErrorKind, Extension, Metadata, Outcome, ResourceName,
@@ -60,10 +60,7 @@ pub async fn queue_limit(harness: &impl Harness) {
     let third = limited(Wait::Forever, 1);
     let meanwhile = async {
         settle(harness).await;
-        let inspection = backend
-            .inspect(&resource)
-            .await
-            .expect("the service answers");
+        let inspection = inspection(&backend, &resource).await;
         assert_eq!(inspection.waiters, Some(1));
         assert_full(&backend, &third).await;
         let look = backend.acquire(&limited(Wait::Never, 1)).await;
@@ -83,8 +80,7 @@ fn note(text: &str) -> Option<Metadata> {
 }
 
 async fn shown(backend: &LockService, resource: &ResourceName) -> Option<Metadata> {
-    let inspection = backend.inspect(resource).await;
-    let holder = inspection.expect("the service answers").holder;
+    let holder = inspection(backend, resource).await.holder;
     holder.expect("it is held").metadata
 }
 

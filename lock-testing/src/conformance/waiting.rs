@@ -3,7 +3,8 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 use super::{
-    Harness, LONG, grant, is_held, release, request, resource, served, settle, soon, waiting,
+    Harness, LONG, grant, inspection, is_held, release, request, resource, served, settle, soon,
+    waiting,
 };
 use lock_core::{
     Attempt, Fairness, FencingToken, ResourceName, Waking,
@@ -163,7 +164,7 @@ async fn in_line<W: Future>(
     let all = u64::try_from(waiters.len()).expect("a small number");
     let look = async {
         loop {
-            let inspection = backend.inspect(resource).await.expect("it answers");
+            let inspection = inspection(backend, resource).await;
             if inspection.waiters.is_none_or(|waiters| waiters == all) {
                 return;
             }
