@@ -297,6 +297,7 @@ impl<G: TermGuard> Term<G> {
             }
             let clock = lease.on_drop.locks.clock.as_ref();
             tokio::select! {
+                biased;
                 lost = lease.lost() => return lost,
                 () = clock.sleep_until(clock.now() + left) => {}
             }

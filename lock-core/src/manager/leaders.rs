@@ -38,6 +38,7 @@ impl LockManager {
         stream::unfold(observer, async |mut observer| {
             let locks = observer.locks.clone();
             tokio::select! {
+                biased;
                 () = locks.inner.watchdog.closed() => None,
                 change = observer.change() => Some((change, observer)),
             }

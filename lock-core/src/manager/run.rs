@@ -38,8 +38,8 @@ impl Acquire {
     {
         let guard = self.await?;
         let result = tokio::select! {
-            // The loss first: a holder that was paused learns of it before its section goes on.
             biased;
+            // The loss first: a holder that was paused learns of it before its section goes on.
             lost = guard.lost() => Err(Error::from(lost).into()),
             result = section(&guard) => result,
         };

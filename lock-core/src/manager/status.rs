@@ -198,6 +198,7 @@ impl LeaseStatus {
                 Err(lost) => return lost,
             };
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.clock.sleep_until(deadline) => {}
             }

@@ -61,6 +61,7 @@ impl Connections {
         self.follow();
         let connecting = async {
             tokio::select! {
+                biased;
                 connected = self.pool.acquire() => connected,
                 refusal = self.refusal_after(timeout * 3 / 4) => Err(refusal),
             }

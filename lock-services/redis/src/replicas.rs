@@ -62,6 +62,7 @@ impl Replication {
         };
         let ended = service.clock.sleep_until(grant.lease.deadline());
         let error = tokio::select! {
+            biased;
             have = self.replicate(service, request, grant) => match have {
                 Ok(()) => return Ok(()),
                 Err(error) => error,

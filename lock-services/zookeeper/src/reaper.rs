@@ -20,6 +20,7 @@ pub(super) async fn run(service: Arc<Service>) {
         let (fresh, next) = service.table().take_leftovers(service.clock.now());
         removals.extend(fresh.into_iter().map(|leftover| remove(&service, leftover)));
         tokio::select! {
+            biased;
             () = news => {}
             () = service.clock.sleep_until(next) => {}
             Some(()) = removals.next() => {}

@@ -44,6 +44,7 @@ pub(super) async fn listen(
     loop {
         let complete = listener.subscribe_to_missing().await;
         tokio::select! {
+            biased;
             event = happened.recv() => match event {
                 Some(event) => listener.handle(event),
                 None => return,
