@@ -23,6 +23,9 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 /// | cancel for a caller | `short` | as a look |
 /// | rest of an attempt whose caller has gone | the ttl, `shared` at least if others know the holder | the same |
 /// | inspect, list, force, renewal by hand | `short` | the answer |
+///
+/// If a client asks one node after the other, `short` is at least the time that one request takes,
+/// and `long` at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Bounds {
@@ -92,6 +95,7 @@ impl Terms {
     /// Until when copies of a request are sent.
     fn asks_until(&self, request: Request, silence: Silence) -> Moment {
         let Bounds { short, long, .. } = self.bounds;
+        let short = max(short, min(self.longest_request, long));
         match (request, self.wait) {
             (Request::Release { .. } | Request::Cancel, _) | (_, Wait::Never) => {
                 silence.since + short

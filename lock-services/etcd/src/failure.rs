@@ -53,6 +53,11 @@ impl Failure {
         Self { status, sent }
     }
 
+    /// Whether the call may have happened, or may happen later.
+    pub(super) const fn was_sent(&self) -> bool {
+        self.sent
+    }
+
     pub(super) fn lease_exists(&self) -> bool {
         self.status.message().contains(LEASE_EXISTS)
     }
@@ -149,7 +154,7 @@ fn meaning(status: &Status) -> (ErrorKind, String) {
             ErrorKind::Unavailable,
             "nobody listens there, or there is no leader".to_owned(),
         ),
-        _ if remedy(status) == Remedy::Again => (ErrorKind::Unavailable, says()),
+        _ if remedy(status) != Remedy::None => (ErrorKind::Unavailable, says()),
         _ => (ErrorKind::Refused, says()),
     }
 }

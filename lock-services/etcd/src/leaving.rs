@@ -1,7 +1,7 @@
 use prost::Message;
 
 use super::{
-    acquisition::Acquisition,
+    attempt::Attempt,
     queued::{Ahead, Queued},
     record::{Floor, State},
     service::insist,
@@ -9,7 +9,7 @@ use super::{
 };
 use lock_core::Error;
 
-impl Acquisition<'_> {
+impl Attempt<'_> {
     /// Gives the entry back to get one with a greater token, at the end of the queue. It is gone
     /// when this returns.
     ///

@@ -111,7 +111,7 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod acquisition;
+mod attempt;
 mod backend;
 mod client;
 mod ending;

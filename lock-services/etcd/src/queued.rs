@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::backend::Moment;
 
 /// A queue entry.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
     pub(super) created: i64,
     pub(super) floor: u64,

@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::backend::support::{Patience, Tasks};
+use lock_core::backend::{repeat, support::Tasks};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
@@ -68,9 +68,14 @@ async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
 
 async fn revoke(client: &Client, id: i64) {
     let lease = LeaseId { id };
-    match client.call(method::REVOKE, &lease, Patience::SHORT).await {
-        Ok(Done {}) => {}
-        Err(failure) if failure.no_lease() => {}
-        Err(failure) => debug!(?failure, "etcd: the lease ends by itself"),
+    let revoked = repeat(&*client.clock, || async {
+        match client.call(method::REVOKE, &lease).await {
+            Ok(Done {}) => Ok(()),
+            Err(failure) if failure.no_lease() => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    });
+    if let Err(error) = revoked.await {
+        debug!(%error, "etcd: the lease ends by itself");
     }
 }
