@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use super::{
     attempt::{Attempt, may_be_queued},
     enqueue::Enqueued,
-    leases::told,
+    leases::without_slack,
     queued::{Ahead, Queued},
     record::token,
     service::{Service, TRIES, crowded},
@@ -75,7 +75,7 @@ impl Attempt<'_> {
         }
         for turn in 0..TRIES {
             let is_new = self.place.is_none();
-            let mut entered = self.enter(queue).await;
+            let mut entered = self.entry_and_ahead(queue).await;
             if turn > 0 || self.place.is_some() {
                 // An earlier turn may have left something, as with `insist`.
                 entered = entered.map_err(may_be_queued);
@@ -92,7 +92,7 @@ impl Attempt<'_> {
             if is_new && queue && self.is_one_too_many(&ahead) {
                 return self.refuse(ErrorKind::QueueFull).await;
             }
-            let reply = self.stand(entry, ahead, queue).await;
+            let reply = self.reply_for(entry, ahead, queue).await;
             if let Some(reply) = reply.map_err(may_be_queued)? {
                 return Ok(reply);
             }
@@ -101,7 +101,7 @@ impl Attempt<'_> {
     }
 
     /// Makes its entry, or looks what has become of it.
-    async fn enter(&mut self, queue: bool) -> Result<Enqueued, Error> {
+    async fn entry_and_ahead(&mut self, queue: bool) -> Result<Enqueued, Error> {
         let Some(entry) = self.place else {
             return self.enqueue(queue).await;
         };
@@ -112,7 +112,7 @@ impl Attempt<'_> {
     }
 
     /// The reply for an entry that has these before it. None if it takes another look.
-    async fn stand(
+    async fn reply_for(
         &mut self,
         entry: Queued,
         ahead: Ahead,
@@ -139,7 +139,7 @@ impl Attempt<'_> {
             return Ok(None);
         };
         // Not of all of the slack, which the next one may use up.
-        let until = std::cmp::min(life.end(), ahead.asked + told(life.length));
+        let until = std::cmp::min(life.end(), ahead.asked + without_slack(life.length));
         let lease = Lease::counted_from(ahead.asked, until.since(ahead.asked));
         Ok(Some(Reply::Granted(Grant::new(token, lease))))
     }

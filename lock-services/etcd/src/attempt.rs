@@ -74,8 +74,8 @@ impl<'a> Attempt<'a> {
         Ok(self.kept.is_some())
     }
 
-    /// Asks how long its lease lives, without keeping it alive, so that nobody gains time by asking
-    /// again. False if it has ended.
+    /// Asks how long its lease lives, without keeping it alive, so that asking again gains
+    /// no time. False if it has ended.
     pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
         self.kept = self.service.left(self.on).await?;
         Ok(self.kept.is_some())

@@ -47,7 +47,7 @@ pub(super) struct Client {
     /// The node that is asked, modulo their number.
     current: AtomicUsize,
     login: Option<Login>,
-    /// What the login has brought.
+    /// The proof of the login, which goes with each request.
     token: Mutex<Option<MetadataValue<Ascii>>>,
     /// How long a node may take to answer before another one is asked.
     response_timeout: Duration,
@@ -55,7 +55,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Connects to nobody yet.
+    /// Makes no connection yet.
     pub(super) fn new(
         url: ServiceUrl,
         response_timeout: Duration,
@@ -100,12 +100,12 @@ impl Client {
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        let answer = self.call_told(method, request).await?;
+        let answer = self.call_counting_copies(method, request).await?;
         Ok(answer.0)
     }
 
     /// The same. Also tells whether another node may have carried the request out.
-    pub(super) async fn call_told<A, B>(
+    pub(super) async fn call_counting_copies<A, B>(
         &self,
         method: &'static str,
         request: &A,

@@ -45,8 +45,8 @@ impl Service {
             return Ok(false);
         }
         let delete = DeleteRequest::key(&names.entry);
-        let told = self.client.call_told(method::DELETE, &delete).await;
-        let (answer, was_repeated): (DeleteResponse, bool) = told?;
+        let deleted = self.client.call_counting_copies(method::DELETE, &delete);
+        let (answer, was_repeated): (DeleteResponse, bool) = deleted.await?;
         if answer.deleted > 0 {
             self.leases.released(&names, known, None, self.now());
         } else if was_repeated {
@@ -296,7 +296,7 @@ impl Service {
             return Ok(Forced::NotHeld);
         };
         let entry = Kept::<Entry>::read(&holder);
-        // Odd, so it is nobody's. It is below the token of the next holder, even one that already
+        // Odd, so it belongs to no holder. It is below the token of the next holder, even one that already
         // waits.
         let revocation = match entry.token().filter(|present| *present == token) {
             Some(present) => present.next(),
@@ -357,7 +357,7 @@ impl Service {
     }
 }
 
-/// What came of a transaction that ends something.
+/// The result of a transaction that ends something.
 struct Answer {
     txn: TxnResponse,
     /// By which revision a tombstone was written, if one was.

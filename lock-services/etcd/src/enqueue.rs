@@ -13,7 +13,7 @@ use super::{
 };
 use lock_core::{Error, ErrorKind, backend::Upkeep};
 
-/// What came of asking for a queue entry.
+/// The result of asking for a queue entry.
 pub(super) enum Enqueued {
     /// It has an entry, and these are before it.
     Queued(Queued, Ahead),
@@ -98,7 +98,7 @@ impl Attempt<'_> {
     /// Whether a tombstone has to say that there was an entry: if somebody else may know the
     /// acquisition and ask again, or if there is something to be remembered already.
     ///
-    /// Of an acquisition that nobody else knows only late copies of the entry may come. While it
+    /// Of an acquisition that only this client knows, only late copies of the entry may come. While it
     /// is there it refuses them itself. After a release there is a tombstone if it was sent twice;
     /// however else it ended, its lease is not used again, and a copy goes with it.
     pub(super) const fn leaves_tombstone(&self) -> bool {
@@ -121,7 +121,7 @@ impl Attempt<'_> {
         Ok(taken.id)
     }
 
-    /// The request that makes a queue entry, in one step, if nobody has cancelled it, it has none
+    /// The request that makes a queue entry, in one step, if it was not cancelled, it has no entry
     /// yet, and the floor that is written into it is the present one.
     fn entry_request(
         &self,
@@ -164,7 +164,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What there may be in the way of a new entry.
+    /// The keys that may be in the way of a new entry.
     fn present(&self) -> [RangeRequest; 4] {
         let names = &self.names;
         [
@@ -234,7 +234,7 @@ impl Attempt<'_> {
     }
 
     /// Relies on the entry that an earlier attempt has made. As long as another entry is the oldest
-    /// of the queue, nobody was told of this entry.
+    /// of the queue, no caller knows of this entry.
     async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Enqueued, Error> {
         let attempt = &self.request.attempt;
         let Some(entry) = &found.entry else {

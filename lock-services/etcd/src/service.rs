@@ -6,7 +6,7 @@ use super::{
     client::Client,
     failure::Failure,
     keys::{Keys, Names},
-    leases::{Leases, told},
+    leases::{Leases, without_slack},
     queued::{Life, seconds_of},
     record::{Entry, Floor, Kept, Tombstone},
     revoker::Revoker,
@@ -48,7 +48,7 @@ pub(super) struct Service {
     pub(super) tasks: Tasks,
 }
 
-/// What etcd has of an acquisition.
+/// The keys of an acquisition in etcd.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) entry: Option<Kept<Entry>>,
@@ -84,7 +84,7 @@ impl Service {
 
     /// The answer to a transaction, and whether it was sent more than once.
     pub(super) async fn change(&self, txn: &TxnRequest) -> Result<(TxnResponse, bool), Failure> {
-        self.client.call_told(method::TXN, txn).await
+        self.client.call_counting_copies(method::TXN, txn).await
     }
 
     /// None of the leases that are kept for later is used, because one of them is not there.
@@ -93,7 +93,7 @@ impl Service {
         self.tombstones.forget();
     }
 
-    /// What these ranges find, all at one revision.
+    /// Reads these ranges, all at one revision.
     pub(super) async fn read(
         &self,
         ranges: impl IntoIterator<Item = RangeRequest>,
@@ -132,8 +132,8 @@ impl Service {
         Ok(Found::read(&mut self.read(ranges).await?.ranges()))
     }
 
-    /// The time left of a lease without the slack, in whole seconds, rounded down: what
-    /// its holder was told at least. `None` if it has ended.
+    /// The time left of a lease without the slack, in whole seconds, rounded down: no
+    /// more than its holder knows. `None` if it has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
         let since = self.now();
@@ -142,7 +142,7 @@ impl Service {
         let length = seconds_of(answer.granted_ttl);
         Ok((answer.ttl >= 0).then(|| Life {
             since,
-            ttl: seconds_of(answer.ttl).saturating_sub(length - told(length)),
+            ttl: seconds_of(answer.ttl).saturating_sub(length - without_slack(length)),
             length,
             said_in: Some(answer.header.map_or(0, |header| header.raft_term)),
         }))
@@ -202,7 +202,7 @@ impl Found {
         ]
     }
 
-    /// What is remembered of it, which is nothing if there is no tombstone.
+    /// The memory of it, which is empty without a tombstone.
     pub(super) fn remembered(&self) -> Tombstone {
         let tombstone = self.tombstone.as_ref();
         tombstone.map_or_else(Tombstone::default, |kept| kept.value.clone())

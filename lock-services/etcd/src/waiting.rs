@@ -15,7 +15,7 @@ use lock_core::{
 };
 
 impl Attempt<'_> {
-    /// Who is before the entry, up to that number, and what became of the entry. `None` if it is
+    /// The entries before this one, up to that number, and the entry itself. `None` if it is
     /// not there any more: it was ended, or its lease ran out.
     ///
     /// If another client has written its tombstone, ours takes that over.
