@@ -29,8 +29,8 @@ impl EtcdBackend {
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) without the feature of the
-    /// scheme, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers
-    /// for two seconds and each of them was asked, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
+    /// scheme, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers for
+    /// 2 s and each of them was asked, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
     /// [`ErrorKind::CounterBroken`](lock_core::ErrorKind::CounterBroken) if the floor is no number.
     ///
     /// # Panics

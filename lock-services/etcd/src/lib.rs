@@ -1,5 +1,5 @@
 //! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see
-//! [below](#what-etcd-34-and-early-35-do).
+//! [below](#faults-of-etcd-34-and-early-35).
 //!
 //! # Use it
 //! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
@@ -9,7 +9,7 @@
 //! passwords in the URL are those of etcd's own users, who need read and write rights on
 //! `palisade/`; a login is repeated when the server forgets it.
 //!
-//! # What it lacks
+//! # Unsupported
 //! Several resources in one step: [`ErrorKind::Unsupported`].
 //!
 //! # Keys
@@ -89,7 +89,7 @@
 //! answered as one of a lease that ran out. An attempt that shares its entry with another one, or
 //! that this client does not know, cannot be cancelled then.
 //!
-//! # What etcd 3.4 and early 3.5 do
+//! # Faults of etcd 3.4 and early 3.5
 //! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
 //! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
 //! a write that it acknowledged; a watch may miss a deletion (3.4.36, 3.5.18); a leader that was
