@@ -296,8 +296,8 @@ impl Service {
             return Ok(Forced::NotHeld);
         };
         let entry = Kept::<Entry>::read(&holder);
-        // Odd, so it belongs to no holder. It is below the token of the next holder, even one that already
-        // waits.
+        // Odd, so it belongs to no holder. It is below the token of the next holder, even of one
+        // that already waits.
         let revocation = match entry.token().filter(|present| *present == token) {
             Some(present) => present.next(),
             None => return Ok(Forced::NotHeld),

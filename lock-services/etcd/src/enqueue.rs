@@ -98,9 +98,9 @@ impl Attempt<'_> {
     /// Whether a tombstone has to say that there was an entry: if somebody else may know the
     /// acquisition and ask again, or if there is something to be remembered already.
     ///
-    /// Of an acquisition that only this client knows, only late copies of the entry may come. While it
-    /// is there it refuses them itself. After a release there is a tombstone if it was sent twice;
-    /// however else it ended, its lease is not used again, and a copy goes with it.
+    /// Of an acquisition that only this client knows, only late copies of the entry may come. While
+    /// it is there it refuses them itself. After a release there is a tombstone if a copy may
+    /// arrive; after another end its lease is not used again, and a copy goes with it.
     pub(super) const fn leaves_tombstone(&self) -> bool {
         matches!(self.request.upkeep, Upkeep::None) || self.tombstone.is_some()
     }

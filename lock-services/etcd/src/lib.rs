@@ -68,18 +68,18 @@
 //! # Waiting
 //! First come, first served, across all clients. A waiter watches the entry before its own, and
 //! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
-//! One step finds out that no entry is before its own and that its own is still there: a waiter that
+//! One step finds out that no entry is before its own and that its own is there: a waiter that
 //! slept through the end of its lease gets [`ErrorKind::Released`], never the lock.
 //! A waiter that died costs the queue the rest of its lease when its turn comes. A limit of
 //! waiters is checked after the entry was taken: while one is refused, it counts.
 //!
 //! # Nodes
-//! One node is asked for everything until it refuses, or does not answer within the response timeout
-//! (2 s; 10 ms to 3 s); then the next one. One request asks each node once. It is repeated, and a
-//! wait ends, by the [bounds of all lock services](lock_core::backend::Bounds); a look that does not
-//! wait, a release and a cancel last as long as it takes to ask each node once, but for 10 s at
-//! most. All requests compare before they change anything, and can be sent again, even to another
-//! node. A node without a leader refuses.
+//! One node is asked for everything until it refuses, or does not answer within the response
+//! timeout (2 s; 10 ms to 3 s); then the next one. One request asks each node once. It is repeated,
+//! and a wait ends, by the [bounds of all lock services](lock_core::backend::Bounds); a look that
+//! does not wait, a release and a cancel last as long as it takes to ask each node once, but for
+//! 10 s at most. All requests compare before they change anything, and can be sent again, even to
+//! another node. A node without a leader refuses.
 //!
 //! # Without space
 //! A cluster whose space is used up (alarm `NOSPACE`) deletes and writes nothing. Then a client

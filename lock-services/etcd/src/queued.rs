@@ -53,8 +53,8 @@ impl Life {
         self.since + self.ttl
     }
 
-    /// The part of it that this look at the entry proves. `None` if the leader that said so may have been
-    /// deposed by the time of the look.
+    /// The part of it that this look at the entry proves. `None` if the leader that
+    /// said so may have been deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {

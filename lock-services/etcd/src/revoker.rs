@@ -12,9 +12,9 @@ use super::{
 
 /// Gives back leases whose keys are gone, some time later, without anybody waiting for it.
 ///
-/// Nothing depends on it: such a lease keeps no other client out, and ends by itself. But each revocation is
-/// a change that etcd writes to its disk, and requests have to wait for that, above all those of
-/// the next in the queue. So leases are given back together, a little later.
+/// Nothing depends on it: such a lease keeps no other client out, and ends by itself. But each
+/// revocation is a change that etcd writes to its disk, and requests have to wait for that, above
+/// all those of the next in the queue. So leases are given back together, a little later.
 ///
 /// When it is dropped it gives back what is left, and ends.
 #[derive(Debug)]

@@ -90,8 +90,8 @@ impl Attempt<'_> {
     /// Waits until the entry before its own is deleted, or may have been, and keeps its lease alive
     /// meanwhile.
     ///
-    /// Only that entry is watched, so the end of a lease wakes one waiter. The watch begins with the
-    /// next revision, and tells of every later deletion. A watch that began with that revision
+    /// Only that entry is watched, so the end of a lease wakes one waiter. The watch begins with
+    /// the next revision, and tells of every later deletion. A watch that began with that revision
     /// itself would be served from the history, 100 ms later.
     ///
     /// # Cancel safety
