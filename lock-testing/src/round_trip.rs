@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 use super::pause::there_and_back;
 use lock_core::{
@@ -41,6 +41,14 @@ impl Requests for Linked<'_> {
 
     fn has_copied(&self) -> bool {
         self.0.has_copied()
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.0.longest_request()
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.0.longest_request()
     }
 
     fn is_opaque(&self) -> bool {

@@ -26,6 +26,9 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 ///   know the holder;
 /// - inspect, list, force and a renewal by hand: until `short` after the first. The answer has no
 ///   bound but the response timeout.
+///
+/// If a client asks one node after the other, `short` is at least the time that one request takes,
+/// and `long` at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Bounds {
@@ -95,6 +98,7 @@ impl Terms {
     /// Until when copies of a request are sent.
     fn asks_until(&self, request: Request, silence: Silence) -> Moment {
         let Bounds { short, long, .. } = *self.bounds;
+        let short = max(short, min(self.longest_request, long));
         match (request, self.wait) {
             (Request::Release { .. } | Request::Cancel, _) | (_, Wait::Never) => {
                 silence.since + short

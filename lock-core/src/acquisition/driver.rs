@@ -4,6 +4,7 @@ use std::{
     future::{Future, pending, poll_fn, ready},
     pin::{Pin, pin},
     task::Poll,
+    time::Duration,
 };
 
 use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
@@ -30,6 +31,12 @@ pub trait Requests: Sync {
     /// answered: a client that asks one node after the other leaves copies behind.
     fn has_copied(&self) -> bool {
         false
+    }
+
+    /// How long one request takes at most, if a client asks one node after the other. A request is
+    /// asked at least as long.
+    fn longest_request(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Whether a look waits inside the lock service.
@@ -68,6 +75,7 @@ pub(crate) async fn acquire(
     shutdown: Shutdown<'_>,
 ) -> Ended {
     machine.terms.opaque = requests.is_opaque();
+    machine.terms.longest_request = requests.longest_request();
     let started = Event::Started {
         hears: requests.hears(),
     };

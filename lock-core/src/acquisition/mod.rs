@@ -44,6 +44,8 @@ pub struct Terms {
     pub spread: u64,
     /// How long a silent service is asked.
     pub bounds: &'static Bounds,
+    /// See [`Requests::longest_request`].
+    pub(crate) longest_request: Duration,
     /// One look waits inside the lock service, which knows itself how long it is asked.
     pub(crate) opaque: bool,
 }
@@ -236,6 +238,7 @@ impl Terms {
             ttl: ttl.get(),
             spread: 0,
             bounds: &Bounds::USUAL,
+            longest_request: Duration::ZERO,
             opaque: false,
         }
     }

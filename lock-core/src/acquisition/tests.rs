@@ -295,6 +295,22 @@ fn a_lost_copy_of_a_release_counts_only_if_the_lease_was_held() {
     }
 }
 
+/// Catches: a client of several nodes is cut off before it has asked the second one.
+#[test]
+fn a_request_that_asks_node_after_node_is_asked_as_long_as_that_takes() {
+    for (longest, end) in [(0, 2_000), (6_000, 6_000), (15_000, 10_000)] {
+        let mut it = attempt(Wait::Never);
+        it.terms.longest_request = Duration::from_millis(longest);
+        assert_eq!(until(it.on(STARTED, at(0))), at(end));
+        it.on(granted(), at(1));
+        it.on(Event::Release { held: true }, at(100));
+        let again = it.on(failed(Outcome::Unknown), at(100 + end - 1));
+        assert_eq!(sends(again), Some(Request::Release { tombstone: false }));
+        let step = it.on(failed(Outcome::NotApplied), at(100 + end));
+        assert_eq!(step, Step::Answer(Answer::Failed(SILENT)));
+    }
+}
+
 #[test]
 fn a_caller_that_goes_at_any_moment_gives_back_what_may_be_left() {
     let mut it = attempt(END);

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
     BoxFuture, Error,
@@ -12,6 +12,7 @@ trait Boxed: Send + Sync {
     fn hears(&self) -> bool;
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Reply, Error>>;
     fn has_copied(&self) -> bool;
+    fn longest_request(&self) -> Duration;
     fn is_opaque(&self) -> bool;
     fn woken(&self) -> BoxFuture<'_, Wake>;
 }
@@ -27,6 +28,10 @@ impl<R: Requests + Send> Boxed for R {
 
     fn has_copied(&self) -> bool {
         Requests::has_copied(self)
+    }
+
+    fn longest_request(&self) -> Duration {
+        Requests::longest_request(self)
     }
 
     fn is_opaque(&self) -> bool {
@@ -55,6 +60,10 @@ impl Requests for BoxedRequests<'_> {
 
     fn has_copied(&self) -> bool {
         self.0.has_copied()
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.0.longest_request()
     }
 
     fn is_opaque(&self) -> bool {

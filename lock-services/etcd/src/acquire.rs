@@ -1,164 +1,196 @@
+//! The requests of one attempt to acquire.
+
+use std::{mem, sync::Arc, time::Duration};
+
+use tokio::sync::Mutex;
+
 use super::{
-    acquisition::{Acquisition, may_be_queued},
+    attempt::{Attempt, may_be_queued},
     enqueue::Enqueued,
-    leases::told,
+    leases::without_slack,
     queued::{Ahead, Queued},
     record::token,
-    service::{ELECTION, Service, TRIES, crowded},
-    waiting::Turn,
+    service::{Service, TRIES, crowded},
 };
-use std::sync::Arc;
-
 use lock_core::{
-    Attempt, Error, ErrorKind, FencingToken, InitialToken, Outcome,
-    backend::{AcquireRequest, Grant, Lease, Wait},
+    Error, ErrorKind,
+    backend::{AcquireRequest, Grant, Lease, Reply, Request, Requests, Wake},
 };
 
-/// What became of an entry.
-pub(super) enum Waited {
-    Answer(Attempt<Grant>),
-    /// It is not there any more. What that means shows when another one is asked for.
-    Gone,
+/// An attempt that could not watch or keep its lease alive looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The requests of one attempt.
+pub(super) struct Asking<'a> {
+    service: &'a Service,
+    /// A request has it until it is answered or dropped, and otherwise the wait for a change.
+    attempt: Mutex<Attempt<'a>>,
 }
 
-impl Service {
-    pub(super) async fn acquire(
-        self: &Arc<Self>,
-        request: &AcquireRequest,
-    ) -> Result<Attempt<Grant>, Error> {
-        if let Some(floor) = request.floor {
-            let last = self.last_token().await?;
-            self.check_plausible(floor, last)?;
+impl<'a> Asking<'a> {
+    pub(super) fn new(service: &'a Arc<Service>, request: &'a AcquireRequest) -> Self {
+        Self {
+            service,
+            attempt: Mutex::new(Attempt::new(service, request)),
         }
-        let mut acquisition = Acquisition {
-            service: self,
-            request,
-            names: self
-                .keys
-                .names(&request.attempt.resource, request.attempt.holder),
-            tombstone: None,
-            lease: None,
-            on: 0,
-            kept: None,
-            sent_once: false,
-        };
-        let silent = self.client.silence.outlasts(request.wait, ELECTION);
-        let answer = tokio::select! {
-            biased;
-            answer = acquisition.run() => answer,
-            error = silent => Err(error),
-        };
-        if let Err(error) = &answer
-            && error.outcome() == Outcome::NotApplied
-        {
-            acquisition.lose_lease();
-        }
-        answer
     }
+}
 
-    /// The last token that can have been issued, if the plausibility of a floor depends on it.
-    async fn last_token(&self) -> Result<u64, Error> {
-        match self.initial {
-            InitialToken::Clock => Ok(0),
-            InitialToken::At(_) => {
-                let (floor, revision) = self.read_floor().await?;
-                Ok(token(floor.value, revision).map_or(0, u64::from))
+impl Requests for Asking<'_> {
+    async fn send(&self, request: Request) -> Result<Reply, Error> {
+        let mut attempt = self.attempt.lock().await;
+        match request {
+            Request::Look { queue } => attempt.ask(queue).await,
+            Request::Confirm(_) | Request::Release { .. } | Request::Cancel => {
+                attempt.leave().await?;
+                Ok(Reply::Cancelled)
             }
         }
     }
 
-    /// Refuses a floor that must be a mistake.
-    fn check_plausible(&self, floor: FencingToken, last: u64) -> Result<(), Error> {
-        let now = self.clock().unix_time();
-        let greatest = self.initial.greatest_floor(last, now);
-        if floor.get() <= greatest {
-            return Ok(());
-        }
-        let implausible = Error::not_applied(ErrorKind::FloorImplausible);
-        Err(implausible.because(format!("the greatest that can be right is {greatest}")))
+    fn has_copied(&self) -> bool {
+        let attempt = self.attempt.try_lock();
+        attempt.map_or(true, |attempt| attempt.copied)
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.service.client.longest_call()
+    }
+
+    async fn woken(&self) -> Wake {
+        self.attempt.lock().await.until_change().await;
+        Wake::Look
     }
 }
 
-impl Acquisition<'_> {
-    async fn run(&mut self) -> Result<Attempt<Grant>, Error> {
+impl Attempt<'_> {
+    /// Makes or finds its entry, and looks whether it is the first in the queue.
+    async fn ask(&mut self, queue: bool) -> Result<Reply, Error> {
+        self.before = None;
+        if let Some(kind) = self.refusal {
+            return self.refuse(kind).await;
+        }
+        if let (Some(floor), None) = (self.request.floor, &self.place) {
+            self.service.check_plausible(floor).await?;
+        }
         for turn in 0..TRIES {
-            let mut entered = self.enqueue().await;
-            self.sent_once &= turn == 0;
-            if turn > 0 {
-                // What was refused may have been done by its first copy, as with `insist`.
+            let is_new = self.place.is_none();
+            let mut entered = self.entry_and_ahead(queue).await;
+            if turn > 0 || self.place.is_some() {
+                // An earlier turn may have left something, as with `insist`.
                 entered = entered.map_err(may_be_queued);
             }
             let (entry, ahead) = match entered? {
                 Enqueued::Queued(entry, ahead) => (entry, ahead),
-                Enqueued::Held => return self.held().await,
+                Enqueued::Held => {
+                    let left = self.holders_time_left().await?;
+                    return Ok(Reply::Held { left });
+                }
                 Enqueued::Retry => continue,
             };
-            match self.stand(entry, ahead).await {
-                Ok(Waited::Answer(answer)) => return Ok(answer),
-                Ok(Waited::Gone) => self.lose_lease(),
-                Err(error) => return Err(may_be_queued(error)),
+            self.place = Some(entry);
+            if is_new && queue && self.is_one_too_many(&ahead) {
+                return self.refuse(ErrorKind::QueueFull).await;
+            }
+            let reply = self.reply_for(entry, ahead, queue).await;
+            if let Some(reply) = reply.map_err(may_be_queued)? {
+                return Ok(reply);
             }
         }
         Err(may_be_queued(crowded()))
     }
 
-    /// Waits in the queue until there is an answer, or the entry is gone.
-    async fn stand(&mut self, entry: Queued, ahead: Ahead) -> Result<Waited, Error> {
-        if self.is_one_too_many(&ahead) {
-            self.service.cancel(&self.request.attempt).await?;
-            return Err(Error::not_applied(ErrorKind::QueueFull));
+    /// Makes its entry, or looks what has become of it.
+    async fn entry_and_ahead(&mut self, queue: bool) -> Result<Enqueued, Error> {
+        let Some(entry) = self.place else {
+            return self.enqueue(queue).await;
+        };
+        match self.look(&entry, 1).await? {
+            Some(ahead) => Ok(Enqueued::Queued(entry, ahead)),
+            None => self.gone(),
         }
-        let (seen, waited) = match self.wait(&entry, ahead).await? {
-            Turn::Ours { seen, waited } => (seen, waited),
-            Turn::Gone => return self.gone(),
-            Turn::Over => {
-                self.service.cancel(&self.request.attempt).await?;
-                return self.held().await.map(Waited::Answer);
-            }
-        };
+    }
+
+    /// The reply for an entry that has these before it. None if it takes another look.
+    async fn reply_for(
+        &mut self,
+        entry: Queued,
+        ahead: Ahead,
+        queue: bool,
+    ) -> Result<Option<Reply>, Error> {
+        if let Some(before) = ahead.last {
+            let reply = self.queued((before, ahead.revision), queue).await?;
+            return Ok(Some(reply));
+        }
+        if !self.lives(&ahead).await? {
+            return Ok(None);
+        }
         let Some(token) = token(entry.floor, entry.created) else {
-            self.service.cancel(&self.request.attempt).await?;
-            return Err(Error::not_applied(ErrorKind::TokensExhausted));
+            return self.refuse(ErrorKind::TokensExhausted).await.map(Some);
         };
-        if token.get() < seen.least {
-            self.leave_for_more(&entry, &seen).await?;
-            return Ok(Waited::Gone);
+        if token.get() < ahead.least {
+            // The next entry is made anew, even if the answer to this is lost.
+            self.place = None;
+            self.leave_for_more(&entry, &ahead).await?;
+            self.lose_lease();
+            return Ok(None);
         }
         let Some(life) = self.kept else {
-            return self.gone();
+            return Ok(None);
         };
         // Not of all of the slack, which the next one may use up.
-        let until = std::cmp::min(life.end(), seen.asked + told(life.length));
-        let lease = Lease::counted_from(seen.asked, until.since(seen.asked));
-        let grant = Grant::new(token, lease).all_answered(self.sent_once);
-        Ok(Waited::Answer(Attempt::Granted(if waited {
-            grant.after_waiting()
-        } else {
-            grant
-        })))
+        let until = std::cmp::min(life.end(), ahead.asked + without_slack(life.length));
+        let lease = Lease::counted_from(ahead.asked, until.since(ahead.asked));
+        Ok(Some(Reply::Granted(Grant::new(token, lease))))
+    }
+
+    /// Waits behind another entry, or is about to leave the queue.
+    async fn queued(&mut self, before: (Vec<u8>, i64), queue: bool) -> Result<Reply, Error> {
+        self.waited = true;
+        let is_over = !queue || self.request.wait.is_over(self.service.now());
+        let left = match is_over {
+            true => self.holders_time_left().await?,
+            false => self.length(),
+        };
+        let look_again = match mem::take(&mut self.is_deaf) {
+            true => LOOK_AGAIN,
+            false => {
+                self.before = Some(before);
+                // A notice may get lost.
+                self.length() / 2
+            }
+        };
+        Ok(Reply::Queued { left, look_again })
     }
 
     /// Its entry has gone with its lease, or somebody has ended it. If there is a tombstone, that
     /// one says so.
-    fn gone(&self) -> Result<Waited, Error> {
+    fn gone(&mut self) -> Result<Enqueued, Error> {
+        self.place = None;
+        self.lose_lease();
         match self.leaves_tombstone() {
-            true => Ok(Waited::Gone),
+            true => Ok(Enqueued::Retry),
             false => Err(Error::not_applied(ErrorKind::Released)),
         }
     }
 
-    async fn held(&self) -> Result<Attempt<Grant>, Error> {
+    /// Leaves the queue, because it gets nothing there.
+    async fn refuse(&mut self, kind: ErrorKind) -> Result<Reply, Error> {
+        self.refusal = Some(kind);
+        self.leave().await.map_err(Error::outcome_unknown)?;
+        Err(Error::not_applied(kind))
+    }
+
+    async fn holders_time_left(&self) -> Result<Duration, Error> {
         let resource = &self.request.attempt.resource;
-        let retry_after = self.service.time_left(resource).await?;
-        Ok(Attempt::Held { retry_after })
+        Ok(self.service.time_left(resource).await?)
     }
 
     /// Whether as many as allowed were already waiting when it came. If its entry was there before,
     /// fewer may be ahead of it by now, but never more.
     fn is_one_too_many(&self, ahead: &Ahead) -> bool {
-        let waits = self.request.wait != Wait::Never;
-        let most = self.request.max_waiters.filter(|_| waits);
         // The first of them holds it.
+        let most = self.request.max_waiters;
         most.is_some_and(|most| ahead.number > i64::from(most))
     }
 }

@@ -3,14 +3,15 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::{
-    KIND, client::Client, keys::Keys, service::Service, service_url::ServiceUrl, tombstones,
+    KIND, acquire::Asking, client::Client, keys::Keys, service::Service, service_url::ServiceUrl,
+    tombstones,
 };
 use lock_core::{
-    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Released, ResourceName, Sequencer, Waking,
+    Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
+    ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, support::connecting::connect,
+        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, LockBackend,
+        RenewRequest, Renewed, Requests, repeat, support::connecting::connect,
     },
 };
 
@@ -28,8 +29,8 @@ impl EtcdBackend {
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) without the feature of the
-    /// scheme, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers
-    /// within 10 s, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
+    /// scheme, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if no node answers for
+    /// 2 s and each of them was asked, [`ErrorKind::Refused`](lock_core::ErrorKind::Refused), or
     /// [`ErrorKind::CounterBroken`](lock_core::ErrorKind::CounterBroken) if the floor is no number.
     ///
     /// # Panics
@@ -47,7 +48,8 @@ impl EtcdBackend {
             let client = Client::new(url, settings.response_timeout, clock)?;
             let keys = Keys::new(&settings.prefix);
             let service = tombstones::start(client, keys, settings.initial_token);
-            if let Some(refusal) = service.lift_floor().await? {
+            let lifted = repeat(service.clock(), || service.lift_floor());
+            if let Some(refusal) = lifted.await? {
                 warn!(
                     error = &Error::from(refusal) as &dyn std::error::Error,
                     "leases can be looked at and ended here, but none can be acquired"
@@ -78,8 +80,8 @@ impl LockBackend for EtcdBackend {
         Arc::clone(&self.service.client.clock)
     }
 
-    async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
-        self.service.acquire(request).await
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
+        Asking::new(&self.service, request)
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
@@ -87,10 +89,7 @@ impl LockBackend for EtcdBackend {
     }
 
     async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
-        match tombstone {
-            true => self.service.release(lease).await,
-            false => self.service.release_answered(lease).await,
-        }
+        self.service.release(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {

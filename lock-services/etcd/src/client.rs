@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::Future,
+    mem,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -30,14 +31,12 @@ use lock_core::{
     Error,
     backend::{
         Clock,
-        support::{Silence, connecting::invalid, lock},
+        support::{connecting::invalid, lock},
     },
 };
 
 /// How long a node may take to accept a connection, at most.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How long to wait after all nodes have failed.
-const PAUSE: Duration = Duration::from_millis(50);
 /// How often a quiet connection is probed. A server hangs up on who does it more often than every
 /// 5 s.
 const PROBE: Duration = Duration::from_secs(10);
@@ -48,16 +47,15 @@ pub(super) struct Client {
     /// The node that is asked, modulo their number.
     current: AtomicUsize,
     login: Option<Login>,
-    /// What the login has brought.
+    /// The proof of the login, which goes with each request.
     token: Mutex<Option<MetadataValue<Ascii>>>,
     /// How long a node may take to answer before another one is asked.
     response_timeout: Duration,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) silence: Silence,
 }
 
 impl Client {
-    /// Connects to nobody yet.
+    /// Makes no connection yet.
     pub(super) fn new(
         url: ServiceUrl,
         response_timeout: Duration,
@@ -83,50 +81,47 @@ impl Client {
             login: url.login,
             token: Mutex::default(),
             response_timeout,
-            silence: Silence::new(Arc::clone(&clock)),
             clock,
         })
     }
 
-    /// Calls until an answer comes that is final, or for that long.
+    /// The longest time that one call takes.
+    pub(super) fn longest_call(&self) -> Duration {
+        let nodes = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.response_timeout.saturating_mul(nodes)
+    }
+
+    /// Asks one node after the other, each of them once, until one answers.
     ///
-    /// The request may be carried out several times, and even after this has returned: each of ours
-    /// compares before it changes anything.
-    pub(super) async fn call<A, B>(
-        &self,
-        method: &'static str,
-        request: &A,
-        patience: Duration,
-    ) -> Result<B, Failure>
+    /// Several nodes may carry the request out, even after this has returned: each request of this
+    /// client compares before it changes anything.
+    pub(super) async fn call<A, B>(&self, method: &'static str, request: &A) -> Result<B, Failure>
     where
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        let answer = self.call_told(method, request, patience).await?;
+        let answer = self.call_counting_copies(method, request).await?;
         Ok(answer.0)
     }
 
-    /// The same. Also tells whether the request was sent more than once.
-    pub(super) async fn call_told<A, B>(
+    /// The same. Also tells whether another node may have carried the request out.
+    pub(super) async fn call_counting_copies<A, B>(
         &self,
         method: &'static str,
         request: &A,
-        patience: Duration,
     ) -> Result<(B, bool), Failure>
     where
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        self.ask(patience, || self.unary(method, request.clone()))
-            .await
+        self.ask(|| self.unary(method, request.clone())).await
     }
 
-    /// The same for a stream of requests, of which the answers are those to all of them.
+    /// The same for a stream of requests. The result has the answers to all of them.
     pub(super) async fn call_each<A, B>(
         &self,
         method: &'static str,
         requests: &[A],
-        patience: Duration,
     ) -> Result<Vec<B>, Failure>
     where
         A: Message + Clone + 'static,
@@ -142,10 +137,10 @@ impl Client {
             }
             answers.into_iter().collect()
         };
-        Ok(self.ask(patience, ask).await?.0)
+        Ok(self.ask(ask).await?.0)
     }
 
-    /// Opens a stream that goes on: nothing is tried again.
+    /// Opens a stream that goes on, at the present node.
     pub(super) async fn open<A, B>(
         &self,
         method: &'static str,
@@ -161,46 +156,34 @@ impl Client {
         opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
     }
 
-    async fn ask<T, F>(
-        &self,
-        patience: Duration,
-        once: impl Fn() -> F,
-    ) -> Result<(T, bool), Failure>
+    async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
     where
         F: Future<Output = Result<T, Status>>,
     {
-        let asking = self.silence.ask();
-        let until = self.clock.now() + patience;
-        let (mut sent, mut failed) = (false, 0);
+        let (mut sent, mut has_logged_in, mut nodes) = (false, false, self.nodes.len());
         loop {
             let current = self.current.load(Ordering::Relaxed);
-            let answer = match self.logged_in(once(), failed).await {
-                Ok(answer) => {
-                    asking.answered();
-                    return Ok((answer, sent));
-                }
+            let status = match self.logged_in(once()).await {
+                Ok(answer) => return Ok((answer, sent)),
                 Err(status) => status,
             };
-            debug!(status = %answer, "etcd");
-            sent |= may_have_run(&answer);
-            match remedy(&answer) {
-                Remedy::None => {
-                    asking.answered();
-                    return Err(Failure::new(answer, sent));
+            debug!(%status, "etcd");
+            sent |= may_have_run(&status);
+            let is_last = match remedy(&status) {
+                Remedy::None => true,
+                Remedy::LogIn => {
+                    *self.token() = None;
+                    mem::replace(&mut has_logged_in, true)
                 }
-                Remedy::LogIn => *self.token() = None,
-                Remedy::Again => self.leave(current),
-            }
-            failed += 1;
-            let pause = if failed % self.nodes.len() == 0 {
-                PAUSE
-            } else {
-                Duration::ZERO
+                Remedy::Again => {
+                    self.leave(current);
+                    nodes -= 1;
+                    nodes == 0
+                }
             };
-            if self.clock.now() + pause >= until {
-                return Err(Failure::new(answer, sent));
+            if is_last {
+                return Err(Failure::new(status, sent));
             }
-            self.clock.sleep_until(self.clock.now() + pause).await;
         }
     }
 
@@ -208,12 +191,11 @@ impl Client {
     async fn logged_in<T>(
         &self,
         call: impl Future<Output = Result<T, Status>>,
-        failed: usize,
     ) -> Result<T, Status> {
         let login = self.login.as_ref().filter(|_| self.token().is_none());
         let all = async {
             if let Some(login) = login {
-                debug!(failed, "etcd: logging in");
+                debug!("etcd: logging in");
                 self.log_in(login).await?;
             }
             call.await

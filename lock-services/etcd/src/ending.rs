@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use prost::Message;
 
 use super::{
@@ -12,29 +14,28 @@ use super::{
     },
 };
 use lock_core::{
-    Error, FencingToken, Released, ResourceName, Sequencer,
-    backend::{AttemptId, AttemptRef, Forced, support::Patience},
+    Error, ErrorKind, FencingToken, Released, ResourceName, Sequencer,
+    backend::{AttemptId, AttemptRef, Forced, repeat},
 };
 
 /// The ways in which a lease ends.
 impl Service {
-    pub(super) async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
-        self.release_leaving(lease, true).await
-    }
-
-    /// Releases a lease whose entry was sent once: no copy of it needs a tombstone.
-    pub(super) async fn release_answered(&self, lease: &Sequencer) -> Result<Released, Error> {
-        if self.delete_own(lease).await? {
+    pub(super) async fn release(
+        &self,
+        lease: &Sequencer,
+        tombstone: bool,
+    ) -> Result<Released, Error> {
+        if !tombstone && self.delete_own(lease).await? {
             return Ok(Released::Released);
         }
-        self.release_leaving(lease, false).await
+        self.release_leaving(lease, tombstone).await
     }
 
-    /// Deletes the entry of a holder whom nobody else knows. False if it is not there, or if there
-    /// may be more to delete.
+    /// Deletes the entry of a holder that only this client knows. False if it is not there, or if
+    /// there may be more to delete.
     ///
-    /// Nobody else can have made an entry of that name, so nothing has to be compared. A deletion
-    /// costs etcd less than a transaction, for which it copies what it has written lately.
+    /// Only this client can have made an entry of that name, so nothing has to be compared. A
+    /// deletion costs etcd less than a transaction, for which it copies its latest writes.
     async fn delete_own(&self, lease: &Sequencer) -> Result<bool, Error> {
         let names = self.keys.names(lease.resource(), lease.holder());
         let Some(known) = self.leases.holding(&names) else {
@@ -44,17 +45,15 @@ impl Service {
             return Ok(false);
         }
         let delete = DeleteRequest::key(&names.entry);
-        let told = self
-            .client
-            .call_told(method::DELETE, &delete, Patience::LONG);
-        let (answer, was_repeated): (DeleteResponse, bool) = told.await?;
+        let deleted = self.client.call_counting_copies(method::DELETE, &delete);
+        let (answer, was_repeated): (DeleteResponse, bool) = deleted.await?;
         if answer.deleted > 0 {
             self.leases.released(&names, known, None, self.now());
         } else if was_repeated {
-            // The first copy has ended it, or it had run out.
             self.leases.lose(&names, known, self.now());
+            return Err(copy_lost());
         }
-        Ok(answer.deleted > 0 || was_repeated)
+        Ok(answer.deleted > 0)
     }
 
     async fn release_leaving(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
@@ -82,7 +81,7 @@ impl Service {
             }
             Ok(Some(released_earlier(&found.remembered(), lease, None)))
         };
-        // As with `insist`, of what was refused once the outcome is unknown.
+        // As with `insist`, after a first refusal the outcome is unknown.
         insist(again).await.map_err(Error::outcome_unknown)
     }
 
@@ -94,7 +93,7 @@ impl Service {
         created: i64,
         tombstone: Option<&[u8]>,
         known: Option<i64>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, Error> {
         let mut success = vec![Op::delete(&names.entry)];
         // The one that was there since the entry.
         if tombstone.is_none() && self.leases.has_tombstone(names) {
@@ -112,9 +111,15 @@ impl Service {
             Some(text) => self.end(txn, &names.tombstone, text.to_vec()).await?,
             None => Some(self.change(&txn).await?.into()),
         };
-        let Some(answer) = answer.filter(|answer: &Answer| answer.txn.succeeded) else {
+        let Some(answer) = answer else {
             return Ok(false);
         };
+        if !answer.txn.succeeded {
+            return match answer.was_repeated && tombstone.is_none() {
+                true => Err(copy_lost()),
+                false => Ok(false),
+            };
+        }
         let entry = answer.txn.ranges().flat_map(|range| range.kvs).next();
         let lease = known.or(entry.map(|entry| entry.lease)).unwrap_or(0);
         if tombstone.is_some() && answer.buried.is_none() {
@@ -281,20 +286,23 @@ impl Service {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let oldest = RangeRequest::oldest(&self.keys.queue(resource));
-        let read = self.read([oldest]).await?;
+        let queue = self.keys.queue(resource);
+        let read = repeat(self.clock(), || async {
+            Ok(self.read([RangeRequest::oldest(&queue)]).await?)
+        });
+        let read = read.await?;
         let holder = read.ranges().flat_map(|range| range.kvs).next();
         let Some(holder) = holder else {
             return Ok(Forced::NotHeld);
         };
         let entry = Kept::<Entry>::read(&holder);
-        // Odd, so it is nobody's. It is below the token of the next holder, even one that already
-        // waits.
+        // Odd, so it belongs to no holder. It is below the token of the next holder, even of one
+        // that already waits.
         let revocation = match entry.token().filter(|present| *present == token) {
             Some(present) => present.next(),
             None => return Ok(Forced::NotHeld),
         };
-        let exhausted = lock_core::ErrorKind::TokensExhausted;
+        let exhausted = ErrorKind::TokensExhausted;
         let revocation = revocation.ok_or_else(|| Error::not_applied(exhausted))?;
         let ended = self.end_entry(&holder.key, &entry, token).await;
         let Some(tombstone) = ended? else {
@@ -305,8 +313,9 @@ impl Service {
         Ok(Forced::Ended { revocation })
     }
 
-    /// Deletes an entry by force. Nothing if it was gone, unless this very request deleted it: the
-    /// client sends it again if there is no answer, and then finds the tombstone that it left.
+    /// Deletes an entry by force. Nothing if it was gone, unless a copy of this very request
+    /// deleted it: the request is sent again if there is no answer, and then finds the tombstone
+    /// of its first copy.
     async fn end_entry(
         &self,
         key: &[u8],
@@ -315,6 +324,7 @@ impl Service {
     ) -> Result<Option<leases::Tombstone>, Error> {
         let id = rand::random();
         let own = self.keys.tombstone(&id);
+        let is_unanswered = AtomicBool::new(false);
         let end = || async {
             let tombstone = Tombstone::released(token).encode_to_vec();
             let txn = TxnRequest {
@@ -322,26 +332,32 @@ impl Service {
                 success: vec![Op::delete(key)],
                 failure: vec![Op::range(RangeRequest::key(&own))],
             };
-            let Some(answer) = self.end(txn, &own, tombstone).await? else {
-                return Ok(None);
+            let answer = match self.end(txn, &own, tombstone).await {
+                Ok(Some(answer)) => answer,
+                Ok(None) => return Ok(None),
+                Err(failure) => {
+                    is_unanswered.fetch_or(failure.was_sent(), Ordering::Relaxed);
+                    return Err(failure.into());
+                }
             };
-            let changed = if answer.txn.succeeded {
-                Some(answer.buried.unwrap_or(0))
-            } else if answer.was_repeated {
-                // Its first copy has deleted it, and nothing could be remembered of that.
-                Some(0)
-            } else {
-                let mut found = answer.txn.ranges().flat_map(|range| range.kvs);
-                found.next().map(|own| own.mod_revision)
+            let has_ended = answer.txn.succeeded;
+            let found = answer.txn.ranges().flat_map(|range| range.kvs).next();
+            let was_repeated = answer.was_repeated || is_unanswered.load(Ordering::Relaxed);
+            let changed = match (found, answer.buried) {
+                _ if has_ended => Some(answer.buried.unwrap_or(0)),
+                (Some(own), _) => Some(own.mod_revision),
+                // Its first copy has deleted it, and could leave no tombstone.
+                (None, None) if was_repeated => Some(0),
+                (None, _) => None,
             };
             let tombstone = changed.map(|changed| leases::Tombstone { id, changed });
             Ok(Some(tombstone))
         };
-        insist(end).await
+        repeat(self.clock(), || insist(&end)).await
     }
 }
 
-/// What came of a transaction that ends something.
+/// The result of a transaction that ends something.
 struct Answer {
     txn: TxnResponse,
     /// By which revision a tombstone was written, if one was.
@@ -359,6 +375,13 @@ impl From<(TxnResponse, bool)> for Answer {
             was_repeated,
         }
     }
+}
+
+/// An earlier copy of the request may have ended the lease, and nothing remembers that. The next
+/// answer to the same request says that it has ended.
+fn copy_lost() -> Error {
+    let why = "a copy of the request had no answer, and the lease has ended";
+    Error::unknown(ErrorKind::Unavailable).because(why)
 }
 
 fn released_earlier(

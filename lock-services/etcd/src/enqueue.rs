@@ -1,9 +1,9 @@
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use prost::Message;
 
 use super::{
-    acquisition::{Acquisition, may_be_queued},
+    attempt::{Attempt, may_be_queued},
     grant::grant,
     leases::slack,
     queued::{Ahead, Queued},
@@ -11,30 +11,36 @@ use super::{
     service::Found,
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest, TxnResponse},
 };
-use lock_core::{
-    Error, ErrorKind,
-    backend::{Upkeep, Wait},
-};
+use lock_core::{Error, ErrorKind, backend::Upkeep};
 
-/// What came of asking for a queue entry.
+/// The result of asking for a queue entry.
 pub(super) enum Enqueued {
     /// It has an entry, and these are before it.
     Queued(Queued, Ahead),
-    /// Somebody holds the resource, and this acquisition does not wait.
+    /// Somebody holds the resource, and this attempt does not queue.
     Held,
-    /// Something was not as we thought. Now we know better.
+    /// Something was not as this client thought. Now it knows better.
     Retry,
 }
 
-impl Acquisition<'_> {
-    /// Takes a queue entry, or finds the one that it already has.
-    pub(super) async fn enqueue(&mut self) -> Result<Enqueued, Error> {
+impl Attempt<'_> {
+    /// Takes a queue entry, or finds the one that it already has. Without `queue` it takes one only
+    /// if there is no other entry.
+    pub(super) async fn enqueue(&mut self, queue: bool) -> Result<Enqueued, Error> {
         let floor = self.service.known_floor().await?;
         let (lease, tombstones) = self.prepare().await?;
-        let txn = self.entry_request(floor, lease, tombstones);
+        let txn = self.entry_request(floor, lease, tombstones, queue);
         let asked = self.service.now();
-        let (answer, was_repeated) = match self.service.change(&txn).await {
-            Ok(answered) => answered,
+        // If this is dropped meanwhile, the request may arrive later.
+        let copied = mem::replace(&mut self.copied, true);
+        let answer = self.service.change(&txn).await;
+        self.copied = copied
+            || match &answer {
+                Ok((_, was_repeated)) => *was_repeated,
+                Err(failure) => failure.was_sent(),
+            };
+        let answer = match answer {
+            Ok((answer, _)) => answer,
             Err(failure) if failure.no_lease() => {
                 self.lose_lease();
                 self.service.forget_leases();
@@ -43,9 +49,8 @@ impl Acquisition<'_> {
             Err(failure) => return Err(failure.into()),
         };
         if !answer.succeeded {
-            return self.refused(answer, was_repeated).await;
+            return self.refused(answer, queue).await;
         }
-        self.sent_once = !was_repeated;
         let (created, term) = (answer.revision(), answer.term());
         let (names, leases) = (&self.names, &self.service.leases);
         let changed = if tombstones.is_some() { created } else { 0 };
@@ -93,9 +98,9 @@ impl Acquisition<'_> {
     /// Whether a tombstone has to say that there was an entry: if somebody else may know the
     /// acquisition and ask again, or if there is something to be remembered already.
     ///
-    /// Of an acquisition that nobody else knows only late copies of the entry may come. While it
-    /// is there it refuses them itself. After a release there is a tombstone if it was sent twice;
-    /// however else it ended, its lease is not used again, and a copy goes with it.
+    /// Of an acquisition that only this client knows, only late copies of the entry may come. While
+    /// it is there it refuses them itself. After a release there is a tombstone if a copy may
+    /// arrive; after another end its lease is not used again, and a copy goes with it.
     pub(super) const fn leaves_tombstone(&self) -> bool {
         matches!(self.request.upkeep, Upkeep::None) || self.tombstone.is_some()
     }
@@ -116,9 +121,15 @@ impl Acquisition<'_> {
         Ok(taken.id)
     }
 
-    /// The request that makes a queue entry, in one step, if nobody has cancelled it, it has none
+    /// The request that makes a queue entry, in one step, if it was not cancelled, it has no entry
     /// yet, and the floor that is written into it is the present one.
-    fn entry_request(&self, floor: Floor, lease: i64, tombstones: Option<i64>) -> TxnRequest {
+    fn entry_request(
+        &self,
+        floor: Floor,
+        lease: i64,
+        tombstones: Option<i64>,
+        queue: bool,
+    ) -> TxnRequest {
         let (attempt, names) = (&self.request.attempt, &self.names);
         let (key, floor_key) = (&names.entry, self.service.keys.floor());
         let (remembered, changed) = match &self.tombstone {
@@ -128,9 +139,9 @@ impl Acquisition<'_> {
         let tombstone = remembered.in_state(State::Queued);
         let note = self.request.metadata.as_ref();
         let entry = Entry::new(attempt.holder, attempt.id, note).counted(floor.value, self.least());
-        let free = match self.request.wait {
-            Wait::Never => Compare::none(&names.queue),
-            Wait::Until(_) | Wait::Forever => Compare::created(key, 0),
+        let free = match queue {
+            false => Compare::none(&names.queue),
+            true => Compare::created(key, 0),
         };
         let remember =
             tombstones.map(|on| Op::put(&names.tombstone, tombstone.encode_to_vec(), on));
@@ -145,15 +156,15 @@ impl Acquisition<'_> {
                 Compare::changed(&floor_key, floor.changed),
             ],
             success,
-            // Whoever waits is hardly ever refused, and asks then.
-            failure: match self.request.wait {
-                Wait::Never => self.present().map(Op::range).into(),
-                Wait::Until(_) | Wait::Forever => Vec::new(),
+            // An attempt that queues is hardly ever refused, and asks then.
+            failure: match queue {
+                false => self.present().map(Op::range).into(),
+                true => Vec::new(),
             },
         }
     }
 
-    /// What there may be in the way of a new entry.
+    /// The keys that may be in the way of a new entry.
     fn present(&self) -> [RangeRequest; 4] {
         let names = &self.names;
         [
@@ -165,15 +176,11 @@ impl Acquisition<'_> {
     }
 
     /// Finds out why there is no new entry.
-    async fn refused(
-        &mut self,
-        answer: TxnResponse,
-        was_repeated: bool,
-    ) -> Result<Enqueued, Error> {
+    async fn refused(&mut self, answer: TxnResponse, queue: bool) -> Result<Enqueued, Error> {
         let attempt = &self.request.attempt;
-        let answer = match self.request.wait {
-            Wait::Never => answer,
-            Wait::Until(_) | Wait::Forever => {
+        let answer = match queue {
+            false => answer,
+            true => {
                 let present = self.service.read(self.present()).await;
                 present.map_err(|failure| may_be_queued(failure.into()))?
             }
@@ -184,7 +191,7 @@ impl Acquisition<'_> {
         let (floor, holder) = (first(), first());
         let remembered = found.remembered();
         if let Some(entry) = &found.entry {
-            self.rely_on(entry.lease, was_repeated);
+            self.rely_on(entry.lease);
         } else if !remembered.state_is(State::Idle) {
             return Err(Error::not_applied(ErrorKind::Released));
         }
@@ -196,8 +203,8 @@ impl Acquisition<'_> {
         }
         self.service.note_floor(floor.as_ref())?;
         self.tombstone = found.tombstone;
-        if holder.is_some() && self.request.wait == Wait::Never {
-            self.give_lease_back(was_repeated);
+        if holder.is_some() && !queue {
+            self.give_lease_back();
             return Ok(Enqueued::Held);
         }
         Ok(Enqueued::Retry)
@@ -205,20 +212,19 @@ impl Acquisition<'_> {
 
     /// There is an entry already, on that lease, which is not this attempt's own any more: other
     /// attempts may rely on it.
-    fn rely_on(&mut self, lease: i64, was_repeated: bool) {
+    fn rely_on(&mut self, lease: i64) {
         if self.lease == Some(lease) {
             self.lease = None;
         } else {
-            self.give_lease_back(was_repeated);
+            self.give_lease_back();
             self.kept = None;
         }
         self.on = lease;
     }
 
-    /// The lease that it has taken was not used. If its entry was sent twice, the other copy of it
-    /// may still come in.
-    fn give_lease_back(&mut self, was_repeated: bool) {
-        if was_repeated {
+    /// The lease that it has taken was not used. A copy of the entry may still arrive.
+    fn give_lease_back(&mut self) {
+        if self.copied {
             self.lose_lease();
         } else if let Some(lease) = self.lease.take() {
             let service = self.service;
@@ -228,7 +234,7 @@ impl Acquisition<'_> {
     }
 
     /// Relies on the entry that an earlier attempt has made. As long as another entry is the oldest
-    /// of the queue, nobody was told of this entry.
+    /// of the queue, no caller knows of this entry.
     async fn join(&mut self, found: Found, oldest: Option<&KeyValue>) -> Result<Enqueued, Error> {
         let attempt = &self.request.attempt;
         let Some(entry) = &found.entry else {

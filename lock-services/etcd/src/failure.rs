@@ -18,7 +18,7 @@ impl From<RuntimeEnded> for Failure {
     }
 }
 
-/// What to do about a failure.
+/// The next step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// Another node, or the same one later.
@@ -29,8 +29,7 @@ pub(super) enum Remedy {
     None,
 }
 
-/// What began it, such as a refused connection. What the client library says of it itself is no
-/// text for people.
+/// The first cause, such as a refused connection. The client library's own text is not for people.
 fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
     let mut cause = status.source()?;
     while let Some(deeper) = cause.source() {
@@ -39,18 +38,23 @@ fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
     Some(cause)
 }
 
-/// What etcd says when it is asked to grant a lease that exists.
+/// etcd's answer to a request for a lease that exists.
 const LEASE_EXISTS: &str = "lease already exists";
-/// What it says when a lease is used that does not exist.
+/// Its answer to the use of a lease that does not exist.
 const NO_LEASE: &str = "requested lease not found";
-/// What it says to whatever would write when its space is used up.
+/// Its answer to each write when its space is used up.
 const NO_SPACE: &str = "database space exceeded";
-/// What it says when the token of a login is no longer valid.
+/// Its answer to the token of a login that is no longer valid.
 const OLD_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
 
 impl Failure {
     pub(super) const fn new(status: Status, sent: bool) -> Self {
         Self { status, sent }
+    }
+
+    /// Whether the call may have happened, or may happen later.
+    pub(super) const fn was_sent(&self) -> bool {
+        self.sent
     }
 
     pub(super) fn lease_exists(&self) -> bool {
@@ -67,7 +71,7 @@ impl Failure {
     }
 }
 
-/// What it means for the operation.
+/// The meaning for the operation.
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let (kind, detail) = meaning(&failure.status);
@@ -83,7 +87,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// What to do about what a node has answered, or has not.
+/// The next step after the answer of a node, or its silence.
 pub(super) fn remedy(status: &Status) -> Remedy {
     if OLD_LOGIN.iter().any(|old| status.message().contains(old)) {
         return Remedy::LogIn;
@@ -106,7 +110,7 @@ pub(super) fn may_have_run(status: &Status) -> bool {
     remedy(status) == Remedy::Again && !refused(status)
 }
 
-/// Nobody listens, or a node without a leader refused before it did anything.
+/// The connection was refused, or a node without a leader refused before it did anything.
 fn refused(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {
@@ -147,9 +151,9 @@ fn meaning(status: &Status) -> (ErrorKind, String) {
         Code::ResourceExhausted => (ErrorKind::Unavailable, says()),
         _ if refused(status) => (
             ErrorKind::Unavailable,
-            "nobody listens there, or there is no leader".to_owned(),
+            "the connection was refused, or there is no leader".to_owned(),
         ),
-        _ if remedy(status) == Remedy::Again => (ErrorKind::Unavailable, says()),
+        _ if remedy(status) != Remedy::None => (ErrorKind::Unavailable, says()),
         _ => (ErrorKind::Refused, says()),
     }
 }

@@ -4,7 +4,7 @@ use super::{
     service::{Service, TRIES, crowded},
     wire::{Compare, KeyValue, Op, RangeRequest, TxnRequest},
 };
-use lock_core::{Error, ErrorKind, InitialToken};
+use lock_core::{Error, ErrorKind, FencingToken, InitialToken};
 
 /// The floor of tokens: read, lifted, and remembered.
 impl Service {
@@ -65,6 +65,29 @@ impl Service {
             self.know_floor(Floor { changed, ..floor });
         }
         Ok(answer.succeeded)
+    }
+
+    /// Refuses a floor that must be a mistake.
+    pub(super) async fn check_plausible(&self, floor: FencingToken) -> Result<(), Error> {
+        let greatest = self
+            .initial
+            .greatest_floor(self.last_token().await?, self.clock().unix_time());
+        if floor.get() <= greatest {
+            return Ok(());
+        }
+        let implausible = Error::not_applied(ErrorKind::FloorImplausible);
+        Err(implausible.because(format!("the greatest that can be right is {greatest}")))
+    }
+
+    /// The last token that can have been issued, if the plausibility of a floor depends on it.
+    async fn last_token(&self) -> Result<u64, Error> {
+        match self.initial {
+            InitialToken::Clock => Ok(0),
+            InitialToken::At(_) => {
+                let (floor, revision) = self.read_floor().await?;
+                Ok(record::token(floor.value, revision).map_or(0, u64::from))
+            }
+        }
     }
 
     /// The floor as it was last seen.

@@ -8,7 +8,6 @@ use super::{
     queued::Life,
     wire::{GrantRequest, GrantResponse, method},
 };
-use lock_core::backend::support::Patience;
 
 /// Has a lease granted, at least as long as asked for. Its life is counted from before it was asked
 /// for; `None` if it was there already, because an earlier request was carried out.
@@ -23,8 +22,7 @@ pub(super) async fn grant(
         ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
     let since = client.clock.now();
-    let granted = client.call(method::GRANT, &request, Patience::LONG).await;
-    match granted {
+    match client.call(method::GRANT, &request).await {
         Ok(GrantResponse { ttl, .. }) => Ok(Some(Life::whole(since, ttl, None))),
         Err(failure) if failure.lease_exists() => Ok(None),
         Err(failure) => Err(failure),

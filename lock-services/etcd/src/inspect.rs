@@ -12,7 +12,7 @@ use lock_core::{Error, HolderView, Inspection, Listed, ResourceName};
 
 /// How many leases are asked after at the same time.
 const AT_ONCE: usize = 16;
-/// What is taken to be left of a lease for which etcd says 0 s: less than one.
+/// The time left of a lease for which etcd says 0 s: less than one.
 const LITTLE: Duration = Duration::from_millis(1);
 
 impl Service {
@@ -33,7 +33,7 @@ impl Service {
         Ok(Inspection::new(None).waiters(0))
     }
 
-    /// What others may see of a holder; `None` if its lease has ended meanwhile.
+    /// The view that others have of a holder; `None` if its lease has ended meanwhile.
     async fn view(&self, entry: &Kept<Entry>) -> Result<Option<HolderView>, Failure> {
         let left = self.left(entry.lease).await?;
         Ok(left.and_then(|life| entry.view(std::cmp::max(life.ttl, LITTLE))))
@@ -71,7 +71,7 @@ impl Service {
             Some(holder) => self.left(holder.lease).await?,
             None => None,
         };
-        // Rounded up, because whoever asks too early has to ask once more.
+        // Rounded up, because a caller that asks too early has to ask once more.
         Ok(left.map_or(LITTLE, |life| life.ttl + Duration::from_secs(1)))
     }
 }

@@ -34,7 +34,7 @@ struct State {
     /// Those that are free, by the ttl that they are for, the youngest last.
     free: HashMap<Duration, Vec<Lease>>,
     used: HashMap<TombstoneId, Used>,
-    /// What may be deleted, and when. The first come first.
+    /// Tombstones that may be deleted, and when. The first come first.
     ended: VecDeque<(Moment, Vec<Tombstone>)>,
 }
 
@@ -57,7 +57,7 @@ struct Lease {
     tombstones: Vec<Tombstone>,
 }
 
-/// What an acquisition uses.
+/// The leases of an acquisition.
 #[derive(Debug)]
 struct Used {
     entry: Vec<u8>,
@@ -83,14 +83,14 @@ pub(super) struct Taken {
 /// How long a lease is used again.
 const REUSE: Duration = Duration::from_secs(30);
 
-/// By how much a lease is longer than what its holder is told, in whole seconds. It is used again
+/// By how much a lease is longer than its holder knows, in whole seconds. It is used again
 /// without any request for as long.
 pub(super) fn slack(ttl: Duration) -> Duration {
     Duration::from_secs(std::cmp::max(ttl.as_secs() / 8, 1))
 }
 
-/// What the holder of a lease of that length is told: all but the slack.
-pub(super) fn told(length: Duration) -> Duration {
+/// The length of a lease as its holder knows it: all but the slack.
+pub(super) fn without_slack(length: Duration) -> Duration {
     let slack = Duration::from_secs(std::cmp::max(length.as_secs() / 9, 1));
     length.saturating_sub(slack)
 }
@@ -259,7 +259,7 @@ impl Leases {
             .collect()
     }
 
-    /// What came of a look at one of them. If its entry is gone, its lease ran out, or somebody
+    /// The result of a look at one of them. If its entry is gone, its lease ran out, or somebody
     /// else has ended it.
     pub(super) fn looked(&self, id: &TombstoneId, is_there: bool, now: Moment) {
         let mut state = self.state();
@@ -301,7 +301,7 @@ impl Leases {
         self.state().ended.push_front((now, tombstones));
     }
 
-    /// Those that were used for long enough, or by nobody for a while, are revoked.
+    /// Those that were used for long enough, or not for a while, are revoked.
     pub(super) fn retire_old(&self, now: Moment) {
         let mut old = Vec::new();
         for free in self.state().free.values_mut() {
@@ -380,7 +380,7 @@ impl State {
     }
 }
 
-/// Nobody uses them again.
+/// They are not used again.
 impl Drop for Leases {
     fn drop(&mut self) {
         let free = mem::take(&mut self.state().free);
@@ -400,9 +400,9 @@ mod tests {
         for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {
             let length = (ttl + slack(ttl)).as_millis().div_ceil(1000);
             let length = Duration::from_secs(u64::try_from(length).unwrap());
-            let more = told(length) - ttl;
+            let more = without_slack(length) - ttl;
             assert!(more < Duration::from_secs(1), "{ttl:?}: {more:?} more");
-            assert!(length - told(length) >= slack(ttl), "{ttl:?}");
+            assert!(length - without_slack(length) >= slack(ttl), "{ttl:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use prost::Message;
 
 use super::{
-    acquisition::Acquisition,
+    attempt::Attempt,
     queued::{Ahead, Queued},
     record::{Floor, State},
     service::insist,
@@ -9,13 +9,13 @@ use super::{
 };
 use lock_core::Error;
 
-impl Acquisition<'_> {
+impl Attempt<'_> {
     /// Gives the entry back to get one with a greater token, at the end of the queue. It is gone
     /// when this returns.
     ///
-    /// Nobody was told of it, not even another attempt, because all of them see that its token is
-    /// too small. The floor is raised in the same step, while we hold the resource, so no other
-    /// holder's token comes to lie between.
+    /// No caller knows of it, not even that of another attempt, because all of them see that its
+    /// token is too small. The floor is raised in the same step, while we hold the resource, so no
+    /// other holder's token comes to lie between.
     pub(super) async fn leave_for_more(&self, entry: &Queued, seen: &Ahead) -> Result<(), Error> {
         let key = self.service.keys.floor();
         let leave = || async {

@@ -1,5 +1,5 @@
 //! etcd 3.4 or newer, one node or a cluster. Use 3.5.24 or newer, see
-//! [below](#what-etcd-34-and-early-35-do).
+//! [below](#faults-of-etcd-34-and-early-35).
 //!
 //! # Use it
 //! The URL is `etcd://[user:password@]HOST[:PORT],..`, with one node, or some nodes of a cluster;
@@ -9,7 +9,7 @@
 //! passwords in the URL are those of etcd's own users, who need read and write rights on
 //! `palisade/`; a login is repeated when the server forgets it.
 //!
-//! # What it lacks
+//! # Unsupported
 //! Several resources in one step: [`ErrorKind::Unsupported`].
 //!
 //! # Keys
@@ -62,23 +62,24 @@
 //!
 //! A renewal is a read of the entry, which a majority has to confirm, and a keep-alive that was
 //! answered in the same term: a leader that was deposed keeps nothing alive that way. The lease is
-//! counted from before the read. The same goes for what was kept alive by who waited for it: it
-//! counts if the look that found nobody before it was answered in that term.
+//! counted from before the read. The same goes for a lease that an attempt kept alive while it
+//! waited: it counts if the look that found no entry before its own was answered in that term.
 //!
 //! # Waiting
 //! First come, first served, across all clients. A waiter watches the entry before its own, and
 //! looks again every half ttl, because some versions lose events. It keeps its own lease alive.
-//! That nobody is before it and that its own entry is still there is one step: who slept through
-//! the end of its lease gets [`ErrorKind::Released`], never the lock.
-//! A waiter that died costs the queue what is left of its lease when its turn comes. A limit of
+//! One step finds out that no entry is before its own and that its own is there: a waiter that
+//! slept through the end of its lease gets [`ErrorKind::Released`], never the lock.
+//! A waiter that died costs the queue the rest of its lease when its turn comes. A limit of
 //! waiters is checked after the entry was taken: while one is refused, it counts.
 //!
 //! # Nodes
-//! One node is asked for everything until it does not answer within the response timeout (2 s;
-//! 10 ms to 3 s), then the next one, for 10 s in all (renewals and looks 4 s); a wait may end that
-//! much later. Only then is the outcome of a request unknown. All requests compare before
-//! they change anything, and can be sent again, even to another node. A node without a leader
-//! refuses.
+//! One node is asked for everything until it refuses, or does not answer within the response
+//! timeout (2 s; 10 ms to 3 s); then the next one. One request asks each node once. It is repeated,
+//! and a wait ends, by the [bounds of all lock services](lock_core::backend::Bounds); a look that
+//! does not wait, a release and a cancel last as long as it takes to ask each node once, but for
+//! 10 s at most. All requests compare before they change anything, and can be sent again, even to
+//! another node. A node without a leader refuses.
 //!
 //! # Without space
 //! A cluster whose space is used up (alarm `NOSPACE`) deletes and writes nothing. Then a client
@@ -88,7 +89,7 @@
 //! answered as one of a lease that ran out. An attempt that shares its entry with another one, or
 //! that this client does not know, cannot be cancelled then.
 //!
-//! # What etcd 3.4 and early 3.5 do
+//! # Faults of etcd 3.4 and early 3.5
 //! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
 //! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
 //! a write that it acknowledged; a watch may miss a deletion (3.4.36, 3.5.18); a leader that was
@@ -111,7 +112,7 @@
 #![forbid(unsafe_code)]
 
 mod acquire;
-mod acquisition;
+mod attempt;
 mod backend;
 mod client;
 mod ending;

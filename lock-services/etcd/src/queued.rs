@@ -5,13 +5,13 @@ use std::time::Duration;
 use lock_core::backend::Moment;
 
 /// A queue entry.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Queued {
     pub(super) created: i64,
     pub(super) floor: u64,
 }
 
-/// Who is before an entry, and what became of the entry.
+/// The entries before an entry, and the entry itself.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
     /// How many are before it, up to as many as were asked for, and the last of them.
@@ -30,7 +30,7 @@ pub(super) struct Ahead {
 pub(super) struct Life {
     pub(super) since: Moment,
     pub(super) ttl: Duration,
-    /// What it has when it is kept alive.
+    /// Its time when it is kept alive.
     pub(super) length: Duration,
     /// The term in which a leader said so on its own. `None` for what a majority has agreed on,
     /// such as the grant of a lease.
@@ -53,8 +53,8 @@ impl Life {
         self.since + self.ttl
     }
 
-    /// What that look at the entry proves of it. `None` if the leader that said so may have been
-    /// deposed by the time of the look.
+    /// The part of it that this look at the entry proves. `None` if the leader that
+    /// said so may have been deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {

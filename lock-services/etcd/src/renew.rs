@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     failure::Failure,
     keys::Names,
-    leases::told,
+    leases::without_slack,
     queued::Life,
     service::{Found, Service, TRIES},
     wire::RangeRequest,
@@ -66,7 +66,7 @@ impl Service {
                     renewed.push(Renewed::NotHolder);
                     continue;
                 };
-                let lease = Lease::counted_from(asked, told(life.length));
+                let lease = Lease::counted_from(asked, without_slack(life.length));
                 renewed.push(Renewed::Renewed(lease));
                 longest = std::cmp::max(longest, life.length);
                 living.push(found);

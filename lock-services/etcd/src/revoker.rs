@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use lock_core::backend::support::{Patience, Tasks};
+use lock_core::backend::{repeat, support::Tasks};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tracing::debug;
 
@@ -12,9 +12,9 @@ use super::{
 
 /// Gives back leases whose keys are gone, some time later, without anybody waiting for it.
 ///
-/// Nothing depends on it: such a lease keeps nobody out, and ends by itself. But each revocation is
-/// a change that etcd writes to its disk, and requests have to wait for that, above all those of
-/// whoever is next in the queue. So leases are given back together, a little later.
+/// Nothing depends on it: such a lease keeps no other client out, and ends by itself. But each
+/// revocation is a change that etcd writes to its disk, and requests have to wait for that, above
+/// all those of the next in the queue. So leases are given back together, a little later.
 ///
 /// When it is dropped it gives back what is left, and ends.
 #[derive(Debug)]
@@ -68,9 +68,14 @@ async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
 
 async fn revoke(client: &Client, id: i64) {
     let lease = LeaseId { id };
-    match client.call(method::REVOKE, &lease, Patience::SHORT).await {
-        Ok(Done {}) => {}
-        Err(failure) if failure.no_lease() => {}
-        Err(failure) => debug!(?failure, "etcd: the lease ends by itself"),
+    let revoked = repeat(&*client.clock, || async {
+        match client.call(method::REVOKE, &lease).await {
+            Ok(Done {}) => Ok(()),
+            Err(failure) if failure.no_lease() => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    });
+    if let Err(error) = revoked.await {
+        debug!(%error, "etcd: the lease ends by itself");
     }
 }

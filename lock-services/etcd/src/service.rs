@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
 
@@ -9,7 +6,7 @@ use super::{
     client::Client,
     failure::Failure,
     keys::{Keys, Names},
-    leases::{Leases, told},
+    leases::{Leases, without_slack},
     queued::{Life, seconds_of},
     record::{Entry, Floor, Kept, Tombstone},
     revoker::Revoker,
@@ -23,13 +20,10 @@ use lock_core::{
     Error, ErrorKind, InitialToken,
     backend::{
         Clock, Moment,
-        support::{Patience, Tasks, lock},
+        support::{Tasks, lock},
     },
 };
 
-/// How long the cluster is asked by a look that does not wait, and for what changes nothing or is
-/// repeated anyway: as long as it takes to elect a leader.
-pub(super) const ELECTION: Duration = Duration::from_secs(4);
 /// How often a change is tried if others get in the way.
 pub(super) const TRIES: u32 = 32;
 
@@ -54,7 +48,7 @@ pub(super) struct Service {
     pub(super) tasks: Tasks,
 }
 
-/// What etcd has of an acquisition.
+/// The keys of an acquisition in etcd.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) entry: Option<Kept<Entry>>,
@@ -90,9 +84,7 @@ impl Service {
 
     /// The answer to a transaction, and whether it was sent more than once.
     pub(super) async fn change(&self, txn: &TxnRequest) -> Result<(TxnResponse, bool), Failure> {
-        self.client
-            .call_told(method::TXN, txn, Patience::LONG)
-            .await
+        self.client.call_counting_copies(method::TXN, txn).await
     }
 
     /// None of the leases that are kept for later is used, because one of them is not there.
@@ -101,7 +93,7 @@ impl Service {
         self.tombstones.forget();
     }
 
-    /// What these ranges find, all at one revision.
+    /// Reads these ranges, all at one revision.
     pub(super) async fn read(
         &self,
         ranges: impl IntoIterator<Item = RangeRequest>,
@@ -110,7 +102,7 @@ impl Service {
             success: ranges.into_iter().map(Op::range).collect(),
             ..TxnRequest::default()
         };
-        self.client.call(method::TXN, &txn, ELECTION).await
+        self.client.call(method::TXN, &txn).await
     }
 
     /// All entries, the oldest first.
@@ -140,17 +132,17 @@ impl Service {
         Ok(Found::read(&mut self.read(ranges).await?.ranges()))
     }
 
-    /// The time left of a lease without the slack, in whole seconds, rounded down: what
-    /// its holder was told at least. `None` if it has ended.
+    /// The time left of a lease without the slack, in whole seconds, rounded down: no
+    /// more than its holder knows. `None` if it has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
         let since = self.now();
-        let answer = self.client.call(method::TIME_TO_LIVE, &request, ELECTION);
+        let answer = self.client.call(method::TIME_TO_LIVE, &request);
         let answer: TimeToLiveResponse = answer.await?;
         let length = seconds_of(answer.granted_ttl);
         Ok((answer.ttl >= 0).then(|| Life {
             since,
-            ttl: seconds_of(answer.ttl).saturating_sub(length - told(length)),
+            ttl: seconds_of(answer.ttl).saturating_sub(length - without_slack(length)),
             length,
             said_in: Some(answer.header.map_or(0, |header| header.raft_term)),
         }))
@@ -165,9 +157,7 @@ impl Service {
     pub(super) async fn keep_alive(&self, leases: &[i64]) -> Result<Vec<Option<Life>>, Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
-        let answers = self
-            .client
-            .call_each(method::KEEP_ALIVE, &requests, ELECTION);
+        let answers = self.client.call_each(method::KEEP_ALIVE, &requests);
         let answers: Vec<KeepAliveResponse> = answers.await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
@@ -212,7 +202,7 @@ impl Found {
         ]
     }
 
-    /// What is remembered of it, which is nothing if there is no tombstone.
+    /// The memory of it, which is empty without a tombstone.
     pub(super) fn remembered(&self) -> Tombstone {
         let tombstone = self.tombstone.as_ref();
         tombstone.map_or_else(Tombstone::default, |kept| kept.value.clone())

@@ -14,7 +14,7 @@ use lock_core::backend::{Moment, support::lock};
 pub(super) struct TombstoneLease {
     client: Arc<Client>,
     present: Mutex<Option<Present>>,
-    /// Whoever asks for another one.
+    /// One caller at a time asks for another one.
     turns: Turns<()>,
 }
 

@@ -75,7 +75,7 @@ impl Service {
     }
 
     /// Takes tombstones over that another client has written last, and that would go with that
-    /// client. Nobody waits for it: whether it worked shows at the next renewal, or the next look.
+    /// client. No caller waits for it: the next renewal, or the next look, shows whether it worked.
     pub(super) fn take_over(self: &Arc<Self>, found: Vec<(Names, Found)>, length: Duration) {
         let present = self.tombstones.for_leases(length);
         let is_others = |names: &Names, found: &Found| {

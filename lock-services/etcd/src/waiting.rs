@@ -1,10 +1,10 @@
-use std::time::Duration;
+use std::{future::pending, pin::pin};
 
 use tonic::Streaming;
 use tracing::debug;
 
 use super::{
-    acquisition::Acquisition,
+    attempt::Attempt,
     queued::{Ahead, Life, Queued},
     service::Found,
     wire::{Compare, Op, RangeRequest, TxnRequest, WatchRequest, WatchResponse, method},
@@ -14,47 +14,8 @@ use lock_core::{
     backend::{Moment, Upkeep},
 };
 
-/// How a wait ends.
-#[derive(Debug)]
-pub(super) enum Turn {
-    /// This look has found that nobody is before us any more, and that our entry was still there.
-    Ours { seen: Ahead, waited: bool },
-    /// The entry is not there any more.
-    Gone,
-    /// The wait is over.
-    Over,
-}
-
-/// How long to wait if a watch cannot be opened.
-const PAUSE: Duration = Duration::from_millis(100);
-
-impl Acquisition<'_> {
-    /// Waits until the entry is the first in the queue.
-    ///
-    /// Only the entry before it is watched, so the end of a lease wakes one waiter. One look finds
-    /// out that the entry is still there and that nobody is before it, so a waiter whose lease has
-    /// run out is never granted anything.
-    pub(super) async fn wait(&mut self, entry: &Queued, ahead: Ahead) -> Result<Turn, Error> {
-        let (mut seen, mut waited) = (ahead, false);
-        loop {
-            match &seen.last {
-                None if self.lives(&seen, waited).await? => return Ok(Turn::Ours { seen, waited }),
-                None => {}
-                Some(last) => {
-                    waited = true;
-                    if !self.until_change(last, seen.revision).await? {
-                        return Ok(Turn::Over);
-                    }
-                }
-            }
-            seen = match self.look(entry, 1).await? {
-                Some(ahead) => ahead,
-                None => return Ok(Turn::Gone),
-            };
-        }
-    }
-
-    /// Who is before the entry, up to that number, and what became of the entry. `None` if it is
+impl Attempt<'_> {
+    /// The entries before this one, up to that number, and the entry itself. `None` if it is
     /// not there any more: it was ended, or its lease ran out.
     ///
     /// If another client has written its tombstone, ours takes that over.
@@ -101,11 +62,13 @@ impl Acquisition<'_> {
     }
 
     /// Whether the lease of an entry that was the first at that look is known to live for as long
-    /// as we think, because the leader that said so still led at the time of the look. If not, it
-    /// is kept alive, or its time left asked for, once more, and it takes another look. The same
-    /// goes for a waiter that reads only after the end of its lease that it is the first.
-    async fn lives(&mut self, seen: &Ahead, waited: bool) -> Result<bool, Error> {
-        // If nobody is about to renew it, it has to have its full length.
+    /// as this client thinks, because the leader that said so still led at the time of the look. If
+    /// not, it is kept alive, or its time left asked for, once more, and it takes another look. The
+    /// same goes for an attempt that waited and reads only after the end of its lease that it is
+    /// the first.
+    pub(super) async fn lives(&mut self, seen: &Ahead) -> Result<bool, Error> {
+        let waited = self.waited;
+        // If no watchdog is about to renew it, it has to have its full length.
         let full = waited && self.request.upkeep == Upkeep::None;
         if full && !self.keep_alive().await? {
             return Ok(false);
@@ -124,43 +87,49 @@ impl Acquisition<'_> {
         Ok(false)
     }
 
-    /// Waits until the key is deleted, or may have been. False if the wait is over.
+    /// Waits until the entry before its own is deleted, or may have been, and keeps its lease alive
+    /// meanwhile.
     ///
-    /// The watch begins with the next revision, and tells of every later deletion. A watch that
-    /// began with that revision itself would be served from the history, 100 ms later.
-    async fn until_change(&mut self, key: &[u8], revision: i64) -> Result<bool, Error> {
-        let (now, until) = (self.service.now(), self.request.wait.limit());
-        if self.request.wait.is_over(now) {
-            return Ok(false);
-        }
+    /// Only that entry is watched, so the end of a lease wakes one waiter. The watch begins with
+    /// the next revision, and tells of every later deletion. A watch that began with that revision
+    /// itself would be served from the history, 100 ms later.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the next one watches from the same revision.
+    pub(super) async fn until_change(&mut self) {
+        let Some((key, revision)) = &self.before else {
+            return pending().await;
+        };
         let request = WatchRequest::deletion(key, revision + 1);
         let service = self.service;
-        // An event may get lost.
-        let look_again = now + self.length() / 2;
-        let mut deleted = std::pin::pin!(async {
-            if let Err(status) = deletion(service.client.open(method::WATCH, request)).await {
-                debug!(%status, "etcd: no watch");
-                service.clock().sleep_until(service.now() + PAUSE).await;
-            }
-        });
-        let mut keep_alive = self.next_keep_alive();
+        let mut deleted = pin!(deletion(service.client.open(method::WATCH, request)));
         loop {
-            tokio::select! {
+            let watched = tokio::select! {
                 biased;
-                () = &mut deleted => return Ok(true),
-                () = service.clock().sleep_until(until) => return Ok(false),
-                () = service.clock().sleep_until(look_again) => return Ok(true),
-                () = service.clock().sleep_until(keep_alive) => {}
-            }
-            keep_alive = match self.keep_alive().await {
-                Ok(true) => self.next_keep_alive(),
-                Ok(false) => return Ok(true),
-                Err(error) => {
-                    debug!(%error, "etcd: a waiter could not be kept alive");
-                    service.now() + PAUSE
-                }
+                () = service.clock().sleep_until(self.next_keep_alive()) => None,
+                watched = &mut deleted => Some(watched),
             };
+            match watched {
+                Some(Ok(())) => return,
+                Some(Err(status)) => {
+                    debug!(%status, "etcd: no watch");
+                    return self.goes_deaf();
+                }
+                None => match self.keep_alive().await {
+                    Ok(true) => {}
+                    Ok(false) => return,
+                    Err(error) => {
+                        debug!(%error, "etcd: a waiter could not be kept alive");
+                        return self.goes_deaf();
+                    }
+                },
+            }
         }
+    }
+
+    /// The next look tells whether the service answers at all.
+    fn goes_deaf(&mut self) {
+        (self.before, self.is_deaf) = (None, true);
     }
 
     fn next_keep_alive(&self) -> Moment {

@@ -1,4 +1,7 @@
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use super::{
     Chaos, Fault,
@@ -51,6 +54,14 @@ impl Requests for Attempted<'_> {
 
     fn has_copied(&self) -> bool {
         self.copied.load(Ordering::Relaxed) || self.requests.has_copied()
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.requests.longest_request()
+    }
+
+    fn longest_request(&self) -> Duration {
+        self.requests.longest_request()
     }
 
     fn is_opaque(&self) -> bool {

@@ -10,18 +10,18 @@ use std::{
 
 use e2e::{
     idle::nothing_is_noticed,
-    proxy::{self, Proxy},
+    proxy::{Fault as Way, Proxy},
     servers::{Etcd, etcd, until},
     waits::ends_when_it_says,
 };
 use futures_util::future::join_all;
 use lock_core::{
-    ErrorKind, Ttl,
+    Attempt, ErrorKind, LockManager, Outcome, Released, Ttl,
     backend::{Clock, SystemClock},
 };
 use tokio::{net::TcpListener, time::timeout};
 
-use crate::world::{Load, PATIENCE, manager, prefix, sections};
+use crate::world::{Load, PATIENCE, keys, manager, prefix, sections};
 
 const MANAGERS: u64 = 3;
 const TASKS_EACH: u64 = 2;
@@ -144,12 +144,88 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
     assert!(took < Duration::from_millis(1500), "{took:?}");
 }
 
+/// Two ways to one node, of which the first is asked. From now on no answer comes that way.
+async fn with_a_silent_way(fault: Way) -> (Proxy, LockManager, String) {
+    let (server, prefix) = (etcd().await, prefix());
+    let proxy = Proxy::start(&server.url()).await;
+    let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
+    let locks = manager(&both, &prefix).await;
+    proxy.inflict(fault);
+    (proxy, locks, prefix)
+}
+
+/// Catches: a look that ends before its client has asked the second node, and leaves the first one
+/// to be asked again.
+#[tokio::test]
+async fn a_look_that_does_not_wait_asks_the_next_node() {
+    for fault in [Way::HoldRequests, Way::DropReplies] {
+        let (_proxy, locks, prefix) = with_a_silent_way(fault).await;
+        let granted = locks.try_acquire("r").await.unwrap();
+        assert!(matches!(granted, Attempt::Granted(_)), "{granted:?}");
+        let guard = granted.granted().unwrap();
+        assert_eq!(guard.release().await.unwrap(), Released::Released);
+        let line = keys(etcd().await, &format!("{prefix}/lock/")).await;
+        assert!(line.is_empty(), "{line:?}");
+    }
+}
+
+/// The first node deletes the entry, and its answer is lost. The second one finds nothing.
+/// Catches: the client takes its own copy for the end of a lease, or for a release of a lease that
+/// its guard knows to be lost.
+#[tokio::test]
+async fn a_release_that_goes_on_at_the_next_node_counts_if_the_lease_was_held() {
+    for is_lost in [false, true] {
+        let (server, prefix) = (etcd().await, prefix());
+        let proxy = Proxy::start(&server.url()).await;
+        let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
+        let locks = manager(&both, &prefix).await;
+        let guard = locks.acquire("r").ttl(Ttl::secs(3)).await.unwrap();
+        if is_lost {
+            locks.force_release("r").await.unwrap();
+            timeout(PATIENCE, guard.lost()).await.expect("it renews");
+        }
+        proxy.inflict(Way::DropReplies);
+        let released = guard.release().await.unwrap();
+        let expected = match is_lost {
+            true => Released::NotHolder,
+            false => Released::Released,
+        };
+        assert_eq!(released, expected, "lost: {is_lost}");
+        assert!(keys(server, &format!("{prefix}/lock/")).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_wait_of_any_length_ends_within_its_bound_on_a_silent_node() {
+    const SLACK: Duration = Duration::from_millis(800);
+    let server = Etcd::start().await;
+    let locks = manager(&server.url(), &prefix()).await;
+    server.pause(0).await;
+    let waits = [0, 1, 1_000].map(Duration::from_millis);
+    let waits = waits.into_iter().chain([Duration::MAX]).map(|wait| {
+        let locks = locks.clone();
+        async move {
+            let asked = SystemClock.now();
+            let error = locks.acquire("r").wait(wait).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unavailable, "{wait:?}: {error}");
+            assert_eq!(error.outcome(), Outcome::Unknown, "{wait:?}: {error}");
+            // The last answer, or the silence, is waited for that long.
+            let bound = wait.clamp(Duration::from_millis(500), Duration::from_secs(10));
+            let took = SystemClock.now().since(asked);
+            assert!(wait.min(bound) <= took, "{wait:?}: {took:?}");
+            assert!(took < bound + SLACK, "{wait:?}: {took:?}");
+        }
+    });
+    join_all(waits).await;
+    server.resume(0).await;
+}
+
 #[tokio::test]
 async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let server = etcd().await;
     let proxy = Proxy::start(&server.url()).await;
     let locks = manager(&proxy.url("etcd"), &prefix()).await;
-    nothing_is_noticed(&locks, async || proxy.inflict(proxy::Fault::Cut))
+    nothing_is_noticed(&locks, async || proxy.inflict(Way::Cut))
         .await
         .unwrap();
 }

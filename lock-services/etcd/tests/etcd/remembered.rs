@@ -235,7 +235,7 @@ impl Due {
     }
 }
 
-/// It is tried three times, for two seconds each. Meanwhile the waiter is kept alive.
+/// Each look tries it. Meanwhile the waiter is kept alive.
 #[tokio::test]
 async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
     let due = Due::new(Ttl::secs(3)).await;
