@@ -10,7 +10,6 @@ mod request;
 mod service;
 pub(crate) mod store_side;
 pub mod support;
-mod whole;
 
 use std::{
     borrow::Cow,
@@ -20,7 +19,6 @@ use std::{
     sync::Arc,
 };
 
-use self::whole::Whole;
 pub use self::{
     answer::{Forced, Renewed},
     attempt_id::{AttemptId, InvalidAttemptId},
@@ -132,24 +130,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     fn clock(&self) -> Arc<dyn Clock>;
 
     /// The requests of one attempt to acquire, until they are dropped. Nothing is sent yet.
-    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a {
-        Whole::new(self, request)
-    }
-
-    /// Acquires a lease, waiting as long as the request says. After an error or when it is dropped,
-    /// the caller cancels the attempt. A [`LockManager`](crate::LockManager) does so by itself.
-    fn acquire(
-        &self,
-        request: &AcquireRequest,
-    ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send {
-        async {
-            let mut attempt = Acquisition::new(Terms::of(request));
-            let (requests, clock) = (self.requests(request), self.clock());
-            acquisition::acquire(&mut attempt, &requests, &*clock, pin!(pending()))
-                .await
-                .attempt()
-        }
-    }
+    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a;
 
     /// Renews leases, each to its full ttl; one answer per lease, in the same order.
     fn renew(
@@ -239,6 +220,32 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         resource.as_str().into()
     }
 }
+
+/// What every [`LockBackend`] can do, because the decisions are the same for all.
+pub trait LockBackendExt: LockBackend {
+    /// Acquires a lease, waiting as long as the request says.
+    ///
+    /// # Errors
+    /// Those of the lock service, with the outcome of the whole attempt.
+    ///
+    /// # Cancel safety
+    /// When it is dropped, and after an error whose outcome is unknown, the attempt has to be
+    /// [cancelled](LockBackend::cancel). A [`LockManager`](crate::LockManager) does so by itself.
+    fn acquire(
+        &self,
+        request: &AcquireRequest,
+    ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send {
+        async {
+            let mut attempt = Acquisition::new(Terms::of(request));
+            let (requests, clock) = (self.requests(request), self.clock());
+            let forever = pin!(pending());
+            let ended = acquisition::acquire(&mut attempt, &requests, &*clock, forever).await;
+            ended.attempt()
+        }
+    }
+}
+
+impl<B: LockBackend + ?Sized> LockBackendExt for B {}
 
 /// The answer to what a backend does not claim.
 fn unsupported<T>() -> Ready<Result<T, Error>> {

@@ -53,8 +53,6 @@ pub struct Grant {
     pub lease: Lease,
     /// Whether it was handed to a waiter, rather than found free at the first look.
     pub waited: bool,
-    /// Whether every request of its attempt was answered, so that none of them can arrive later.
-    pub all_answered: bool,
     /// Whether its token was claimed in the same step, as
     /// [`AcquireRequest::claim`](crate::AcquireRequest::claim) asked for.
     pub claimed: bool,
@@ -68,7 +66,6 @@ impl Grant {
             token,
             lease,
             waited: false,
-            all_answered: false,
             claimed: false,
         }
     }
@@ -77,14 +74,6 @@ impl Grant {
     #[must_use]
     pub const fn after_waiting(mut self) -> Self {
         self.waited = true;
-        self
-    }
-
-    /// Says whether every request of its attempt was answered. A lock service that cannot tell does
-    /// not say so.
-    #[must_use]
-    pub const fn all_answered(mut self, all: bool) -> Self {
-        self.all_answered = all;
         self
     }
 

@@ -47,14 +47,6 @@ impl Requests for Linked<'_> {
         self.0.longest_request()
     }
 
-    fn longest_request(&self) -> Duration {
-        self.0.longest_request()
-    }
-
-    fn is_opaque(&self) -> bool {
-        self.0.is_opaque()
-    }
-
     async fn woken(&self) -> Wake {
         self.0.woken().await
     }
@@ -69,6 +61,7 @@ const fn name_of(request: Request) -> &'static str {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl LockBackend for Link {
     fn kind(&self) -> &'static str {
         self.service.kind()

@@ -8,8 +8,8 @@ use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Inspection, Issuer, LeaseGuard, LockManager,
     Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, RenewRequest, Renewed, Request,
-        Requests,
+        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, LockBackendExt, RenewRequest,
+        Renewed, Request, Requests,
     },
     memory::MemoryBackend,
 };

@@ -42,14 +42,12 @@ pub async fn ends_when_it_says(locks: &LockManager) {
     let mut late = Vec::new();
     for _ in 0..TRIES {
         let took = join_all(cases.iter().map(|case| fails(locks, case))).await;
-        late.extend(took.iter().zip(&cases).filter_map(|(took, case)| {
-            (*took > *case.ends.end() + SLACK).then(|| format!("{:?}: {took:?}", case.wait))
-        }));
-        let mut took = took.into_iter();
-        cases.retain(|case| {
-            took.next()
-                .is_some_and(|took| took > *case.ends.end() + SLACK)
-        });
+        let took = cases.drain(..).zip(took);
+        let is_late = |(case, took): &(Case, Duration)| *took > *case.ends.end() + SLACK;
+        for (case, took) in took.filter(is_late).collect::<Vec<_>>() {
+            late.push(format!("{:?}: {took:?}", case.wait));
+            cases.push(case);
+        }
         if cases.is_empty() {
             return;
         }

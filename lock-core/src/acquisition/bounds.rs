@@ -116,10 +116,7 @@ impl Terms {
     /// Until when the answer to a request that is sent now is waited for.
     pub(super) fn answer_by(&self, request: Request, silence: Silence, now: Moment) -> Moment {
         let Bounds { long, grace, .. } = *self.bounds;
-        let is_look = matches!(request, Request::Look { .. });
         match (request, self.wait) {
-            (_, Wait::Until(end)) if is_look && self.opaque => end + grace + self.bounds.pause * 5,
-            (_, Wait::Never | Wait::Forever) if is_look && self.opaque => Moment::NEVER,
             // A service of several nodes may need longer than copies are sent.
             (Request::Release { .. }, _) => now + long,
             // Once a request has failed, nothing shows that the service answers at all.
@@ -156,11 +153,6 @@ impl Terms {
         let taken = self.polls.as_ref()?.taken();
         let dice = f64::from(self.dice(taken)) / 256.0;
         self.polls.as_mut()?.draw(dice)
-    }
-
-    /// Whether a look that fails has been repeated inside the lock service for long enough.
-    pub(super) const fn is_asked_inside(&self) -> bool {
-        self.opaque && self.polls.is_none() && !matches!(self.wait, Wait::Until(_))
     }
 
     /// From 0 to 256.

@@ -39,12 +39,6 @@ pub trait Requests: Sync {
         Duration::ZERO
     }
 
-    /// Whether a look waits inside the lock service.
-    #[doc(hidden)]
-    fn is_opaque(&self) -> bool {
-        false
-    }
-
     /// The next wake-up.
     ///
     /// # Cancel safety
@@ -74,7 +68,6 @@ pub(crate) async fn acquire(
     clock: &dyn Clock,
     shutdown: Shutdown<'_>,
 ) -> Ended {
-    machine.terms.opaque = requests.is_opaque();
     machine.terms.longest_request = requests.longest_request();
     let started = Event::Started {
         hears: requests.hears(),

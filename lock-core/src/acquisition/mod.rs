@@ -46,8 +46,6 @@ pub struct Terms {
     pub bounds: &'static Bounds,
     /// See [`Requests::longest_request`].
     pub(crate) longest_request: Duration,
-    /// One look waits inside the lock service, which knows itself how long it is asked.
-    pub(crate) opaque: bool,
 }
 
 /// The others that may have the lease of an attempt.
@@ -239,7 +237,6 @@ impl Terms {
             spread: 0,
             bounds: &Bounds::USUAL,
             longest_request: Duration::ZERO,
-            opaque: false,
         }
     }
 

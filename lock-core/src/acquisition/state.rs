@@ -299,7 +299,6 @@ impl Acquisition {
             Request::Cancel if then != Then::Clean => {
                 return self.not_cancelled(then, failure.kind);
             }
-            Request::Look { .. } if self.terms.is_asked_inside() => return self.fail(failure),
             _ => {}
         }
         let polls = matches!(request, Request::Look { .. }) && self.terms.polls.is_some();

@@ -13,7 +13,6 @@ trait Boxed: Send + Sync {
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Reply, Error>>;
     fn has_copied(&self) -> bool;
     fn longest_request(&self) -> Duration;
-    fn is_opaque(&self) -> bool;
     fn woken(&self) -> BoxFuture<'_, Wake>;
 }
 
@@ -32,10 +31,6 @@ impl<R: Requests + Send> Boxed for R {
 
     fn longest_request(&self) -> Duration {
         Requests::longest_request(self)
-    }
-
-    fn is_opaque(&self) -> bool {
-        Requests::is_opaque(self)
     }
 
     fn woken(&self) -> BoxFuture<'_, Wake> {
@@ -64,10 +59,6 @@ impl Requests for BoxedRequests<'_> {
 
     fn longest_request(&self) -> Duration {
         self.0.longest_request()
-    }
-
-    fn is_opaque(&self) -> bool {
-        self.0.is_opaque()
     }
 
     async fn woken(&self) -> Wake {

@@ -2,7 +2,8 @@ use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     AcquireRequest, Acquisition, Attempt, AttemptId, AttemptRef, BoxedRequests, Clock, Ended,
-    Forced, Inspection, Listed, LockBackend, Released, RenewRequest, Renewed, Shutdown,
+    Forced, Inspection, Listed, LockBackend, LockBackendExt, Released, RenewRequest, Renewed,
+    Shutdown,
 };
 use crate::{
     BoxFuture, Capabilities, Error, ErrorKind, FencingToken, Grant, Operation, ResourceName,
@@ -91,7 +92,7 @@ impl<B: LockBackend> Boxed for B {
     }
 
     fn acquire<'a>(&'a self, request: &'a AcquireRequest) -> Answer<'a, Attempt<Grant>> {
-        Box::pin(LockBackend::acquire(self, request))
+        Box::pin(LockBackendExt::acquire(self, request))
     }
 
     fn renew<'a>(
@@ -191,7 +192,7 @@ impl LockService {
         self.0.lease_name(resource)
     }
 
-    /// See [`LockBackend::acquire`].
+    /// See [`LockBackendExt::acquire`].
     ///
     /// # Errors
     /// Those of the backend.

@@ -60,14 +60,6 @@ impl Requests for Attempted<'_> {
         self.requests.longest_request()
     }
 
-    fn longest_request(&self) -> Duration {
-        self.requests.longest_request()
-    }
-
-    fn is_opaque(&self) -> bool {
-        self.requests.is_opaque()
-    }
-
     async fn woken(&self) -> Wake {
         self.requests.woken().await
     }

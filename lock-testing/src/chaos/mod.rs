@@ -177,6 +177,7 @@ impl Chaos {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl LockBackend for Chaos {
     fn kind(&self) -> &'static str {
         self.service.kind()

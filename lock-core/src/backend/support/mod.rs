@@ -3,7 +3,6 @@
 //! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
 //! - [`database_url`]: URLs whose client library ignores what it does not know.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
-//! - [`Patience`], [`Silence`]: how long a service that does not answer is asked.
 //! - [`fingerprint`]: what may be shown of a text that is presented.
 //! - [`unlogged()`]: sends statements whose text has secrets.
 //! - [`Tasks`]: where requests run, whether or not their callers are polled.
@@ -11,16 +10,12 @@
 
 pub mod connecting;
 pub mod database_url;
-mod patience;
-mod silence;
 mod tasks;
 pub mod tls_files;
 mod tombstones;
 mod unlogged;
 
 pub use self::{
-    patience::Patience,
-    silence::{Asking, Silence},
     tasks::{RuntimeEnded, Tasks},
     tombstones::{End, Tombstones},
     unlogged::unlogged,

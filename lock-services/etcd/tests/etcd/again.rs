@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, Wait},
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, Wait},
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;

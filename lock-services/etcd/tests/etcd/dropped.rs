@@ -6,7 +6,7 @@ use std::{future::IntoFuture, time::Duration};
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
     Holder, LockManager, Released, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, RenewRequest, Renewed},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, RenewRequest, Renewed},
 };
 use lock_testing::DropAt;
 use palisade_etcd::ENDED_TTL;

@@ -9,7 +9,7 @@ use e2e::servers::etcd;
 use futures_util::future::join_all;
 use lock_core::{
     FencingToken, Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend},
+    backend::{AcquireRequest, AttemptRef, LockBackendExt},
 };
 use tokio::time::timeout;
 

@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend},
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt},
 };
 
 use crate::world::{backend, keys, named, prefix};

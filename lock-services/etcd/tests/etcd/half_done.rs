@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Error, ErrorKind, Holder, Issuer, Outcome, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Wait},
 };
 use palisade_etcd::EtcdBackend;
 

@@ -8,7 +8,7 @@ use e2e::{
 };
 use lock_core::{
     ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, Upkeep, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Upkeep, Wait},
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;

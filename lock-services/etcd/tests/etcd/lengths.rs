@@ -5,7 +5,9 @@ use std::time::Duration;
 use e2e::servers::etcd;
 use lock_core::{
     Holder, Issuer, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, StoreSide, SystemClock},
+    backend::{
+        AcquireRequest, AttemptRef, Clock, LockBackend, LockBackendExt, StoreSide, SystemClock,
+    },
 };
 use serde_json::Value;
 

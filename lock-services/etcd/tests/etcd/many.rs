@@ -5,7 +5,7 @@ use std::{fmt::Write as _, process::Stdio};
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
     Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Wait},
 };
 use tokio::{io::AsyncWriteExt, time::timeout};
 

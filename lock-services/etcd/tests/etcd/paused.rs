@@ -8,7 +8,7 @@ use e2e::{
 };
 use lock_core::{
     ErrorKind, Holder, LockManager, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, Upkeep, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackendExt, Upkeep, Wait},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;

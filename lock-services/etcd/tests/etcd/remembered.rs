@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, Holder, Issuer, Released, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, BoxFuture, Clock, ConnectOptions, LockBackend, Moment,
-        RenewRequest, Renewed, SystemClock, Wait,
+        AcquireRequest, AttemptRef, BoxFuture, Clock, ConnectOptions, LockBackend, LockBackendExt,
+        Moment, RenewRequest, Renewed, SystemClock, Wait,
     },
 };
 use palisade_etcd::EtcdBackend;

@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, Outcome, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend},
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt},
 };
 
 use crate::world::{backend, keys, manager, named, prefix};

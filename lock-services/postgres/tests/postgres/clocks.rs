@@ -9,7 +9,7 @@ use e2e::{
 use fenced_store::FenceError;
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, LostReason, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend as _},
+    backend::{AcquireRequest, AttemptRef, LockBackend as _, LockBackendExt},
 };
 use sqlx::PgPool;
 use tokio::time::timeout;

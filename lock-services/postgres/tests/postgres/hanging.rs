@@ -6,8 +6,8 @@ use e2e::servers::{DatabaseServer, until};
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend as _, RenewRequest, Renewed,
-        SystemClock,
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend as _, LockBackendExt,
+        RenewRequest, Renewed, SystemClock,
     },
 };
 use palisade_postgres::PostgresBackend;

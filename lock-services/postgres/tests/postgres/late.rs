@@ -2,7 +2,7 @@
 
 use lock_core::{
     ErrorKind, Holder, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt},
 };
 use sqlx::{Connection as _, PgConnection, PgPool, Row as _};
 

@@ -9,7 +9,9 @@ use e2e::{
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, Outcome, ResourceName,
     Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend, SystemClock},
+    backend::{
+        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend, LockBackendExt, SystemClock,
+    },
 };
 use palisade_redis::{QUEUE_TTL, RedisBackend};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
@@ -464,7 +466,7 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     for name in ["a", "b"] {
         let attempt = AttemptRef::new(ResourceName::new(name).unwrap(), Holder::random());
         let request = AcquireRequest::new(attempt, Ttl::secs(60));
-        let Attempt::Granted(grant) = LockBackend::acquire(&backend, &request).await.unwrap()
+        let Attempt::Granted(grant) = LockBackendExt::acquire(&backend, &request).await.unwrap()
         else {
             panic!("nobody holds it")
         };

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use e2e::servers::{RedlockServers, until};
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, RenewRequest, Renewed, SystemClock},
+    backend::{
+        AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
+        SystemClock,
+    },
 };
 use palisade_redlock::{NodeState, RedlockBackend};
 
@@ -100,7 +103,7 @@ impl Held {
         let resource = ResourceName::new("r").unwrap();
         let request =
             AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(30));
-        let granted = LockBackend::acquire(backend, &request).await.unwrap();
+        let granted = LockBackendExt::acquire(backend, &request).await.unwrap();
         let Attempt::Granted(Grant { token, .. }) = granted else {
             panic!("nobody holds it")
         };

@@ -8,7 +8,7 @@ use std::{
 use e2e::servers::zookeeper;
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Released, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, Wait},
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, Wait},
 };
 use lock_testing::DropAt;
 use tokio::time::timeout;

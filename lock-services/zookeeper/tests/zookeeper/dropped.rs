@@ -3,7 +3,7 @@
 use e2e::servers::{until, zookeeper};
 use lock_core::{
     Attempt, Released,
-    backend::{AcquireRequest, LockBackend, Wait},
+    backend::{AcquireRequest, LockBackend, LockBackendExt, Wait},
 };
 use lock_testing::DropAt;
 use palisade_zookeeper::ZooKeeperBackend;

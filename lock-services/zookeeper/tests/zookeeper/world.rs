@@ -3,7 +3,7 @@ use std::sync::Arc;
 use e2e::{proxy::Proxy, servers::ZooKeeper};
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackendExt, SystemClock, Wait},
 };
 use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;

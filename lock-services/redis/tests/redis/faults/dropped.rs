@@ -10,7 +10,7 @@ use std::{
 use e2e::observer::until;
 use lock_core::{
     Attempt, Holder, LeaseGuard, LockManager, Metadata, Released, ResourceName, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, SystemClock, Wait},
 };
 use lock_testing::DropAt;
 use palisade_redis::RedisBackend;

@@ -3,7 +3,7 @@
 use e2e::observer::until;
 use lock_core::{
     Released,
-    backend::{Clock, LockBackend, SystemClock},
+    backend::{Clock, LockBackend, LockBackendExt, SystemClock},
 };
 
 use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, waiting};

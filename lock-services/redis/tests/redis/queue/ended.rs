@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use e2e::observer::until;
-use lock_core::{ErrorKind, Ttl, backend::LockBackend};
+use lock_core::{
+    ErrorKind, Ttl,
+    backend::{LockBackend, LockBackendExt},
+};
 
 use crate::queue::world::{World, again, request};
 

@@ -7,7 +7,7 @@ use e2e::{
 };
 use lock_core::{
     ResourceName, Ttl,
-    backend::{AttemptRef, LockBackend},
+    backend::{AttemptRef, LockBackend, LockBackendExt},
 };
 
 use crate::queue::world::{Client, Waiter, World, granted, request, waiting};

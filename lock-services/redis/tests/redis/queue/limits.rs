@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Outcome, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, LockBackendExt, SystemClock, Wait},
 };
 
 use crate::queue::world::{Client, World, granted, request, waiting};

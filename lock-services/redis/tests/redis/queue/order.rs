@@ -7,7 +7,10 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::redis,
 };
-use lock_core::{Attempt, Ttl, backend::LockBackend};
+use lock_core::{
+    Attempt, Ttl,
+    backend::{LockBackend, LockBackendExt},
+};
 
 use crate::queue::world::{World, granted, request, waiting};
 

@@ -10,7 +10,7 @@ use e2e::{
 use futures_util::{FutureExt, future::join_all};
 use lock_core::{
     Attempt, LockManager,
-    backend::{Clock, LockBackend, SystemClock, Upkeep, Wait},
+    backend::{Clock, LockBackend, LockBackendExt, SystemClock, Upkeep, Wait},
 };
 
 use crate::queue::world::{SOON, Unconfirmed, World, again, granted, request, waiting};

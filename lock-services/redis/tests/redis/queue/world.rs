@@ -9,7 +9,8 @@ use lock_core::{
     Attempt, Error, FencingToken, Holder, InitialToken, Issuer, Released, ResourceName, Sequencer,
     Ttl,
     backend::{
-        AcquireRequest, AttemptRef, ConnectOptions, Grant, LockBackend, SystemClock, Upkeep, Wait,
+        AcquireRequest, AttemptRef, ConnectOptions, Grant, LockBackend, LockBackendExt,
+        SystemClock, Upkeep, Wait,
     },
 };
 use palisade_redis::RedisBackend;
