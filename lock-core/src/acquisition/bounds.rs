@@ -30,7 +30,6 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 /// If a client asks one node after the other, `short` is at least the time that one request takes,
 /// and `long` at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Bounds {
     /// As long as it takes to make a new connection, or a server to start again.
     pub short: Duration,

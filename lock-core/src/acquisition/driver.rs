@@ -53,7 +53,6 @@ pub type Shutdown<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
 
 /// The end of a run of the machine.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing more to it")]
 pub struct Ended {
     /// The answer to the caller.
     pub answer: Answer,

@@ -5,6 +5,12 @@
 //! on Tokio, over the [`Requests`] of a lock service. The model checker does them over a server and
 //! a network that it makes up.
 
+#![expect(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "drivers, lock services and models tell all of them apart"
+)]
+
 mod bounds;
 mod driver;
 mod giving_back;
@@ -50,7 +56,6 @@ pub struct Terms {
 
 /// The others that may have the lease of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "the models tell them apart")]
 pub enum Sharing {
     /// No other caller knows the holder.
     Alone,
@@ -62,7 +67,6 @@ pub enum Sharing {
 
 /// Something that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "the models make them")]
 pub enum Event {
     /// A caller wants the lease. `hears`: wake-ups would arrive from now on.
     Started {
@@ -95,7 +99,6 @@ pub enum Event {
 
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a driver has to do each of them")]
 pub enum Step {
     /// Send this request instead of the one that may be under way, then wait as below.
     Send {
@@ -115,7 +118,6 @@ pub enum Step {
 
 /// One request to a lock service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "there are no others")]
 pub enum Request {
     /// Asks for the lease.
     Look {
@@ -169,7 +171,6 @@ pub enum Reply {
 
 /// News from a lock service that no request has asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "lock services send each of them")]
 pub enum Wake {
     /// It may be the turn of the attempt, or a notice may have been lost.
     Look,
@@ -185,7 +186,6 @@ pub enum Wake {
 
 /// An error, as far as decisions need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_structs, reason = "the models build it")]
 pub struct Failure {
     /// The kind of the error.
     pub kind: ErrorKind,
@@ -195,7 +195,6 @@ pub struct Failure {
 
 /// The answer to a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a caller has to tell them apart")]
 pub enum Answer {
     /// The caller has the lease.
     Granted(Grant),

@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Arc, time::Duration};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::{
     attempt::{Attempt, may_be_queued},
@@ -25,6 +25,8 @@ pub(super) struct Asking<'a> {
     service: &'a Service,
     /// A request has it until it is answered or dropped, and otherwise the wait for a change.
     attempt: Mutex<Attempt<'a>>,
+    /// A request needs the attempt.
+    sends: Notify,
 }
 
 impl<'a> Asking<'a> {
@@ -32,12 +34,14 @@ impl<'a> Asking<'a> {
         Self {
             service,
             attempt: Mutex::new(Attempt::new(service, request)),
+            sends: Notify::new(),
         }
     }
 }
 
 impl Requests for Asking<'_> {
     async fn send(&self, request: Request) -> Result<Reply, Error> {
+        self.sends.notify_waiters();
         let mut attempt = self.attempt.lock().await;
         match request {
             Request::Look { queue } => attempt.ask(queue).await,
@@ -57,9 +61,16 @@ impl Requests for Asking<'_> {
         self.service.client.longest_call()
     }
 
+    /// Gives the attempt to a request that needs it, and goes on after that.
     async fn woken(&self) -> Wake {
-        self.attempt.lock().await.until_change().await;
-        Wake::Look
+        loop {
+            let mut attempt = self.attempt.lock().await;
+            tokio::select! {
+                biased;
+                () = attempt.until_change() => return Wake::Look,
+                () = self.sends.notified() => {}
+            }
+        }
     }
 }
 
