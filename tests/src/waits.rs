@@ -27,13 +27,19 @@ struct Case {
 /// # Panics
 /// If a wait ends before it is over, or late each time, or not as unavailable.
 pub async fn ends_when_it_says(locks: &LockManager) {
-    let Bounds {
-        short, long, grace, ..
-    } = Bounds::USUAL;
+    ends_with_a_look_of(Bounds::USUAL.short, locks).await;
+}
+
+/// The same for a lock service whose look may take longer than others.
+///
+/// # Panics
+/// As [`ends_when_it_says`].
+pub async fn ends_with_a_look_of(look: Duration, locks: &LockManager) {
+    let Bounds { long, grace, .. } = Bounds::USUAL;
     let (millisecond, second) = (Duration::from_millis(1), Duration::from_secs(1));
     let case = |wait, ends| Case { wait, ends };
     let mut cases = vec![
-        case(None, Duration::ZERO..=short),
+        case(None, Duration::ZERO..=look),
         case(Some(Duration::ZERO), Duration::ZERO..=grace),
         case(Some(millisecond), millisecond..=grace),
         case(Some(second), second..=second),

@@ -27,8 +27,8 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 /// - inspect, list, force and a renewal by hand: until `short` after the first. The answer has no
 ///   bound but the response timeout.
 ///
-/// If a client asks one node after the other, `short` is at least the time that one request takes,
-/// and `long` at most.
+/// `short` is at least the [time that one request takes](super::Requests::longest_request), and
+/// `long` at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
     /// As long as it takes to make a new connection, or a server to start again.

@@ -33,8 +33,8 @@ pub trait Requests: Sync {
         false
     }
 
-    /// How long one request takes at most, if a client asks one node after the other. A request is
-    /// asked at least as long.
+    /// How long one request may take, if that is longer than for others: because a client asks one
+    /// node after the other, or an ensemble elects a leader. It is asked at least as long.
     fn longest_request(&self) -> Duration {
         Duration::ZERO
     }

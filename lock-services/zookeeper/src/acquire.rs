@@ -32,6 +32,9 @@ use lock_core::{
 /// How often a directory that somebody deletes is made again.
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
+/// An ensemble needs so long for an election, or a client for its first session.
+const ELECTION: Duration = Duration::from_secs(4);
+
 /// After how long a waiter looks again although no watch has fired.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
@@ -323,6 +326,10 @@ impl<'a> Attempting<'a> {
 }
 
 impl Requests for Attempting<'_> {
+    fn longest_request(&self) -> Duration {
+        ELECTION
+    }
+
     async fn send(&self, request: Request) -> Result<Reply, Error> {
         self.sends.notify_waiters();
         let mut place = self.place.lock().await;

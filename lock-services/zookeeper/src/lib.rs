@@ -89,7 +89,7 @@
 //! predecessor. When that one goes, it checks whether its predecessor now holds the lock, and
 //! starts counting the predecessor's ttl. In any case it looks again after 15 s. A waiter that
 //! loses its session goes to the end of the queue. Servers that do not answer are asked again for
-//! 10 s, or until the wait is over; an acquire that does not wait asks them for 2 s. The response
+//! 10 s, or until the wait is over; an acquire that does not wait asks them for 4 s. The response
 //! timeout (5 s; 10 ms to 60 s) is that of one request.
 #![forbid(unsafe_code)]
 

@@ -6,12 +6,13 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, Outcome, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt},
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, Request, Requests},
 };
 
 use crate::world::{backend, keys, manager, named, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
+const LOOK: Request = Request::Look { queue: false };
 
 fn attempt(resource: &str) -> AttemptRef {
     AttemptRef::new(named(resource), Holder::random())
@@ -89,7 +90,8 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     assert_no_space(&error);
     let request = AcquireRequest::new(attempt("another"), TTL);
     for locks in [&locks, &operator] {
-        let error = locks.acquire(&request).await.unwrap_err();
+        let look = locks.requests(&request);
+        let error = look.send(LOOK).await.unwrap_err();
         assert_no_space(&error);
         assert_eq!(error.outcome(), Outcome::NotApplied);
     }

@@ -6,7 +6,7 @@ use e2e::{
     idle::nothing_is_noticed,
     proxy::{Fault, Proxy},
     servers::{ZooKeeper, zookeeper},
-    waits::ends_when_it_says,
+    waits::ends_with_a_look_of,
 };
 use futures_util::future::join_all;
 use lock_core::{
@@ -116,10 +116,10 @@ async fn a_wait_ends_when_it_says_although_the_server_is_silent_or_down() {
     let server = ZooKeeper::start().await;
     let locks = Namespace::fresh(&server).connect().await;
     server.pause(0).await;
-    ends_when_it_says(&locks).await;
+    ends_with_a_look_of(Duration::from_secs(4), &locks).await;
     server.resume(0).await;
     server.kill(0).await;
-    ends_when_it_says(&locks).await;
+    ends_with_a_look_of(Duration::from_secs(4), &locks).await;
 }
 
 /// Catches: a wait of no length, or without end, for which silent servers are asked for ever.
