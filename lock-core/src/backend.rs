@@ -29,6 +29,9 @@ pub use self::{
     service::LockService,
     store_side::StoreSide,
 };
+#[cfg(feature = "test-util")]
+#[doc(hidden)]
+pub use crate::acquisition::Rebase;
 use crate::{
     Attempt, Capabilities, Error, ErrorKind, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, acquisition,

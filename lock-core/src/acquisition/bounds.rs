@@ -185,7 +185,7 @@ impl Bounds {
 /// How long the rest of an attempt is given back after its caller has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Background {
-    until: Moment,
+    pub(super) until: Moment,
     longest: Duration,
     failed: u32,
 }

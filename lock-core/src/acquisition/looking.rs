@@ -112,6 +112,13 @@ impl Acquisition {
             }
             (_, Wake::Silent(_) | Wake::Heard) => self.wait(),
             (Phase::Resting { .. }, wake) => self.woken_by(wake, now),
+            // The answer of the look that is under way may be better than an offer that has ended.
+            (Phase::Asking { .. }, Wake::Offered(offer))
+                if self.is_looking() && offer.lease.deadline() <= now =>
+            {
+                self.note(Wake::Look);
+                self.wait()
+            }
             (Phase::Asking { .. }, Wake::Offered(_) | Wake::Granted(_)) if self.is_looking() => {
                 self.woken_by(wake, now)
             }

@@ -15,6 +15,8 @@ mod bounds;
 mod driver;
 mod giving_back;
 mod looking;
+#[cfg(feature = "test-util")]
+mod relative;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -23,6 +25,8 @@ mod wake_ups;
 use std::time::Duration;
 
 pub(crate) use self::driver::acquire;
+#[cfg(feature = "test-util")]
+pub use self::relative::Rebase;
 pub use self::{
     bounds::{Bounds, repeat},
     driver::{Ended, Requests, Shutdown, run},

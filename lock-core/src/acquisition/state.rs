@@ -172,10 +172,12 @@ impl Acquisition {
     pub(super) fn send(&mut self, request: Request, then: Then, now: Moment) -> Step {
         // The answer to the request that is under way is not waited for any more.
         self.copy |= self.is_looking();
-        let silence = *self.silence.get_or_insert(Silence::since(now));
         let until = match self.background {
             Some(_) => Moment::NEVER,
-            None => self.terms.answer_by(request, silence, now),
+            None => {
+                let silence = *self.silence.get_or_insert(Silence::since(now));
+                self.terms.answer_by(request, silence, now)
+            }
         };
         self.phase = Phase::Asking {
             request,

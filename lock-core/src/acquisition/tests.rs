@@ -23,7 +23,14 @@ fn shared(sharing: Sharing, wait: Wait) -> Acquisition {
 
 /// A lease that ends at 30 s.
 fn grant() -> Grant {
-    Grant::new(FencingToken::MIN, Lease::counted_from(at(0), TTL.get()))
+    grant_at(0)
+}
+
+fn grant_at(millis: u64) -> Grant {
+    Grant::new(
+        FencingToken::MIN,
+        Lease::counted_from(at(millis), TTL.get()),
+    )
 }
 
 const fn replied(reply: Reply) -> Event {
@@ -271,6 +278,22 @@ fn an_offer_is_confirmed_and_one_that_is_gone_is_asked_for_again() {
     it.on(offer, at(1));
     it.on(granted(), at(2));
     assert!(!it.needs_no_tombstone());
+}
+
+/// Catches: a push that is late, or comes twice, throws away the answer of a look and prolongs the
+/// wait.
+#[test]
+fn an_offer_that_has_ended_does_not_replace_a_look() {
+    let mut it = attempt(Wait::Forever);
+    it.on(STARTED, at(40_000));
+    let offer = Event::Woken(Wake::Offered(grant()));
+    let until = at(50_000);
+    assert_eq!(it.on(offer, at(40_001)), Step::Wait { until });
+    let mut queued = it.clone();
+    let step = it.on(replied(Reply::Granted(grant_at(40_000))), at(40_002));
+    assert!(matches!(step, Step::Answer(Answer::Granted(_))));
+    assert!(it.needs_no_tombstone());
+    assert_eq!(sends(queued.on(QUEUED, at(40_002))), LOOK);
 }
 
 /// Catches: a guard that knows that its lease is lost reports a release.

@@ -26,6 +26,7 @@ macro_rules! flawed {
     };
 }
 
+mod acquisition;
 mod handover;
 mod jobs;
 mod lease_sql;

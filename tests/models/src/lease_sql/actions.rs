@@ -120,7 +120,8 @@ impl LeaseSql {
         if network && client == Client::Asking || client == Client::Holding && over {
             actions.push(Action::Leave(attempt));
         }
-        if network && client == Client::Asking {
+        let deaths = network || self.bounds.deaths;
+        if deaths && client == Client::Asking {
             actions.push(Action::Die(attempt));
         }
         if state.cancels.contains(attempt) {
@@ -135,7 +136,7 @@ impl LeaseSql {
         if self.bounds.idle && client == Client::Asking && state.queue.contains(&attempt) {
             actions.push(Action::Idle(attempt));
         }
-        if network && state.woken.contains(attempt) {
+        if deaths && state.woken.contains(attempt) {
             actions.push(Action::LoseNotice(attempt));
         }
     }

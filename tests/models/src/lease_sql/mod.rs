@@ -56,6 +56,8 @@ pub(crate) struct Bounds {
     attempts: Set,
     /// Requests may be lost, or come late or twice; clients may give up or die.
     network: bool,
+    /// Clients may die, and notices be lost.
+    deaths: bool,
     crashes: u8,
     promotions: u8,
     /// Grants are claimed in the same step, and holders have transactions in the store.
@@ -150,12 +152,12 @@ impl LeaseSql {
         })
     }
 
-    /// Three acquisitions, whose clients may die.
+    /// Three acquisitions, whose clients may die. Late requests are in the other scenarios.
     pub(crate) fn three_wait() -> Self {
         let attempts = [0, 2, 3].into_iter().collect();
         Self::within(Bounds {
             attempts,
-            network: true,
+            deaths: true,
             ..NO_FAULTS
         })
     }
@@ -208,6 +210,7 @@ impl LeaseSql {
 const NO_FAULTS: Bounds = Bounds {
     attempts: Set::EMPTY,
     network: false,
+    deaths: false,
     crashes: 0,
     promotions: 0,
     transactions: false,
