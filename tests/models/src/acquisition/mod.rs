@@ -235,7 +235,7 @@ impl Machines {
 impl Client {
     fn new(patience: Patience) -> Self {
         let mut terms = Terms::new(Sharing::Alone, lock_core::Ttl::secs(1));
-        (terms.bounds, terms.ttl, terms.late_grants) = (BOUNDS, TTL, Some(0));
+        (terms.bounds, terms.ttl, terms.late_grants) = (&BOUNDS, TTL, Some(0));
         let terms = terms.waiting(match patience {
             Patience::Never => Wait::Never,
             Patience::Bounded => Wait::Until(NOW + ticks(2)),
