@@ -1,4 +1,4 @@
-//! What the model checker needs besides the decisions: relative values, and the names of states.
+//! Relative values and the names of states, which the model checker needs besides the decisions.
 //!
 //! Two states of a model that differ only in the time since the origin, or in the tokens that were
 //! drawn before, are one state. So the model stops its clock and its counter, and moves everything

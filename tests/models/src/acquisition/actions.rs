@@ -1,4 +1,4 @@
-//! What callers, the server, the network and time may do.
+//! The actions of callers, of the server, of the network and of time.
 
 use lock_core::{
     ErrorKind, Outcome,
@@ -22,7 +22,7 @@ pub(crate) enum Action {
         client: usize,
         copied: bool,
     },
-    /// The connection breaks. What was sent may arrive later.
+    /// The connection breaks. A request that was sent may arrive later.
     Lose(usize),
     /// The request cannot be sent.
     Refuse(usize),

@@ -1,4 +1,4 @@
-//! What a driver does with the steps of the machine, and how the wrapper breaks them.
+//! A driver does the steps of the machine, and a wrapper breaks them.
 
 use lock_core::{
     Outcome, Released,
@@ -13,7 +13,7 @@ fn from_now(grant: Grant) -> Grant {
 }
 
 impl Client {
-    /// What was sent may arrive later, because its answer is not awaited any more.
+    /// A request that was sent may arrive later, because its answer is not awaited any more.
     fn stop_awaiting(&mut self) {
         self.late.extend(self.sent.take().map(|(copy, _)| copy));
         self.reply = None;
@@ -29,7 +29,7 @@ impl Client {
 }
 
 impl Machines {
-    /// What the machine hears of an event.
+    /// The event, as the machine hears of it.
     fn heard(&self, event: Event) -> Option<Event> {
         let reply = |reply, copied| Event::Replied { reply, copied };
         Some(match event {
@@ -64,7 +64,7 @@ impl Machines {
         })
     }
 
-    /// What the driver makes of a step.
+    /// Does a step.
     fn done(&self, event: Event, step: Step) -> Step {
         match (event, step) {
             (

@@ -3,7 +3,8 @@
 //!
 //! Only the server and the network are modelled here. Each request is one step of the server. Time
 //! and tokens are relative: the clock stands still at [`NOW`], a tick moves everything else to the
-//! past, and tokens that are over are forgotten. So states repeat, and all of them can be looked at.
+//! past, and tokens that are over are forgotten. So states repeat, and all of them can be looked
+//! at.
 
 mod actions;
 mod driver;
@@ -88,7 +89,7 @@ pub(crate) enum Flaw {
     SilenceBorne,
     /// A waiter does not look again by itself.
     NeverLooksAgain,
-    /// The common task looks for nobody.
+    /// The common task looks for no attempt.
     NobodyStirred,
     /// `Held` is answered although a try was not undone at each node of Redlock.
     UndoIncomplete,
@@ -128,7 +129,7 @@ pub(crate) struct State {
     server: Server,
     clients: Vec<Client>,
     faults: u8,
-    /// The greatest token that a caller was told.
+    /// The greatest token that a caller knows.
     greatest: u64,
     /// The common task has no answer.
     silent: bool,
@@ -136,7 +137,7 @@ pub(crate) struct State {
     broken: BTreeSet<Lie>,
 }
 
-/// What a step must not do, whatever state it leads to.
+/// A wrong step, whatever state it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Lie {
     OutOfOrder,
@@ -160,7 +161,7 @@ struct Client {
     until: Moment,
     /// When the wait has to be over.
     end: Moment,
-    /// The greatest token that anybody was told when this attempt began.
+    /// The greatest token that any caller knew when this attempt began.
     floor: u64,
     /// The lease lived when its release began, and the caller relied on it.
     released: Option<(bool, bool)>,

@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be seen in some.
+//! The properties that hold in every state, and those that are seen in some.
 
 use lock_core::backend::Moment;
 use stateright::Property;

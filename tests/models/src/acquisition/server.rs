@@ -10,7 +10,7 @@ use lock_core::{
 use super::{Flaw, Lie, Machines, NOW, OFFER, State, TICK, TTL, Waking, ticks};
 use crate::set::Set;
 
-/// What a request of a client says to the server.
+/// The content of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Copy {
     Look { queue: bool },

@@ -118,7 +118,7 @@ impl Place {
         events
     }
 
-    /// What follows an event, and the step.
+    /// The state after an event, and the step.
     fn after(&self, event: Event) -> (Self, Step) {
         let mut next = self.clone();
         if event == Event::Due {
