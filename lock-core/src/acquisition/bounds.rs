@@ -120,7 +120,11 @@ impl Terms {
             (Request::Release { .. }, _) => now + long,
             // Once a request has failed, nothing shows that the service answers at all.
             (_, Wait::Until(end)) if silence.failed == 0 => {
-                min(max(end, now + grace), silence.since + long)
+                let most = match request {
+                    Request::Cancel => self.asks_until(request, silence),
+                    _ => silence.since + long,
+                };
+                min(max(end, now + grace), most)
             }
             _ => self.asks_until(request, silence),
         }

@@ -406,6 +406,21 @@ fn what_a_caller_left_is_given_back_for_so_long() {
     }
 }
 
+/// Catches: a shutdown waits for a silent service until the wait of its attempt is over.
+#[test]
+fn a_shutdown_waits_for_its_cancel_no_longer_than_for_others() {
+    for (wait, end) in [
+        (END, 2_000),
+        (Wait::Until(at(700)), 700),
+        (Wait::Forever, 2_000),
+    ] {
+        let mut it = attempt(wait);
+        it.on(STARTED, at(0));
+        it.on(QUEUED, at(0));
+        assert_eq!(until(it.on(Event::Closed, at(0))), at(end), "{wait:?}");
+    }
+}
+
 #[test]
 fn a_shutdown_cancels_what_may_be_left() {
     let shut_down = |outcome| {
