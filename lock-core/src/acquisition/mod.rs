@@ -209,7 +209,7 @@ pub enum Answer {
     },
     /// It failed. The outcome is that of the whole attempt.
     Failed(Failure),
-    /// The grant arrived after its own end: [begin again](Acquisition::afresh) with a new holder.
+    /// The grant arrived after its own end: begin again with a new holder.
     Late,
     /// As `Late`, and another attempt would not be worth it.
     TooLate,

@@ -25,7 +25,7 @@ use crate::{
 ///
 /// # Errors
 /// Awaiting it fails as [`Acquire`] does, and with
-/// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) before anything is sent if no
+/// [`ErrorKind::InvalidInput`] before anything is sent if no
 /// resource is named or one is named twice, or if the lock service keeps the resources in different
 /// places.
 ///
