@@ -81,7 +81,7 @@ pub use crate::{
 /// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). A request may be dropped at
 ///    any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for nothing,
 ///    and never will, even if its request is still under way. Another attempt of the same holder is
-///    not touched: a lease ends only if no other attempt was told of it. Unless it was kept up by a
+///    not touched: a lease ends only if no other attempt knows of it. Unless it was kept up by a
 ///    watchdog, the acquisition goes on: a further attempt may be granted.
 /// 10. **Floor** (`floor`, `implausible_floor`). With a floor the granted token is at least the
 ///     floor; the counter is raised only if the grant is made. An implausible floor is refused and
