@@ -106,7 +106,7 @@ impl Drop for OnDrop {
             {
                 debug!(
                     ?error,
-                    "gave up cleaning up: the lease ends when nobody renews it"
+                    "gave up cleaning up: the lease ends by its ttl"
                 );
                 meter.abandoned.add(1);
             }
