@@ -104,10 +104,7 @@ impl Drop for OnDrop {
                 error,
             } = ended
             {
-                debug!(
-                    ?error,
-                    "gave up cleaning up: the lease ends by its ttl"
-                );
+                debug!(?error, "gave up cleaning up: the lease ends by its ttl");
                 meter.abandoned.add(1);
             }
         });
