@@ -275,14 +275,17 @@ async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     }
 }
 
-/// How many plain queries fail on connections that others use, too.
+/// How many plain queries fail on connections that others use, too. Each has a transaction, because
+/// sqlx prepares in one message and runs in a second: without a transaction PgBouncer may send the
+/// second to another session.
 async fn failures(options: &PgConnectOptions, persistent: bool) -> usize {
     let mut failures = 0;
     for number in 0..20_i64 {
         let pool = PgPoolOptions::new().max_connections(1);
         let pool = pool.connect_with(options.clone()).await.unwrap();
         let query = sqlx::query_scalar("SELECT $1::bigint").bind(number);
-        let answer: Result<i64, _> = query.persistent(persistent).fetch_one(&pool).await;
+        let mut tx = pool.begin().await.unwrap();
+        let answer: Result<i64, _> = query.persistent(persistent).fetch_one(&mut *tx).await;
         failures += usize::from(answer.is_err_and(|error| {
             let code = error.as_database_error().and_then(|error| error.code());
             assert!(
