@@ -53,7 +53,9 @@ impl TokenVerifier for Unsigned {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use lock_core::{FencingToken, Holder, InitialToken, ResourceName, Sequencer, backend::Clock};
+    use lock_core::{
+        FencingToken, Holder, InitialToken, ResourceName, Sequencer, backend::Runtime,
+    };
     use lock_testing::ManualClock;
 
     use super::*;

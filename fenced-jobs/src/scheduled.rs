@@ -276,7 +276,7 @@ impl<DB: Dialect> Scheduled<DB> {
     }
 
     fn now(&self) -> Timestamp {
-        let now = self.protected.locks().clock().unix_time();
+        let now = self.protected.locks().runtime().unix_time();
         Timestamp::try_from(std::time::UNIX_EPOCH + now).unwrap_or(Timestamp::MAX)
     }
 

@@ -127,7 +127,7 @@ impl Keyed {
         idempotency: &Idempotency,
         protected: &FencedLocks<DB>,
     ) -> Result<(), ApiError> {
-        let now = seconds(protected.locks().clock().unix_time());
+        let now = seconds(protected.locks().runtime().unix_time());
         let mut connection = protected.store().pool().acquire().await?;
         if idempotency.forgets(now) {
             DB::forget_requests(&mut connection, now - seconds(KNOWN_FOR)).await?;

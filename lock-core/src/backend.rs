@@ -42,10 +42,10 @@ pub use crate::{
         Shutdown, Step, Terms, Wake, WakeUps, repeat, run,
     },
     boxed::BoxFuture,
-    clock::{Clock, Moment, SystemClock},
     lease::{Grant, Lease},
     manager::{Candidate, InTurn, Single, TermGuard, Together, lead_resource},
     retry_policy::Pauses,
+    runtime::{Moment, Runtime, TokioRuntime},
 };
 
 /// A lock service: grants leases with fencing tokens.
@@ -129,8 +129,8 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// What the backend promises beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// The clock that every moment is of: ends of waits and of leases.
-    fn clock(&self) -> Arc<dyn Clock>;
+    /// Whose moments the ends of waits and of leases are.
+    fn runtime(&self) -> Arc<dyn Runtime>;
 
     /// The requests of one attempt to acquire, until they are dropped. Nothing is sent yet.
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a;
@@ -240,9 +240,9 @@ pub trait LockBackendExt: LockBackend {
     ) -> impl Future<Output = Result<Attempt<Grant>, Error>> + Send {
         async {
             let mut attempt = Acquisition::new(Terms::of(request));
-            let (requests, clock) = (self.requests(request), self.clock());
+            let (requests, runtime) = (self.requests(request), self.runtime());
             let forever = pin!(pending());
-            let ended = acquisition::acquire(&mut attempt, &requests, &*clock, forever).await;
+            let ended = acquisition::acquire(&mut attempt, &requests, &*runtime, forever).await;
             ended.attempt()
         }
     }

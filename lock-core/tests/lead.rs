@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, future::join_all};
 use lock_core::{
-    Error, InitialToken, LockManager, LostReason, Operation, Ttl, backend::Clock,
+    Error, InitialToken, LockManager, LostReason, Operation, Ttl, backend::Runtime,
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, Process};
@@ -169,7 +169,7 @@ async fn a_name_that_is_none_is_told_of_at_once() {
 #[tokio::test]
 async fn observers_ask_once_per_interval_and_end_with_the_manager() {
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let service = Chaos::new(memory, Arc::clone(&timer));
     let builder = LockManager::builder();

@@ -12,7 +12,7 @@ use std::{
 use lock_core::{
     Attempt, Error, ErrorKind, FencingToken, Holder, InitialToken, LeaseGuard, LockManager,
     LostReason, Outcome, Released, ResourceName, Ttl,
-    backend::{Clock, Renewed, StoreSide},
+    backend::{Renewed, Runtime, StoreSide},
     memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
@@ -334,7 +334,7 @@ async fn a_guard_that_is_detached_keeps_the_lease_and_renews_it_no_more() {
 #[tokio::test]
 async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock);
+    let timer: Arc<dyn Runtime> = Arc::new(clock);
     let memory = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let builder = LockManager::builder().ttl(TTL);
     let locks = builder.build(memory).unwrap();

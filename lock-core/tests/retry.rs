@@ -7,7 +7,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use lock_core::{
     Acquire, Error, ErrorKind, InitialToken, Jitter, LeaseGuard, LockManager, Operation,
     RetryPolicy, Ttl,
-    backend::{Clock, Moment},
+    backend::{Moment, Runtime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock};
@@ -25,7 +25,7 @@ struct World {
 
 fn world() -> World {
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
     let builder = || LockManager::builder();

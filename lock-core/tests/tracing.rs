@@ -11,7 +11,7 @@ use std::{
 
 use lock_core::{
     ErrorKind, Holder, InitialToken, LeaseGuard, LockManager, LostReason, Operation, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock};
@@ -104,7 +104,7 @@ fn world() -> World {
     let told = Memory::default();
     let subscriber = tracing_subscriber::registry().with(told.clone());
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
     let builder = LockManager::builder();
@@ -196,7 +196,7 @@ fn a_manager_whose_runtime_has_ended_says_so() {
     let (world, guard) = first.block_on(async {
         let world = world();
         let guard = world.acquire().await;
-        let service = MemoryBackend::new(Arc::new(SystemClock), InitialToken::Clock);
+        let service = MemoryBackend::new(Arc::new(TokioRuntime), InitialToken::Clock);
         let shut_down = LockManager::builder().build(service).unwrap();
         shut_down.shutdown().await;
         (world, guard)

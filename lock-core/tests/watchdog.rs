@@ -12,7 +12,7 @@ use lock_core::{
     Capabilities, Error, ErrorKind, FencingToken, InitialToken, Inspection, LeaseGuard,
     LockManager, LostReason, Owner, Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, LockBackend, Moment, RenewRequest, Renewed, Requests,
+        AcquireRequest, AttemptRef, LockBackend, Moment, RenewRequest, Renewed, Requests, Runtime,
         StoreSide,
     },
     memory::MemoryBackend,
@@ -88,8 +88,8 @@ impl LockBackend for Service {
         self.memory.capabilities()
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.memory.clock()
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.memory.runtime()
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
@@ -151,7 +151,7 @@ struct World {
 
 fn world() -> World {
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let service = Service {
         memory: MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN)),
         log: Arc::default(),

@@ -6,13 +6,13 @@ use std::{
 
 use tokio::sync::watch;
 
-use lock_core::backend::{BoxFuture, Clock, Moment, support::lock};
+use lock_core::backend::{BoxFuture, Moment, Runtime, support::lock};
 
 /// A clock that only moves when told to. Clones are the same clock.
 ///
 /// # Examples
 /// ```
-/// use lock_core::backend::Clock;
+/// use lock_core::backend::Runtime;
 /// use lock_testing::ManualClock;
 /// use std::time::Duration;
 ///
@@ -71,7 +71,7 @@ impl Default for ManualClock {
     }
 }
 
-impl Clock for ManualClock {
+impl Runtime for ManualClock {
     fn now(&self) -> Moment {
         *self.shared.now.borrow()
     }

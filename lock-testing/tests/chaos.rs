@@ -8,8 +8,8 @@ use lock_core::{
     ErrorKind, FencingToken, Holder, InitialToken, Inspection, Issuer, LeaseGuard, LockManager,
     Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, Grant, LockBackend, LockBackendExt, RenewRequest,
-        Renewed, Request, Requests,
+        AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
+        Request, Requests, Runtime,
     },
     memory::MemoryBackend,
 };
@@ -27,7 +27,7 @@ struct World {
 
 fn world() -> World {
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN));
     let chaos = Chaos::new(Arc::new(service.clone()), Arc::clone(&timer));
     let builder = LockManager::builder();

@@ -6,7 +6,7 @@ use std::{cell::Cell, rc::Rc, time::Duration};
 
 use lock_core::{
     LostReason, Ttl,
-    backend::{Clock, Moment},
+    backend::{Moment, Runtime},
 };
 use lock_testing::{
     FencedCell, Process,

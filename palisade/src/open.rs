@@ -3,7 +3,7 @@ use std::sync::Arc;
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, Rights};
 use lock_core::{
     LockManager,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade_postgres::{PostgresBackend, address_of};
 use sqlx::{PgPool, postgres::PgPoolOptions};
@@ -53,7 +53,7 @@ pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockEr
     store.migrate().await?;
     store.check(Rights::ClaimAndWrite).await?;
     let pool = store.pool().clone();
-    let backend = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await?;
+    let backend = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await?;
     let locks = LockManager::builder().build(backend)?;
     Ok(PgFencedLocks::in_one_database(locks, store))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::{
     LeaseGuard, Sequencer,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use lock_testing::FencedCell;
 
@@ -44,7 +44,7 @@ impl Ledger {
     /// It may be claimed. Nothing is written.
     pub async fn enter<'a>(&'a self, guard: &LeaseGuard, history: &'a History) -> Section<'a> {
         let grant = guard.sequencer().clone();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let fenced = match self.fenced.claim(&grant).await {
             Ok(()) => {
                 history.claimed(Event::answered(&grant, asked));
@@ -94,7 +94,7 @@ impl Section<'_> {
             return false;
         };
         read.push(number);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         if self.ledger.fenced.write(&self.grant, read).await.is_err() {
             return false;
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::backend::{Clock, SystemClock};
+use lock_core::backend::{Runtime, TokioRuntime};
 use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 
 /// How long to wait for something that must happen. It takes far less time.
@@ -136,9 +136,9 @@ pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
 /// # Panics
 /// If it takes longer than that.
 pub async fn until_within(patience: Duration, what: &str, condition: impl AsyncFn() -> bool) {
-    let begun = SystemClock.now();
+    let begun = TokioRuntime.now();
     while !condition().await {
-        let waited = SystemClock.now().since(begun);
+        let waited = TokioRuntime.now().since(begun);
         assert!(waited < patience, "never: {what}");
         // A look may ask a browser or start a process, and many tests look at the same time.
         tokio::time::sleep((waited / 8).clamp(LOOK_MIN, LOOK_MAX)).await;

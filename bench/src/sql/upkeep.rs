@@ -6,7 +6,7 @@ use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
 use lock_core::{
     LockManager, Ttl,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade::postgres::PostgresBackend;
 use sqlx::postgres::PgPoolOptions;
@@ -61,8 +61,8 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         .max_connections(2)
         .connect(&address)
         .await?;
-    let clock = Arc::new(SystemClock);
-    let backend = PostgresBackend::on(pool, ConnectOptions::default(), clock).await?;
+    let runtime = Arc::new(TokioRuntime);
+    let backend = PostgresBackend::on(pool, ConnectOptions::default(), runtime).await?;
     let locks = LockManager::builder().build(backend)?;
     let held = locks.acquire("r").ttl(Ttl::secs(600)).await?;
     let waiters = (0..WAITERS).map(|_| async { locks.acquire("r").await.map(drop) });

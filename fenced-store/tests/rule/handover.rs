@@ -10,7 +10,7 @@ use fenced_store::{
 };
 use lock_core::{
     ErrorKind, FencingToken, InitialToken, Issuer, LockManager, ResourceName,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
     memory::MemoryBackend,
 };
 
@@ -22,7 +22,7 @@ use super::{
 const RESOURCE: &str = "account:42";
 
 fn counting_from(name: &str, first: InitialToken) -> LockManager {
-    let backend = MemoryBackend::new(Arc::new(SystemClock), first);
+    let backend = MemoryBackend::new(Arc::new(TokioRuntime), first);
     LockManager::builder()
         .issuer(issuer(name))
         .build(Arc::new(backend))
@@ -63,7 +63,7 @@ pub(crate) async fn hand_over<DB: Dialect>(
 
 /// The token that the clock has reached by then.
 pub(crate) fn in_time(ahead: Duration) -> FencingToken {
-    let time = SystemClock.unix_time() + ahead;
+    let time = TokioRuntime.unix_time() + ahead;
     FencingToken::new(InitialToken::clock_token(time)).unwrap()
 }
 

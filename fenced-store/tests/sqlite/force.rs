@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use fenced_store::FencedLocks;
 use lock_core::{
     ForceReleased, InitialToken, LockManager, Operation, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, Until};
@@ -79,9 +79,9 @@ async fn several_guards_are_lost_with_any_of_them() {
 #[tokio::test]
 async fn the_next_holder_is_not_shut_out_though_it_claims_before_the_revocation() {
     let world: SqliteFile = fresh().await;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::Clock);
-    let chaos = Chaos::new(Arc::new(service), clock);
+    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+    let service = MemoryBackend::new(Arc::clone(&runtime), InitialToken::Clock);
+    let chaos = Chaos::new(Arc::new(service), runtime);
     let locks = LockManager::builder().build(chaos.clone());
     let accounts = FencedLocks::new(locks.unwrap(), world.store().clone());
 

@@ -13,7 +13,7 @@ use fenced_store::{FenceError, FencedLockError, FencedLocks, FencedTx};
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, InitialToken, LockManager, LostReason, Operation,
     Owner, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, Gate, ManualClock, Until};
@@ -31,9 +31,9 @@ use crate::{
 /// takes the service a while. Otherwise the holder would find it, and be refused again.
 #[tokio::test]
 async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end() {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let service = MemoryBackend::new(Arc::clone(&clock), InitialToken::At(FencingToken::MIN));
-    let chaos = Chaos::new(Arc::new(service), clock);
+    let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+    let service = MemoryBackend::new(Arc::clone(&runtime), InitialToken::At(FencingToken::MIN));
+    let chaos = Chaos::new(Arc::new(service), runtime);
     let locks = LockManager::builder().build(chaos.clone());
     let (world, accounts) = protected_by::<SqliteFile>(locks.unwrap()).await;
     let before = memory_grant("account:42", 1000);
@@ -123,7 +123,7 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     let clock = ManualClock::new();
     let (_world, accounts) = protected_by::<SqliteFile>(
         palisade::connect("memory:")
-            .clock(Arc::new(clock.clone()))
+            .runtime(Arc::new(clock.clone()))
             .await
             .unwrap(),
     )
@@ -183,7 +183,7 @@ async fn a_lost_lease_among_several_begins_nothing() {
     let clock = ManualClock::new();
     let (_world, accounts) = protected_by::<SqliteFile>(
         palisade::connect("memory:")
-            .clock(Arc::new(clock.clone()))
+            .runtime(Arc::new(clock.clone()))
             .await
             .unwrap(),
     )

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Request, Sharing, Terms};
-use crate::{AttemptId, Clock, Error, ErrorKind, Moment, Outcome, Wait};
+use crate::{AttemptId, Error, ErrorKind, Moment, Outcome, Runtime, Wait};
 
 /// After so many grants in a row that arrived after their own end, the caller gets the error that
 /// its ttl is too short. The first may be a hiccup.
@@ -229,11 +229,11 @@ impl Background {
 ///
 /// # Cancel safety
 /// That of the request.
-pub async fn repeat<T, F>(clock: &dyn Clock, send: impl Fn() -> F) -> Result<T, Error>
+pub async fn repeat<T, F>(runtime: &dyn Runtime, send: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let until = clock.now() + Bounds::USUAL.short;
+    let until = runtime.now() + Bounds::USUAL.short;
     let dice = u32::from(AttemptId::random().spread().to_be_bytes()[0]);
     let (mut failed, mut is_unknown) = (0_u32, false);
     loop {
@@ -243,14 +243,14 @@ where
         };
         is_unknown |= error.outcome() == Outcome::Unknown;
         failed = failed.saturating_add(1);
-        let now = clock.now();
+        let now = runtime.now();
         let again = match error.kind() {
             ErrorKind::Unavailable => Bounds::USUAL.again(until, false, failed, dice, now),
             _ => Again::Not(now),
         };
         let (Again::At(moment) | Again::Not(moment)) = again;
         if moment > now {
-            clock.sleep_until(moment).await;
+            runtime.sleep_until(moment).await;
         }
         if let Again::Not(_) = again {
             return Err(match is_unknown {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
-use crate::{Attempt, Clock, Error, ErrorKind, Grant, Outcome};
+use crate::{Attempt, Error, ErrorKind, Grant, Outcome, Runtime};
 
 /// The requests of one attempt, as a lock service sends them, until this is dropped.
 pub trait Requests: Sync {
@@ -64,14 +64,14 @@ pub struct Ended {
 pub(crate) async fn acquire(
     machine: &mut Acquisition,
     requests: &impl Requests,
-    clock: &dyn Clock,
+    runtime: &dyn Runtime,
     shutdown: Shutdown<'_>,
 ) -> Ended {
     machine.terms.longest_request = requests.longest_request();
     let started = Event::Started {
         hears: requests.hears(),
     };
-    run(machine, started, requests, clock, shutdown).await
+    run(machine, started, requests, runtime, shutdown).await
 }
 
 /// Sends requests and waits, as the machine says, until it has an answer for the caller.
@@ -82,7 +82,7 @@ pub async fn run(
     machine: &mut Acquisition,
     first: Event,
     requests: &impl Requests,
-    clock: &dyn Clock,
+    runtime: &dyn Runtime,
     mut shutdown: Shutdown<'_>,
 ) -> Ended {
     let (mut request, mut error) = (pin!(None), None);
@@ -92,7 +92,7 @@ pub async fn run(
         () = shutdown.as_mut() => (Event::Closed, false),
         () = ready(()) => (first, true),
     };
-    let mut step = machine.on(first, clock.now());
+    let mut step = machine.on(first, runtime.now());
     loop {
         let until = match step {
             Step::Send {
@@ -123,9 +123,9 @@ pub async fn run(
             }
             wake = requests.woken() => Event::Woken(wake),
             // Most answers need no timer: it is made when it is polled.
-            () = async { clock.sleep_until(until).await } => Event::Due,
+            () = async { runtime.sleep_until(until).await } => Event::Due,
         };
-        step = machine.on(event, clock.now());
+        step = machine.on(event, runtime.now());
     }
 }
 

@@ -179,7 +179,7 @@ impl Acquire {
         let resource = self.what.resource.clone()?;
         self.check().map_err(|error| error.on(&resource))?;
         let inner = &*self.locks.inner;
-        let wait = wait.unwrap_or_else(|| self.settings.until(&*inner.clock));
+        let wait = wait.unwrap_or_else(|| self.settings.until(&*inner.runtime));
         let span = observed::span(&resource, inner.backend.kind());
         let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {

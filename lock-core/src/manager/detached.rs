@@ -59,7 +59,7 @@ impl Acquire {
             DetachedLease {
                 sequencer,
                 ttl,
-                remaining: grant.lease.deadline().since(locks.inner.clock.now()),
+                remaining: grant.lease.deadline().since(locks.inner.runtime.now()),
             }
         }))
     }

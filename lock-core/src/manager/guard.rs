@@ -107,7 +107,7 @@ impl LeaseGuard {
     /// [`Lost`] from the deadline on, for good, without asking any server.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
-        Ok(deadline.since(self.on_drop.locks.clock.now()))
+        Ok(deadline.since(self.on_drop.locks.runtime.now()))
     }
 
     /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
@@ -202,7 +202,7 @@ impl StoreSide for LeaseGuard {
 
     fn ends_within(&self) -> Result<Option<Duration>, Lost> {
         let end = self.status.ends_by()?;
-        let now = self.on_drop.locks.clock.now();
+        let now = self.on_drop.locks.runtime.now();
         Ok((end != Moment::NEVER).then(|| end.since(now)))
     }
 
@@ -226,7 +226,7 @@ impl StoreSide for LeaseGuard {
     fn resume_renewal(&self) {
         self.status.pause_renewal(false);
         if let Some(watched) = &self.watched {
-            watched.renew_by(self.on_drop.locks.clock.now());
+            watched.renew_by(self.on_drop.locks.runtime.now());
         }
     }
 

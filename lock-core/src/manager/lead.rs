@@ -295,11 +295,11 @@ impl<G: TermGuard> Term<G> {
                 let resource = sequencer.resource().clone();
                 return Lost::new(resource, sequencer.token(), LostReason::Expired);
             }
-            let clock = lease.on_drop.locks.clock.as_ref();
+            let runtime = lease.on_drop.locks.runtime.as_ref();
             tokio::select! {
                 biased;
                 lost = lease.lost() => return lost,
-                () = clock.sleep_until(clock.now() + left) => {}
+                () = runtime.sleep_until(runtime.now() + left) => {}
             }
         }
     }

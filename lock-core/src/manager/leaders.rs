@@ -91,7 +91,7 @@ impl Observer {
         loop {
             if let Some(seen) = &self.seen {
                 let next = seen.answered + self.every;
-                self.locks.clock().sleep_until(next).await;
+                self.locks.runtime().sleep_until(next).await;
             }
             let Look { answered, found } = self.look().await;
             let leader = found.as_ref().map_err(drop);
@@ -106,15 +106,15 @@ impl Observer {
     /// The last look, unless it is too old for this observer.
     async fn look(&self) -> Look {
         let mut last = self.last.lock().await;
-        let clock = self.locks.clock();
+        let runtime = self.locks.runtime();
         if let Some(look) = &*last
-            && clock.now().since(look.answered) < self.every
+            && runtime.now().since(look.answered) < self.every
         {
             return look.clone();
         }
         let found = self.locks.inspect(&self.resource).await;
         let look = Look {
-            answered: clock.now(),
+            answered: runtime.now(),
             found: found.map(|looked| looked.holder),
         };
         last.insert(look).clone()

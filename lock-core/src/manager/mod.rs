@@ -45,8 +45,8 @@ pub use self::{
 };
 use self::{guarded::Guarded, leaders::Leaders, meter::Meter, watchdog::Handle};
 use crate::{
-    Attempt, Capabilities, Clock, Error, Inspection, InvalidName, Issuer, LockService, Operation,
-    ResourceName, backend::LeaseSettings, error::OURSELVES,
+    Attempt, Capabilities, Error, Inspection, InvalidName, Issuer, LockService, Operation,
+    ResourceName, Runtime, backend::LeaseSettings, error::OURSELVES,
 };
 
 /// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
@@ -84,7 +84,7 @@ pub struct LockManager {
 
 pub(crate) struct Inner {
     backend: LockService,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     issuer: Issuer,
     defaults: LeaseSettings,
     meter: Arc<Meter>,
@@ -100,13 +100,13 @@ impl LockManager {
     }
 
     fn start(backend: LockService, issuer: Issuer, defaults: LeaseSettings) -> Self {
-        let clock = backend.clock();
+        let runtime = backend.runtime();
         let meter = Arc::new(Meter::new(backend.kind()));
-        let watchdog = watchdog::start(backend.clone(), Arc::clone(&clock), Arc::clone(&meter));
+        let watchdog = watchdog::start(backend.clone(), Arc::clone(&runtime), Arc::clone(&meter));
         Self {
             inner: Arc::new(Inner {
                 backend,
-                clock,
+                runtime,
                 issuer,
                 defaults,
                 meter,
@@ -196,10 +196,10 @@ impl LockManager {
         &self.inner.issuer
     }
 
-    /// The clock used for deadlines.
+    /// The runtime of the lock service, whose moments the deadlines are.
     #[must_use]
-    pub fn clock(&self) -> &dyn Clock {
-        &*self.inner.clock
+    pub fn runtime(&self) -> &dyn Runtime {
+        &*self.inner.runtime
     }
 
     /// The kind of lock service, such as `"redis"`.

@@ -1,6 +1,6 @@
 use super::LockManager;
 use crate::{
-    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, Wait,
+    AcquireRequest, AttemptRef, Error, ErrorKind, Extension, Holder, Runtime, Wait,
     backend::LeaseSettings,
 };
 
@@ -42,10 +42,10 @@ impl LeaseSettings {
     }
 
     /// The end of a wait that begins now.
-    pub(super) fn until(&self, clock: &dyn Clock) -> Wait {
+    pub(super) fn until(&self, runtime: &dyn Runtime) -> Wait {
         match self.wait {
             None => Wait::Forever,
-            Some(wait) => Wait::Until(clock.now() + wait),
+            Some(wait) => Wait::Until(runtime.now() + wait),
         }
     }
 

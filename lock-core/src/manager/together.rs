@@ -89,7 +89,7 @@ impl Acquire<Together> {
             resources = named.len(),
             backend = inner.backend.kind(),
         );
-        let wait = self.settings.until(&*inner.clock);
+        let wait = self.settings.until(&*inner.runtime);
         let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {
             let answer = self.asked(&named, wait).await;
@@ -121,7 +121,7 @@ impl Acquire<Together> {
                 .for_each(|attempt| decisions.spread_by(attempt.id));
             let shutdown = pin!(inner.watchdog.closed());
             let asking = &mut decisions;
-            let ended = acquisition::acquire(asking, &looks, &*inner.clock, shutdown).await;
+            let ended = acquisition::acquire(asking, &looks, &*inner.runtime, shutdown).await;
             for each in &mut pending {
                 each.decisions = decisions.clone();
             }

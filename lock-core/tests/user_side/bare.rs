@@ -4,8 +4,8 @@ use lock_core::{
     Capabilities, Error, ErrorKind, FencingToken, Holder, Inspection, Issuer, Operation, Outcome,
     Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, LockBackend, LockService, RenewRequest, Renewed, Reply,
-        Request, Requests, SystemClock,
+        AcquireRequest, AttemptRef, LockBackend, LockService, RenewRequest, Renewed, Reply,
+        Request, Requests, Runtime, TokioRuntime,
     },
     memory::MemoryBackend,
 };
@@ -23,8 +23,8 @@ impl LockBackend for Bare {
         self.0.capabilities().extended(&[])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.0.clock()
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.0.runtime()
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
@@ -65,8 +65,8 @@ impl LockBackend for Mute {
         MemoryBackend::default().capabilities().extended(&[])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SystemClock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(TokioRuntime)
     }
 
     fn requests<'a>(&'a self, _: &'a AcquireRequest) -> impl Requests + 'a {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Acquire, Operation, Owner, Ttl, backend::Clock};
+use lock_core::{Acquire, Operation, Owner, Ttl, backend::Runtime};
 use lock_testing::Fault;
 
 use crate::world::{World, world, yield_to_others};

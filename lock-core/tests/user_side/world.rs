@@ -8,7 +8,7 @@ use std::{
 };
 
 use lock_core::{
-    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl, backend::Clock,
+    FencingToken, HolderView, InitialToken, LockManager, ResourceName, Ttl, backend::Runtime,
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, Process};

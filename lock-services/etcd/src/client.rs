@@ -30,7 +30,7 @@ use super::{
 use lock_core::{
     Error,
     backend::{
-        Clock,
+        Runtime,
         support::{connecting::invalid, lock},
     },
 };
@@ -51,7 +51,7 @@ pub(super) struct Client {
     token: Mutex<Option<MetadataValue<Ascii>>>,
     /// How long a node may take to answer before another one is asked.
     response_timeout: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
 }
 
 impl Client {
@@ -59,7 +59,7 @@ impl Client {
     pub(super) fn new(
         url: ServiceUrl,
         response_timeout: Duration,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let scheme = tls::scheme(url.tls.as_ref());
         let node = |node: &String| {
@@ -81,7 +81,7 @@ impl Client {
             login: url.login,
             token: Mutex::default(),
             response_timeout,
-            clock,
+            runtime,
         })
     }
 

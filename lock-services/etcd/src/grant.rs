@@ -21,7 +21,7 @@ pub(super) async fn grant(
         id,
         ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
-    let since = client.clock.now();
+    let since = client.runtime.now();
     match client.call(method::GRANT, &request).await {
         Ok(GrantResponse { ttl, .. }) => Ok(Some(Life::whole(since, ttl, None))),
         Err(failure) if failure.lease_exists() => Ok(None),

@@ -19,7 +19,7 @@ use super::{
 use lock_core::{
     Error, ErrorKind, InitialToken,
     backend::{
-        Clock, Moment,
+        Moment, Runtime,
         support::{Tasks, lock},
     },
 };
@@ -71,11 +71,11 @@ impl Service {
     }
 
     pub(super) fn now(&self) -> Moment {
-        self.client.clock.now()
+        self.client.runtime.now()
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.client.clock
+    pub(super) fn runtime(&self) -> &dyn Runtime {
+        &*self.client.runtime
     }
 
     pub(super) async fn txn(&self, txn: &TxnRequest) -> Result<TxnResponse, Failure> {

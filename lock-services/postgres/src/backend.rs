@@ -4,8 +4,8 @@ use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Operation, Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests, support::connecting::connect,
+        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests, Runtime, support::connecting::connect,
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
@@ -41,14 +41,14 @@ impl PostgresBackend {
     /// Cancel safe: connections are closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let url = ServiceUrl::read(&options)?;
             let address = url.address()?;
             let presumed = address.clone();
-            Self::start(Connections::to(address, &url), presumed, url, clock).await
+            Self::start(Connections::to(address, &url), presumed, url, runtime).await
         })
         .await
     }
@@ -71,7 +71,7 @@ impl PostgresBackend {
     pub async fn on(
         pool: PgPool,
         options: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = options.into();
         connect(KIND, async {
@@ -81,7 +81,7 @@ impl PostgresBackend {
                 _ => drop(url.address()?),
             }
             let presumed = pool.connect_options().as_ref().clone();
-            Self::start(Connections::like(pool, &url), presumed, url, clock).await
+            Self::start(Connections::like(pool, &url), presumed, url, runtime).await
         })
         .await
     }
@@ -90,13 +90,13 @@ impl PostgresBackend {
         connections: Connections,
         presumed: PgConnectOptions,
         url: ServiceUrl,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let listen = match url.listen {
             Some(address) => ListenAddress::direct(address),
             None => ListenAddress::perhaps_pooled(presumed),
         };
-        let client = Arc::new(Client::connect(connections, &url.settings, clock).await?);
+        let client = Arc::new(Client::connect(connections, &url.settings, runtime).await?);
         Ok(Self {
             waiters: Waiters::new(Arc::clone(&client), listen),
             forgetting: tombstones::forget_every_minute(&client),
@@ -122,8 +122,8 @@ impl LockBackend for PostgresBackend {
             .extended(Extension::ALL)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.client.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.client.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -10,7 +10,7 @@ use std::{
 use lock_core::{
     Error, ErrorKind,
     backend::{
-        Clock, Moment,
+        Moment, Runtime,
         support::{Tasks, connecting::Settings, lock, unlogged},
     },
 };
@@ -35,7 +35,7 @@ const VERSION: i32 = 2;
 pub(super) struct Client {
     connections: Connections,
     pub(super) tasks: Tasks,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) response_timeout: Duration,
     pub(super) names: Names,
     /// Whether statements can be prepared.
@@ -54,13 +54,13 @@ impl Client {
     pub(super) async fn connect(
         connections: Connections,
         settings: &Settings,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let response_timeout = settings.response_timeout;
         let client = Self {
             connections,
             tasks: Tasks::here(),
-            clock,
+            runtime,
             response_timeout,
             names: Names::new(&settings.prefix),
             prepares: Arc::default(),
@@ -91,7 +91,7 @@ impl Client {
     /// Reads the database's clock, and what interface it has. Whether sessions are at READ
     /// COMMITTED. Fails if the server takes no writes.
     pub(super) async fn check_server(&self) -> Result<bool, Error> {
-        let at = self.clock.now();
+        let at = self.runtime.now();
         let row = self.plain(sql::WELCOME.to_owned()).await?;
         let version: i32 = row.try_get("version").map_err(translate)?;
         if version != VERSION {
@@ -116,7 +116,7 @@ impl Client {
     /// pooler may keep it for minutes.
     pub(super) fn not_after(&self) -> Value {
         let ClockSample { unix, at } = *lock(&self.server_time);
-        Value::Time(unix + self.clock.now().since(at) + REQUEST_TTL)
+        Value::Time(unix + self.runtime.now().since(at) + REQUEST_TTL)
     }
 
     /// Sends a call, and waits for its answer. If the caller goes away meanwhile, the request goes

@@ -11,7 +11,10 @@ pub(super) fn forget_every_minute(client: &Arc<Client>) -> AbortHandle {
     let weak = Arc::downgrade(client);
     let forgetting = async move {
         while let Some(client) = weak.upgrade() {
-            client.clock.sleep_until(client.clock.now() + PAUSE).await;
+            client
+                .runtime
+                .sleep_until(client.runtime.now() + PAUSE)
+                .await;
             if let Err(error) = client.rows(sql::forget_tombstones()).await {
                 debug!(%error, "tombstones are forgotten a minute later");
             }

@@ -158,7 +158,7 @@ impl Waiters {
     }
 
     async fn look_while_some_wait(self: Arc<Self>) {
-        let clock = &self.client.clock;
+        let runtime = &self.client.runtime;
         let (mut pause, mut alive_at) = (FIRST_PAUSE, Moment::default());
         let mut is_silent = false;
         loop {
@@ -169,7 +169,7 @@ impl Waiters {
                     return;
                 }
             }
-            let now = clock.now();
+            let now = runtime.now();
             let touch = now >= alive_at;
             let first = match self.look(touch).await {
                 Ok(first) => {
@@ -184,7 +184,7 @@ impl Waiters {
                 // No sign of life was given: it is due at once, and not in a second.
                 Err(error) => {
                     debug!(%error, "the waiters are looked for again");
-                    alive_at = clock.now() + pause;
+                    alive_at = runtime.now() + pause;
                     is_silent |= error.kind() == ErrorKind::Unavailable;
                     if is_silent {
                         // Those that are silent already stay with the time that they know.
@@ -198,10 +198,10 @@ impl Waiters {
                 Some(first) if !listens => std::cmp::min(first, pause),
                 first => first.unwrap_or(SIGN_OF_LIFE),
             };
-            let until = std::cmp::min(clock.now() + first, alive_at);
+            let until = std::cmp::min(runtime.now() + first, alive_at);
             tokio::select! {
                 biased;
-                () = clock.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
+                () = runtime.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
                 () = self.changed.notified() => pause = FIRST_PAUSE,
             }
         }

@@ -92,7 +92,7 @@ impl<'a> Attempting<'a> {
     async fn confirm(&self, offer: Grant) -> Result<Reply, Error> {
         let AcquireRequest { attempt, ttl, .. } = self.request;
         let (service, digest) = (&self.backend.service, self.look.digest());
-        let (renewals, now) = (&self.backend.renewals, service.clock.now());
+        let (renewals, now) = (&self.backend.renewals, service.runtime.now());
         let confirmed = service.confirm(renewals, &attempt.resource, digest, offer.token, *ttl);
         Ok(match confirmed.await? {
             RenewedWord::Renewed => {

@@ -13,8 +13,8 @@ use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests,
+        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests, Runtime,
         support::{Tasks, connecting::connect},
     },
 };
@@ -47,7 +47,7 @@ impl RedisBackend {
     /// Cancel safe: the connection is closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
@@ -64,7 +64,7 @@ impl RedisBackend {
                 nodes,
                 keys,
                 initial: settings.initial_token,
-                clock,
+                runtime,
                 tasks: Tasks::here(),
             });
             let pushes = Pushes::start(
@@ -93,8 +93,8 @@ impl LockBackend for RedisBackend {
             .extended(Extension::ALL)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -204,7 +204,7 @@ impl Attempted {
     }
 
     async fn send(&self, asker: Option<&str>, start: bool) -> Result<(Moment, Acquired), Error> {
-        let sent = self.service.clock.now();
+        let sent = self.service.runtime.now();
         self.first_sent.get_or_init(|| sent);
         let fill_in = |link: &Link| self.fill_in(link, asker, start);
         let nodes = &self.service.nodes;

@@ -90,7 +90,7 @@ impl RedisBackend {
         for (_, RenewRequest { sequencer, .. }) in leases {
             call.arg(lease_text::beginning(sequencer));
         }
-        let asked = self.service.clock.now();
+        let asked = self.service.runtime.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());
         let nodes = &self.renewals;
         let words = if leases.len() > 1 {

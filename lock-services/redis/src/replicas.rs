@@ -60,7 +60,7 @@ impl Replication {
         let (Some(request), Some(grant)) = (requests.first(), grants.first()) else {
             return Ok(());
         };
-        let ended = service.clock.sleep_until(grant.lease.deadline());
+        let ended = service.runtime.sleep_until(grant.lease.deadline());
         let error = tokio::select! {
             biased;
             have = self.replicate(service, request, grant) => match have {

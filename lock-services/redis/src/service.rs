@@ -12,7 +12,7 @@ use super::{
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, InitialToken, Inspection, Metadata, Released,
     ResourceName, Sequencer, Ttl,
-    backend::{AttemptId, AttemptRef, Clock, Forced, repeat, support::Tasks},
+    backend::{AttemptId, AttemptRef, Forced, Runtime, repeat, support::Tasks},
 };
 
 /// The scripts as calls: what a lock service does for one resource, in one step each.
@@ -21,7 +21,7 @@ pub(super) struct Service {
     pub(super) nodes: Nodes,
     pub(super) keys: Keys,
     pub(super) initial: InitialToken,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) tasks: Tasks,
 }
 
@@ -85,7 +85,7 @@ impl Service {
     /// The first argument of every script that draws tokens.
     pub(super) fn say_where_counters_start(&self, call: &mut Call, shard: u16, link: &Link) {
         match self.initial {
-            InitialToken::Clock if link.must_raise(shard, self.clock.now()) => call.arg("raise"),
+            InitialToken::Clock if link.must_raise(shard, self.runtime.now()) => call.arg("raise"),
             InitialToken::Clock => call.arg("clock"),
             InitialToken::At(token) => call.arg(token.get()),
         };
@@ -129,7 +129,7 @@ impl Service {
             call
         };
         loop {
-            let sent = self.clock.now();
+            let sent = self.runtime.now();
             let answer = self
                 .nodes
                 .run_with(keys.shard, fill_in, ReleasedWord::parse)
@@ -203,7 +203,7 @@ impl Service {
             call
         };
         let force = || self.nodes.run_with(keys.shard, fill_in, ForcedWord::parse);
-        let (_, answer) = repeat(&*self.clock, force).await?;
+        let (_, answer) = repeat(&*self.runtime, force).await?;
         match answer {
             ForcedWord::Ended { revocation } => Ok(Forced::Ended { revocation }),
             ForcedWord::NotHeld => Ok(Forced::NotHeld),

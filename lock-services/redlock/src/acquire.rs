@@ -64,7 +64,7 @@ impl<'a> Attempting<'a> {
     /// has won.
     async fn look(&self, waits: bool) -> Result<Reply, Error> {
         self.check_floor()?;
-        let clock = &self.service.nodes.clock;
+        let runtime = &self.service.nodes.runtime;
         let mut splits = 0;
         loop {
             let pause = match self.try_once().await? {
@@ -84,7 +84,7 @@ impl<'a> Attempting<'a> {
             if splits == SPLITS {
                 return Ok(Reply::Held { left });
             }
-            clock.sleep_until(clock.now() + pause).await;
+            runtime.sleep_until(runtime.now() + pause).await;
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Attempting<'a> {
         let (Some(floor), InitialToken::Clock) = (self.request.floor, initial) else {
             return Ok(());
         };
-        let greatest = initial.greatest_floor(0, nodes.clock.unix_time());
+        let greatest = initial.greatest_floor(0, nodes.runtime.unix_time());
         if floor.get() <= greatest {
             return Ok(());
         }

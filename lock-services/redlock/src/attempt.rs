@@ -63,7 +63,7 @@ impl<'a> Try<'a> {
             request,
             digest: request.attempt.holder.digest(),
             nonce: format!("{:016x}", rand::random::<u64>()),
-            asked: nodes.clock.now(),
+            asked: nodes.runtime.now(),
             instead_of: None,
         }
     }
@@ -194,7 +194,7 @@ impl<'a> Try<'a> {
         };
         self.nodes.ask(calls, Step::Wait, take).await;
         let lease = Lease::counted_from(self.asked, self.request.ttl.get());
-        let in_time = self.nodes.clock.now() < lease.deadline();
+        let in_time = self.nodes.runtime.now() < lease.deadline();
         (raised >= majority && in_time).then_some(Grant::new(token, lease))
     }
 

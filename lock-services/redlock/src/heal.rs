@@ -317,7 +317,7 @@ impl RedlockNodes {
         patient: &Patient<'_>,
         progress: &mut (impl FnMut(HealProgress) + Send),
     ) -> Result<(), Error> {
-        let clock = &self.nodes.clock;
+        let runtime = &self.nodes.runtime;
         let call = Call::new(&scripts::SERVE, &[self.keys.marker()]).arg(&patient.incarnation);
         loop {
             let words = self.asked(patient.node, &call).await?;
@@ -329,7 +329,7 @@ impl RedlockNodes {
             };
             let left = left.map_err(|_| self.changed(patient.node))?;
             progress(HealProgress::Quiet(left));
-            clock.sleep_until(clock.now() + left).await;
+            runtime.sleep_until(runtime.now() + left).await;
         }
     }
 

@@ -93,7 +93,7 @@ impl Nodes {
         &self,
         answer: impl Future<Output = Result<T, NodeError>>,
     ) -> Result<T, NodeError> {
-        let late = self.clock.sleep_until(self.clock.now() + PATIENCE);
+        let late = self.runtime.sleep_until(self.runtime.now() + PATIENCE);
         tokio::select! {
             biased;
             answer = answer => answer,

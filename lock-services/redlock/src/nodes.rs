@@ -18,7 +18,7 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, Ttl,
-    backend::{Clock, ConnectOptions, support::connecting::Settings},
+    backend::{ConnectOptions, Runtime, support::connecting::Settings},
 };
 
 /// How much longer than the others a node is waited for when enough have answered.
@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_millis(20);
 pub(super) struct Nodes {
     all: Vec<Arc<Node>>,
     timeout: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
 }
 
 /// The decision of the caller after each answer.
@@ -58,7 +58,7 @@ impl Nodes {
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
     pub(super) fn new(
         options: &ConnectOptions,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<(Self, Settings), Error> {
         let (nodes, settings) = service_url::read(options)?;
         let addresses = nodes.iter().map(|(address, _)| address.clone()).collect();
@@ -71,7 +71,7 @@ impl Nodes {
         let nodes = Self {
             all: nodes.into_iter().enumerate().map(node).collect(),
             timeout: settings.response_timeout,
-            clock,
+            runtime,
         };
         Ok((nodes, settings))
     }

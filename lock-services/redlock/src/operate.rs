@@ -11,7 +11,7 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, FencingToken, InitialToken, Operation, Ttl,
-    backend::{Clock, ConnectOptions},
+    backend::{ConnectOptions, Runtime},
 };
 
 /// The nodes as operators see them: brings them into service and takes them out.
@@ -115,8 +115,8 @@ impl RedlockNodes {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
     /// nodes.
-    pub fn new(to: impl Into<ConnectOptions>, clock: Arc<dyn Clock>) -> Result<Self, Error> {
-        let nodes = Nodes::new(&to.into(), clock);
+    pub fn new(to: impl Into<ConnectOptions>, runtime: Arc<dyn Runtime>) -> Result<Self, Error> {
+        let nodes = Nodes::new(&to.into(), runtime);
         let (nodes, settings) = nodes.map_err(|error| error.during(Operation::Connect, KIND))?;
         Ok(Self {
             nodes,
@@ -171,7 +171,7 @@ impl RedlockNodes {
             }
         }
         let base = match self.initial {
-            InitialToken::Clock => InitialToken::clock_token(self.nodes.clock.unix_time()),
+            InitialToken::Clock => InitialToken::clock_token(self.nodes.runtime.unix_time()),
             InitialToken::At(token) => token.get() - 1,
         };
         let base = std::cmp::max(base, above.map_or(0, FencingToken::get));

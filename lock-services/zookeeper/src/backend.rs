@@ -7,8 +7,8 @@ use lock_core::{
     Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
-        Renewed, Requests, support::connecting::connect,
+        AcquireRequest, AttemptRef, ConnectOptions, Forced, LockBackend, RenewRequest, Renewed,
+        Requests, Runtime, support::connecting::connect,
     },
 };
 
@@ -37,12 +37,12 @@ impl ZooKeeperBackend {
     /// Cancel safe: the connection is closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let (url, settings) = ServiceUrl::read(&options)?;
-            let service = Arc::new(Service::new(url, &settings, clock));
+            let service = Arc::new(Service::new(url, &settings, runtime));
             service.session().await?;
             let mut reaper = JoinSet::new();
             reaper.spawn(reaper::run(Arc::clone(&service)));
@@ -69,8 +69,8 @@ impl LockBackend for ZooKeeperBackend {
         ])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a {

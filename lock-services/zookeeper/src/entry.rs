@@ -114,7 +114,7 @@ impl<'a> Entry<'a> {
             directory: service.paths.directory(&attempt.resource),
             floor_path: service.paths.floor(&attempt.resource),
             note,
-            written: service.clock.now(),
+            written: service.runtime.now(),
             path: String::new(),
             own: None,
             is_sent: false,

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use lock_core::backend::{Clock, Moment};
+use lock_core::backend::{Moment, Runtime};
 
 /// What happens to one request to the lock service.
 ///
@@ -81,9 +81,9 @@ impl Gate {
 }
 
 impl Until {
-    pub(super) async fn over(&self, clock: &dyn Clock) {
+    pub(super) async fn over(&self, runtime: &dyn Runtime) {
         match self {
-            Self::Moment(moment) => clock.sleep_until(*moment).await,
+            Self::Moment(moment) => runtime.sleep_until(*moment).await,
             Self::Opened(gate) => gate.pass().await,
         }
     }

@@ -64,7 +64,7 @@ pub use self::{
 };
 use lock_core::{
     Attempt, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockService, Moment, Wait, repeat},
+    backend::{AcquireRequest, AttemptRef, Grant, LockService, Moment, Runtime, Wait, repeat},
 };
 
 /// A fresh lock service for one case.
@@ -187,13 +187,13 @@ async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
 
 /// Looks at a resource, and again while there is no answer, as a manager does.
 async fn inspection(backend: &LockService, resource: &ResourceName) -> Inspection {
-    let inspected = repeat(&*backend.clock(), || backend.inspect(resource)).await;
+    let inspected = repeat(&*backend.runtime(), || backend.inspect(resource)).await;
     inspected.expect("the service answers")
 }
 
 async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) {
     let lease = sequencer(request, grant);
-    let released = repeat(&*backend.clock(), || backend.release(&lease, true)).await;
+    let released = repeat(&*backend.runtime(), || backend.release(&lease, true)).await;
     assert_eq!(
         released.expect("the service answers"),
         lock_core::Released::Released
@@ -219,6 +219,6 @@ async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
     answer.granted().expect("it waits for ever")
 }
 
-fn soon(clock: &dyn Clock) -> Moment {
-    clock.now() + Duration::from_millis(200)
+fn soon(runtime: &dyn Runtime) -> Moment {
+    runtime.now() + Duration::from_millis(200)
 }

@@ -6,7 +6,7 @@ use super::Harness;
 
 /// A backend in real time: whatever has to pass is waited for.
 ///
-/// The clock of the backend is the [`SystemClock`](lock_core::backend::SystemClock), as that of all
+/// The clock of the backend is the [`TokioRuntime`](lock_core::backend::TokioRuntime), as that of all
 /// which connect to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {

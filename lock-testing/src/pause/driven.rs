@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::await_point::Place;
 use crate::ManualClock;
-use lock_core::backend::Clock;
+use lock_core::backend::Runtime;
 
 /// A future that is polled by hand, so that it can be stopped at any of its awaits.
 ///

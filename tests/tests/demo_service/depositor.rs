@@ -13,7 +13,7 @@ use e2e::history::{Event, History};
 use fenced_http::FencingHeader;
 use lock_core::{
     Sequencer,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use reqwest::{Method, RequestBuilder, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ impl Depositor {
                 .header("idempotency-key", key)
                 .json(&json!({ "ttl_ms": ttl_ms, "wait_ms": 10_000 }))
         };
-        let (mut key, mut asked) = (draw(), SystemClock.now());
+        let (mut key, mut asked) = (draw(), TokioRuntime.now());
         let granted = loop {
             let answer = self.send(acquire(&key)).await;
             let problem = answer.body["type"].as_str().unwrap_or_default();
@@ -160,7 +160,7 @@ impl Depositor {
                     409 | 412,
                     "urn:palisade:problem:idempotency-key-spent"
                     | "urn:palisade:problem:fencing-token-stale",
-                ) if ttl_ms < 1000 => (key, asked) = (draw(), SystemClock.now()),
+                ) if ttl_ms < 1000 => (key, asked) = (draw(), TokioRuntime.now()),
                 _ => panic!("{}: {}", answer.status, answer.body),
             }
         };
@@ -204,7 +204,7 @@ impl Depositor {
         assert_eq!(written.status, 200, "{}", written.body);
         self.tally.unfenced.fetch_add(1, Ordering::Relaxed);
 
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let write = self.account(Method::PUT, "accounts");
         let write = write.header("fencing-token", &held.header);
         let written = self

@@ -18,7 +18,7 @@ use self::{
     task::Task,
 };
 use super::{lost::LostReason, meter::Meter, status::LeaseStatus};
-use crate::{BoxFuture, Clock, LockService, Moment};
+use crate::{BoxFuture, LockService, Moment, Runtime};
 
 /// The manager's end of the watchdog. Nothing here blocks.
 #[derive(Debug)]
@@ -41,9 +41,15 @@ pub(super) struct Watched {
 ///
 /// # Panics
 /// Outside a Tokio runtime.
-pub(super) fn start(backend: LockService, clock: Arc<dyn Clock>, meter: Arc<Meter>) -> Handle {
+pub(super) fn start(backend: LockService, runtime: Arc<dyn Runtime>, meter: Arc<Meter>) -> Handle {
     let (desk, frozen) = (Arc::new(Desk::new()), watch::Sender::new(false));
-    let task = Task::new(backend, clock, meter, Arc::clone(&desk), frozen.subscribe());
+    let task = Task::new(
+        backend,
+        runtime,
+        meter,
+        Arc::clone(&desk),
+        frozen.subscribe(),
+    );
     #[expect(clippy::disallowed_methods, reason = "ends when the handle is gone")]
     drop(tokio::spawn(task.run()));
     Handle {

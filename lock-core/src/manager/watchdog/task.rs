@@ -13,7 +13,7 @@ use super::{
     schedule::Key,
 };
 use crate::{
-    BoxFuture, Clock, Error, LockService, Moment, RenewRequest, Renewed,
+    BoxFuture, Error, LockService, Moment, RenewRequest, Renewed, Runtime,
     manager::{
         lost::LostReason,
         meter::Meter,
@@ -32,7 +32,7 @@ const BATCHES_AT_ONCE: usize = 3;
 /// The task itself.
 pub(super) struct Task {
     backend: LockService,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
     desk: Arc<Desk>,
     frozen: watch::Receiver<bool>,
@@ -48,14 +48,14 @@ type Answer = (Scheduled, Result<Renewed, Error>);
 impl Task {
     pub(super) fn new(
         backend: LockService,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
         meter: Arc<Meter>,
         desk: Arc<Desk>,
         frozen: watch::Receiver<bool>,
     ) -> Self {
         Self {
             backend,
-            clock,
+            runtime,
             meter,
             desk,
             frozen,
@@ -65,7 +65,7 @@ impl Task {
     }
 
     pub(super) async fn run(mut self) {
-        let (desk, clock) = (Arc::clone(&self.desk), Arc::clone(&self.clock));
+        let (desk, runtime) = (Arc::clone(&self.desk), Arc::clone(&self.runtime));
         loop {
             // An error means that the handle is gone, and with it the only means to freeze us.
             drop(self.frozen.wait_for(|frozen| !frozen).await);
@@ -81,7 +81,7 @@ impl Task {
                 Ok(()) = self.frozen.changed() => {}
                 Some(answers) = self.renewals.next() => self.settle(answers),
                 Some(()) = self.clean_ups.next() => {}
-                () = clock.sleep_until(until) => {}
+                () = runtime.sleep_until(until) => {}
                 () = desk.news() => {}
             }
         }
@@ -95,7 +95,7 @@ impl Task {
     fn renew_due(&mut self) {
         let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
         loop {
-            let now = self.clock.now();
+            let now = self.runtime.now();
             let due = self.desk.due(now, BATCH);
             if due.is_empty() {
                 break;
@@ -129,7 +129,7 @@ impl Task {
     }
 
     fn settle(&self, answers: Vec<Answer>) {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         // One value for all, so that they stay together.
         let dice = rand::random();
         let mut moves = Vec::with_capacity(answers.len());

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use e2e::servers::{Etcd, etcd};
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{ConnectOptions, LockService, SystemClock},
+    backend::{ConnectOptions, LockService, TokioRuntime},
 };
 use lock_testing::conformance::RealTime;
 use palisade_etcd::EtcdBackend;
@@ -17,7 +17,7 @@ async fn connect(url: &str, initial: InitialToken) -> LockService {
     let options = ConnectOptions::from(url)
         .prefix(prefix())
         .initial_token(initial);
-    let backend = EtcdBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = EtcdBackend::connect(options, Arc::new(TokioRuntime)).await;
     backend.unwrap().into()
 }
 

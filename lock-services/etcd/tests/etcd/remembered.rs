@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, Holder, Issuer, Released, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, BoxFuture, Clock, ConnectOptions, LockBackend, LockBackendExt,
-        Moment, RenewRequest, Renewed, SystemClock, Wait,
+        AcquireRequest, AttemptRef, BoxFuture, ConnectOptions, LockBackend, LockBackendExt, Moment,
+        RenewRequest, Renewed, Runtime, TokioRuntime, Wait,
     },
 };
 use palisade_etcd::EtcdBackend;
@@ -78,7 +78,7 @@ async fn are_renewed_first() -> bool {
     // However long it takes to look, no mark is moved meanwhile.
     proxy.inflict(Fault::HoldRequests);
     let moved_before = moved(server, &prefix).await;
-    let now = SystemClock.now();
+    let now = TokioRuntime.now();
     for renewed in renewed {
         match renewed {
             Ok(Renewed::Renewed(lease)) => assert!(lease.deadline() > now, "lost"),
@@ -112,17 +112,17 @@ struct Fast(Moment);
 
 const TIMES: u32 = 20;
 
-impl Clock for Fast {
+impl Runtime for Fast {
     fn now(&self) -> Moment {
-        self.0 + SystemClock.now().since(self.0) * TIMES
+        self.0 + TokioRuntime.now().since(self.0) * TIMES
     }
 
     fn unix_time(&self) -> Duration {
-        SystemClock.unix_time()
+        TokioRuntime.unix_time()
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
-        SystemClock.sleep_until(self.0 + moment.since(self.0) / TIMES)
+        TokioRuntime.sleep_until(self.0 + moment.since(self.0) / TIMES)
     }
 }
 
@@ -131,7 +131,7 @@ impl Clock for Fast {
 async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     let (server, prefix) = (etcd().await, prefix());
     let options = ConnectOptions::from(server.url()).prefix(&prefix);
-    let clock = Arc::new(Fast(SystemClock.now()));
+    let clock = Arc::new(Fast(TokioRuntime.now()));
     let backend = EtcdBackend::connect(options, clock).await.unwrap();
     let tombstones = format!("{prefix}/tombstone/");
     let mut held = Vec::new();

@@ -7,7 +7,7 @@ use e2e::{
 };
 use lock_core::{
     FencingToken, LockManager, ResourceName, Ttl,
-    backend::{Clock, ConnectOptions, SystemClock},
+    backend::{ConnectOptions, Runtime, TokioRuntime},
 };
 use palisade_etcd::EtcdBackend;
 
@@ -31,7 +31,7 @@ pub(crate) async fn manager(url: &str, prefix: &str) -> LockManager {
 /// The lock service as a manager sees it.
 pub(crate) async fn backend(url: &str, prefix: &str) -> EtcdBackend {
     let options = ConnectOptions::from(url).prefix(prefix);
-    let connected = EtcdBackend::connect(options, Arc::new(SystemClock));
+    let connected = EtcdBackend::connect(options, Arc::new(TokioRuntime));
     connected.await.unwrap()
 }
 
@@ -73,7 +73,7 @@ impl Load {
         floor: Option<FencingToken>,
     ) -> bool {
         let sleepy = number.is_multiple_of(8);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let mut acquire = locks.acquire("r").ttl(ttl).renew(!sleepy);
         if let Some(floor) = floor {
             acquire = acquire.at_least(floor);

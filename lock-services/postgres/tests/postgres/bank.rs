@@ -18,7 +18,7 @@ use e2e::{
 use fenced_store::{FenceError, PgFencedStore};
 use lock_core::{
     Error, LeaseGuard, LockManager, Sequencer, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use sqlx::{
     PgPool,
@@ -90,7 +90,7 @@ impl Bank {
     }
 
     pub(crate) async fn acquire(&self, locks: &LockManager, ttl: Ttl) -> Result<LeaseGuard, Error> {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let guard = locks.acquire(self.name).ttl(ttl).wait(PATIENCE).await?;
         let granted = Event::answered(guard.sequencer(), asked);
         self.history.granted(granted);
@@ -98,7 +98,7 @@ impl Bank {
     }
 
     async fn claim(&self, grant: &Sequencer) -> Result<(), FenceError> {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         self.store.claim(grant).await?;
         self.history.claimed(Event::answered(grant, asked));
         Ok(())
@@ -118,7 +118,7 @@ impl Bank {
 
     /// Writes one more than was read.
     async fn write(&self, grant: &Sequencer, read: i64) -> Result<(), FenceError> {
-        let (asked, number) = (SystemClock.now(), rand::random::<i64>());
+        let (asked, number) = (TokioRuntime.now(), rand::random::<i64>());
         let written = self.write_numbered(grant, read + 1, number).await;
         match &written {
             Ok(()) => {
@@ -208,7 +208,7 @@ impl Bank {
 
     /// Takes both leases, which nobody renews, and reads both accounts.
     pub(crate) async fn pause(&self, locks: &LockManager, ttl: Ttl) -> Paused {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let acquire = locks.acquire(self.name).ttl(ttl).renew(false);
         let guard = timeout(PATIENCE, acquire.into_future()).await;
         let guard = guard.expect("nobody else has it").unwrap();

@@ -6,8 +6,8 @@ use e2e::servers::{DatabaseServer, until};
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend as _, LockBackendExt,
-        RenewRequest, Renewed, SystemClock,
+        AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt, RenewRequest,
+        Renewed, Runtime, TokioRuntime,
     },
 };
 use palisade_postgres::PostgresBackend;
@@ -32,7 +32,7 @@ async fn client(url: &str, commit: &str) -> PostgresBackend {
     let address = address.options([("synchronous_commit", commit)]);
     let pool = PgPool::connect_with(address).await.unwrap();
     let options = ConnectOptions::default().response_timeout(RESPONSE_TIMEOUT);
-    let started = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await;
+    let started = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await;
     started.unwrap()
 }
 
@@ -67,10 +67,10 @@ fn is_renewed(answer: &Result<Renewed, Error>) -> bool {
 
 /// It ends with an error in time, and nobody knows what it has done.
 async fn hangs(backend: &PostgresBackend, request: &AcquireRequest) {
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let answer = backend.acquire(request).await;
     let error = answer.expect_err("its commit does not hang");
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
     assert!(took >= RESPONSE_TIMEOUT && took < LONGEST, "{took:?}");
@@ -111,9 +111,9 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     let pool = PgPool::connect(server.url()).await.unwrap();
     assert_eq!(count(&pool, HANGING).await, 2);
 
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let [of_stuck, of_free] = renew(&steady, [&stuck, &free]).await;
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert!(is_renewed(&of_free), "{of_free:?}");
     let error = of_stuck.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");

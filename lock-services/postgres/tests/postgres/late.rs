@@ -98,9 +98,9 @@ async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
     let database = database().await;
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
     let pool = options.connect(database.url()).await.unwrap();
-    let clock = std::sync::Arc::new(lock_core::backend::SystemClock);
+    let runtime = std::sync::Arc::new(lock_core::backend::TokioRuntime);
     let backend =
-        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), clock);
+        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), runtime);
     let backend = backend.await.unwrap();
     let mut left = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT 1")

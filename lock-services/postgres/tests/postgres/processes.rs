@@ -8,7 +8,7 @@ use e2e::{
 };
 use lock_core::{
     LeaseGuard, LockManager, Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -85,9 +85,9 @@ async fn is_passed_over(stop: bool) {
         failing.kill().await;
     }
     first.release().await.unwrap();
-    let failed = SystemClock.now();
+    let failed = TokioRuntime.now();
     let next = next.await.unwrap();
-    let took = SystemClock.now().since(failed);
+    let took = TokioRuntime.now().since(failed);
     println!("stopped {stop}: {took:?}");
     assert!(took < SILENCE + SLACK, "{took:?}");
     if stop {
@@ -118,9 +118,9 @@ async fn costs_its_ttl(stop: bool) {
     } else {
         failing.kill().await;
     }
-    let failed = SystemClock.now();
+    let failed = TokioRuntime.now();
     let next = next.await.unwrap();
-    let took = SystemClock.now().since(failed);
+    let took = TokioRuntime.now().since(failed);
     println!("stopped {stop}: {took:?}");
     assert!(took < TTL + SLACK, "{took:?}");
     assert!(next.token().get() > token(&held));

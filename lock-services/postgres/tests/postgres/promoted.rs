@@ -9,7 +9,7 @@ use e2e::{
 use fenced_store::FenceError;
 use lock_core::{
     Attempt, LockManager, Ttl,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade_postgres::PostgresBackend;
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,8 +31,8 @@ struct Clients {
 impl Clients {
     async fn of(server: &DatabaseServer) -> Self {
         let pool = PgPool::connect(server.url()).await.unwrap();
-        let (options, clock) = (ConnectOptions::default(), Arc::new(SystemClock));
-        let backend = PostgresBackend::on(pool.clone(), options, clock)
+        let (options, runtime) = (ConnectOptions::default(), Arc::new(TokioRuntime));
+        let backend = PostgresBackend::on(pool.clone(), options, runtime)
             .await
             .unwrap();
         Self {

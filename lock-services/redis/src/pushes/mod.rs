@@ -31,7 +31,7 @@ use super::{
 };
 use lock_core::{
     FencingToken,
-    backend::{AttemptId, Clock, Moment, support::lock},
+    backend::{AttemptId, Moment, Runtime, support::lock},
 };
 
 /// Where pushed grants come in. Its tasks end with it.
@@ -67,7 +67,7 @@ pub(super) enum Reach {
 struct Registry {
     /// The name of this client in its channels: 16 hex digits.
     client: String,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     waiting: Mutex<Waiting>,
     shards: Box<[Shard]>,
     /// A shard has become wanted.
@@ -105,7 +105,7 @@ impl Pushes {
         };
         let registry = Arc::new(Registry {
             client: format!("{:016x}", rand::random::<u64>()),
-            clock: Arc::clone(&service.clock),
+            runtime: Arc::clone(&service.runtime),
             waiting: Mutex::default(),
             shards: (0..service.keys.shards()).map(shard).collect(),
             wanted: Notify::new(),
@@ -195,7 +195,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let now = self.registry.clock.now();
+        let now = self.registry.runtime.now();
         let told = *lock(&self.told);
         self.registry.waiting().leave(self.attempt, told, now);
     }
@@ -211,7 +211,7 @@ impl Registry {
             token: message.token,
             length: message.length,
             at: message.at,
-            received: self.clock.now(),
+            received: self.runtime.now(),
         };
         if self.waiting().take(message.attempt, Some(pushed)) {
             return;

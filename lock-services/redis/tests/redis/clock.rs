@@ -12,7 +12,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     HolderView, LeaseGuard, LockManager, Released, ResourceName, Sequencer, Ttl,
-    backend::{Clock, Moment, Renewed, SystemClock},
+    backend::{Moment, Renewed, Runtime, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -37,7 +37,7 @@ async fn renew(locks: &LockManager, lease: &Sequencer, ttl: Ttl) {
 }
 
 async fn acquired(locks: &LockManager, resource: usize) -> (LeaseGuard, Moment) {
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(2));
     (acquire.await.unwrap(), asked)
 }

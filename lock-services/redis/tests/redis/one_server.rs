@@ -10,7 +10,8 @@ use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, Outcome, ResourceName,
     Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend, LockBackendExt, SystemClock,
+        AcquireRequest, AttemptRef, ConnectOptions, LockBackend, LockBackendExt, Runtime,
+        TokioRuntime,
     },
 };
 use palisade_redis::{QUEUE_TTL, RedisBackend};
@@ -216,7 +217,7 @@ async fn a_dropped_guard_is_released_before_its_task_asks_again() {
 async fn waiters_are_woken_by_push() {
     const HANDOFFS: u32 = 20;
     let world = world().await;
-    let started = SystemClock.now();
+    let started = TokioRuntime.now();
     let mut guard = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     for _ in 0..HANDOFFS {
         let locks = world.locks.clone();
@@ -226,7 +227,7 @@ async fn waiters_are_woken_by_push() {
         guard = waiter.await.unwrap().unwrap();
     }
     // Polling alone would look after 300 ms.
-    let took = SystemClock.now().since(started);
+    let took = TokioRuntime.now().since(started);
     assert!(
         took < Duration::from_millis(300) * HANDOFFS / 2,
         "{took:?} for {HANDOFFS} hand-offs"
@@ -459,7 +460,7 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let world = world().await;
     let url = redis().await.url();
     let options = ConnectOptions::from(url).prefix(&world.prefix);
-    let backend = RedisBackend::connect(options, Arc::new(SystemClock))
+    let backend = RedisBackend::connect(options, Arc::new(TokioRuntime))
         .await
         .unwrap();
     let mut renewals = Vec::new();

@@ -10,7 +10,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     FencingToken, LeaseGuard, LockManager, Released, ResourceName, Ttl,
-    backend::{Clock, Moment, SystemClock},
+    backend::{Moment, Runtime, TokioRuntime},
 };
 use palisade_redis::QUEUE_TTL;
 use serde::Deserialize;
@@ -111,9 +111,9 @@ async fn a_holder_that_fails_costs_the_next_one_its_lease_and_no_more() {
         let waiter = world.waiter();
         world.until_in_line(1).await;
         fail(&mut worker, failure).await;
-        let failed = SystemClock.now();
+        let failed = TokioRuntime.now();
         let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
-        let took = SystemClock.now().since(failed);
+        let took = TokioRuntime.now().since(failed);
         assert!(took < 5 * ttl.get(), "{failure:?}: {took:?}");
         assert!(next.token().get() > held["acquired"].as_u64().unwrap());
         if failure == Failure::Stopped {
@@ -145,7 +145,7 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
             }
 
             fail(&mut worker, failure).await;
-            let started = SystemClock.now();
+            let started = TokioRuntime.now();
             let last = held.token();
             held.release().await.unwrap();
             let others = join_all(others.into_iter().map(async |other| {
@@ -155,7 +155,7 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
                 token
             }));
             let tokens = timeout(PATIENCE, others).await.expect("the line moves on");
-            let took = SystemClock.now().since(started);
+            let took = TokioRuntime.now().since(started);
             println!("{failure:?} with {waiters} waiters: {took:?}");
             assert!(
                 took < 5 * ONE_PAUSE,

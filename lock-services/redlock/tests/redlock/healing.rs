@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use e2e::servers::{Redis, RedlockServers, until};
-use lock_core::{ErrorKind, backend::SystemClock};
+use lock_core::{ErrorKind, backend::TokioRuntime};
 use palisade_redlock::{HealProgress, NodeState, RedlockNodes};
 use tokio::{runtime::Handle, sync::oneshot};
 
@@ -125,7 +125,7 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
     };
     let (url, address) = (servers.url(), node.address().to_owned());
     let first = tokio::spawn(async move {
-        let nodes = RedlockNodes::new(url, Arc::new(SystemClock)).unwrap();
+        let nodes = RedlockNodes::new(url, Arc::new(TokioRuntime)).unwrap();
         nodes.heal(&address, progress).await
     });
     quiet.await.unwrap();

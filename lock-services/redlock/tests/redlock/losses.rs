@@ -6,7 +6,7 @@ use e2e::{
     observer::Observer,
     servers::{RedlockServers, until},
 };
-use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::SystemClock};
+use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::TokioRuntime};
 use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::{
@@ -162,7 +162,7 @@ async fn a_node_is_replaced_and_tokens_rise() {
         servers.nodes()[2].address(),
     ];
     let url = format!("redlock+redis://{}", others.join(","));
-    let nodes = RedlockNodes::new(&url, Arc::new(SystemClock));
+    let nodes = RedlockNodes::new(&url, Arc::new(TokioRuntime));
     let healed = nodes.unwrap().heal(new.address(), |_| {}).await;
     assert!(healed.unwrap());
     let replaced = palisade::connect(&url).await.unwrap();

@@ -12,7 +12,7 @@ use e2e::history::{Event, History};
 use futures_util::future::join_all;
 use lock_core::{
     FencingToken, Holder, Issuer, ResourceName, Sequencer,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use redis::{Client, RedisResult, Script, aio::MultiplexedConnection};
 
@@ -38,7 +38,7 @@ pub(crate) async fn client(addresses: Vec<String>, history: Arc<History>, over: 
     let connections: Vec<MultiplexedConnection> = connections.await;
     let (acquire, release) = (Script::new(ACQUIRE), Script::new(RELEASE));
     while !over.load(Ordering::Relaxed) {
-        let (nonce, asked) = (Holder::random(), SystemClock.now());
+        let (nonce, asked) = (Holder::random(), TokioRuntime.now());
         let counts = join_all(connections.iter().map(|connection| async {
             let mut script = acquire.prepare_invoke();
             script.key(LOCK).key("naive:counter").arg(nonce.expose());

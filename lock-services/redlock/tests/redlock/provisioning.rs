@@ -5,7 +5,7 @@ use std::sync::Arc;
 use e2e::servers::RedlockServers;
 use lock_core::{
     ErrorKind, FencingToken, InitialToken, Ttl,
-    backend::{ConnectOptions, Renewed, SystemClock},
+    backend::{ConnectOptions, Renewed, TokioRuntime},
 };
 use palisade_redlock::{NodeState, RedlockNodes};
 
@@ -13,7 +13,7 @@ use crate::world::{SHORT, connect, cycle, in_service, provisioned, states};
 
 fn counting_from(servers: &RedlockServers, first: FencingToken) -> RedlockNodes {
     let options = ConnectOptions::from(servers.url()).initial_token(InitialToken::At(first));
-    RedlockNodes::new(options, Arc::new(SystemClock)).unwrap()
+    RedlockNodes::new(options, Arc::new(TokioRuntime)).unwrap()
 }
 
 async fn refused(url: &str) -> lock_core::Error {

@@ -7,7 +7,7 @@ use lock_core::{
     Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
-        SystemClock,
+        TokioRuntime,
     },
 };
 use palisade_redlock::{NodeState, RedlockBackend};
@@ -88,7 +88,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
 }
 
 async fn backend(servers: &RedlockServers) -> RedlockBackend {
-    let backend = RedlockBackend::connect(servers.url(), Arc::new(SystemClock)).await;
+    let backend = RedlockBackend::connect(servers.url(), Arc::new(TokioRuntime)).await;
     backend.unwrap()
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use e2e::{project::files_in, servers::Redis};
-use lock_core::backend::{Clock, SystemClock};
+use lock_core::backend::{Runtime, TokioRuntime};
 use redis::{Client, Script, Value, aio::MultiplexedConnection};
 
 const MARKER: &str = "t:node";
@@ -301,7 +301,7 @@ const DRIFT_MS: u64 = LONGEST_MS / 100 + 2;
 
 /// A node that was taken in so long ago.
 async fn taken_in(node: &Node, millis_ago: u64) -> String {
-    let now = SystemClock.unix_time().as_millis();
+    let now = TokioRuntime.unix_time().as_millis();
     let incarnation = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
     let marker = format!("{incarnation}:h:40:{LONGEST_MS}:run");
     node.set(MARKER, &marker).await;

@@ -4,7 +4,7 @@ use e2e::{load::Load, observer::until, servers::RedlockServers};
 use futures_util::future::join_all;
 use lock_core::{
     Error, FencingToken, LockManager, Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use palisade_redlock::{HealProgress, NodeState};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -116,7 +116,7 @@ impl Clients {
 async fn client(load: Arc<Load<2>>, locks: LockManager) {
     while !load.is_over() {
         let (number, resource) = load.next();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let acquire = locks.acquire(format!("r{resource}")).ttl(SHORT);
         let Ok(guard) = acquire.wait(Duration::from_secs(5)).await else {
             continue;

@@ -11,7 +11,7 @@ use e2e::{
 };
 use lock_core::{
     LeaseGuard, LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use serde_json::Value;
 use tokio::{process::Command, time::timeout};
@@ -124,9 +124,9 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
                 let mut turns = Vec::new();
                 for _ in 0..TURNS {
                     let guard = held(locks.clone()).await;
-                    let began = SystemClock.now();
+                    let began = TokioRuntime.now();
                     tokio::time::sleep(Duration::from_millis(2)).await;
-                    turns.push((began, SystemClock.now(), Some(guard.token())));
+                    turns.push((began, TokioRuntime.now(), Some(guard.token())));
                     guard.release().await.unwrap();
                 }
                 turns

@@ -14,7 +14,7 @@ use e2e::{
 };
 use lock_core::{
     LockManager, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::task::JoinHandle;
 
@@ -109,7 +109,7 @@ impl Shared {
         resource: usize,
         oversleeps: bool,
     ) -> Result<(), lock_core::Error> {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let ttl = if oversleeps {
             Ttl::millis(200)
         } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::{process::Process, servers::zookeeper};
 use lock_core::{
     LockManager, Released, Ttl,
-    backend::{AttemptRef, Clock, LockBackend, SystemClock, Wait},
+    backend::{AttemptRef, LockBackend, Runtime, TokioRuntime, Wait},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -44,9 +44,9 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
         } else {
             worker.kill().await;
         }
-        let failed = SystemClock.now();
+        let failed = TokioRuntime.now();
         let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
-        let took = SystemClock.now().since(failed);
+        let took = TokioRuntime.now().since(failed);
         println!("stopped {stop}: {took:?}");
         assert!(took < 10 * ttl.get(), "{took:?}");
         assert!(next.token().get() > token(&held));
@@ -120,9 +120,9 @@ async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     until_waiting(&locks, "r", 2).await;
     worker.pause().await;
     holder.release().await.unwrap();
-    let failed = SystemClock.now();
+    let failed = TokioRuntime.now();
     let next = timeout(PATIENCE, waiter).await.expect("its turn").unwrap();
-    let took = SystemClock.now().since(failed);
+    let took = TokioRuntime.now().since(failed);
     println!("{took:?}");
     assert!(took < 5 * ttl.get(), "{took:?}");
     assert_eq!(next.release().await.unwrap(), Released::Released);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use e2e::{proxy::Proxy, servers::ZooKeeper};
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackendExt, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackendExt, TokioRuntime, Wait},
 };
 use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;
@@ -41,7 +41,7 @@ impl<'a> Namespace<'a> {
     /// The same below the manager. Its leases may be as long as a test never takes.
     pub(crate) async fn backend(&self) -> ZooKeeperBackend {
         let options = ConnectOptions::from(self.url(1_000_000)).prefix(&self.prefix);
-        let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+        let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
         backend.unwrap()
     }
 
@@ -65,7 +65,7 @@ impl<'a> Namespace<'a> {
 pub(crate) async fn backend_at(proxy: &Proxy, prefix: &str) -> ZooKeeperBackend {
     let url = format!("{}?session_ms=1000000", proxy.url("zookeeper"));
     let options = ConnectOptions::from(url).prefix(prefix);
-    let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
     backend.unwrap()
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lock_core::{
     Error, ErrorKind, Fairness, Fencing, Issuer, LeaseGuard, LockManager, Ttl, Waking,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use super::{Findings, Heard};
@@ -87,12 +87,12 @@ async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
     let guard = acquire(locks, &probe).await?;
     let release = async {
         until_waiting(locks, &probe).await;
-        let released = SystemClock.now();
+        let released = TokioRuntime.now();
         guard.release().await.map(|_| released)
     };
     let waiting = async {
         let guard = acquire(locks, &probe).await?;
-        Ok((guard, SystemClock.now()))
+        Ok((guard, TokioRuntime.now()))
     };
     let (released, (guard, granted)) = tokio::try_join!(release, waiting)?;
     guard.release().await?;
@@ -101,14 +101,14 @@ async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
 
 /// Until somebody waits. Not every lock service knows, so there is a bound.
 async fn until_waiting(locks: &LockManager, probe: &str) {
-    let until = SystemClock.now() + Duration::from_secs(1);
-    while SystemClock.now() < until {
+    let until = TokioRuntime.now() + Duration::from_secs(1);
+    while TokioRuntime.now() < until {
         let seen = locks.inspect(probe).await;
         if seen.is_ok_and(|seen| seen.waiters.is_some_and(|waiters| waiters > 0)) {
             return;
         }
-        SystemClock
-            .sleep_until(SystemClock.now() + Duration::from_millis(20))
+        TokioRuntime
+            .sleep_until(TokioRuntime.now() + Duration::from_millis(20))
             .await;
     }
 }
@@ -125,11 +125,11 @@ async fn cycle(locks: &LockManager) -> Result<(u64, Duration), Error> {
     let probe = probe();
     let mut last = None;
     for _ in 0..2 {
-        let began = SystemClock.now();
+        let began = TokioRuntime.now();
         let guard = acquire(locks, &probe).await?;
         let token = guard.token().get();
         guard.release().await?;
-        last = Some((token, SystemClock.now().since(began)));
+        last = Some((token, TokioRuntime.now().since(began)));
     }
     last.ok_or_else(|| Error::not_applied(ErrorKind::Unavailable))
 }

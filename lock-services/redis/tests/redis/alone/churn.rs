@@ -14,7 +14,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use palisade_redis::QUEUE_TTL;
 use rand::RngExt;
@@ -89,7 +89,7 @@ impl Churn {
 
     async fn section(&self, locks: &LockManager, release: bool) {
         let (number, resource) = self.load.next();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(20));
         let guard = acquire.await.unwrap();
         let section = self.load.enter(resource, &guard, asked).await;

@@ -10,7 +10,7 @@ use std::{
 use e2e::observer::until;
 use lock_core::{
     Attempt, Holder, LeaseGuard, LockManager, Metadata, Released, ResourceName, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use lock_testing::DropAt;
 use palisade_redis::RedisBackend;
@@ -226,8 +226,8 @@ async fn cancelled(round: &Round, waiting: bool) -> bool {
 }
 
 async fn backend(world: &World) -> RedisBackend {
-    let clock = Arc::new(SystemClock);
-    RedisBackend::connect(options(world.server.url()), clock)
+    let runtime = Arc::new(TokioRuntime);
+    RedisBackend::connect(options(world.server.url()), runtime)
         .await
         .unwrap()
 }

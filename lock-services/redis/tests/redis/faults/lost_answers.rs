@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::{observer::until, proxy::Fault};
 use lock_core::{
     Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, is_free};
@@ -23,7 +23,7 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
         before.release().await.unwrap();
 
         let lost = world.proxy.at_reply_to(":r", way);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let guard = world
             .locks
             .acquire("r")
@@ -31,7 +31,7 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
             .renew(false)
             .await
             .unwrap();
-        let took = SystemClock.now().since(asked);
+        let took = TokioRuntime.now().since(asked);
         assert!(lost.has_sprung(), "{way:?} did not happen");
         assert_eq!(guard.token().get(), last + 1, "a second token was drawn");
         assert_eq!(world.observer.keys("*:lease:*").await.len(), 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::{observer::until, proxy::Fault};
 use lock_core::{
     LeaseGuard, LockManager, Released, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::task::JoinHandle;
 
@@ -51,9 +51,9 @@ async fn a_lost_push_costs_its_waiter_a_pause_and_not_its_turn() {
         let lost = world.proxy.at_push(":r", way);
         let token = held.token();
         held.release().await.unwrap();
-        let released = SystemClock.now();
+        let released = TokioRuntime.now();
         let guard = waiting.await.unwrap();
-        let took = SystemClock.now().since(released);
+        let took = TokioRuntime.now().since(released);
         assert!(lost.has_sprung(), "{way:?} did not happen");
         assert!(took < 5 * PROVISIONAL, "{way:?}: {took:?}");
         assert!(guard.token() > token);

@@ -11,7 +11,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
@@ -44,7 +44,7 @@ async fn task(load: Arc<Load<RESOURCES>>, locks: LockManager) {
 /// Whatever the network does to it, it ends.
 async fn section(load: &Load<RESOURCES>, locks: &LockManager, wait: Duration) {
     let (number, resource) = load.next();
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let sleepy = number.is_multiple_of(8);
     let acquire = locks
         .acquire(format!("r{resource}"))

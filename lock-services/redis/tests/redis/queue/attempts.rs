@@ -3,7 +3,7 @@
 use e2e::observer::until;
 use lock_core::{
     Released,
-    backend::{Clock, LockBackend, LockBackendExt, SystemClock},
+    backend::{LockBackend, LockBackendExt, Runtime, TokioRuntime},
 };
 
 use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, waiting};
@@ -99,7 +99,7 @@ async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let unconfirmed = Unconfirmed::after(&holder, &world).await;
     let request = &unconfirmed.request;
 
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let together = holder.0.acquire_together(&[again(request)]).await;
     let grant = together.unwrap().granted().unwrap()[0];
     assert_eq!(grant.token, unconfirmed.token);

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Outcome, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, LockBackendExt, SystemClock, Wait},
+    backend::{
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Runtime, TokioRuntime, Wait,
+    },
 };
 
 use crate::queue::world::{Client, World, granted, request, waiting};
 
 fn within(time: Duration, resource: &str) -> AcquireRequest {
     let mut request = request(resource);
-    request.wait = Wait::Until(SystemClock.now() + time);
+    request.wait = Wait::Until(TokioRuntime.now() + time);
     request
 }
 

@@ -10,7 +10,7 @@ use e2e::{
 use futures_util::{FutureExt, future::join_all};
 use lock_core::{
     Attempt, LockManager,
-    backend::{Clock, LockBackend, LockBackendExt, SystemClock, Upkeep, Wait},
+    backend::{LockBackend, LockBackendExt, Runtime, TokioRuntime, Upkeep, Wait},
 };
 
 use crate::queue::world::{SOON, Unconfirmed, World, again, granted, request, waiting};
@@ -50,11 +50,11 @@ async fn a_wait_is_over_in_time_although_grants_cannot_be_listened_to() {
     proxy.inflict_on_new(Fault::BlackHole);
     holder.holds("r").await;
     let mut request = request("r");
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     request.wait = Wait::Until(asked + Duration::from_millis(50));
     let answer = client.0.acquire(&request).await.unwrap();
     assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert!(took < Duration::from_millis(800), "{took:?}");
 }
 

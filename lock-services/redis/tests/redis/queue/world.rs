@@ -10,7 +10,7 @@ use lock_core::{
     Ttl,
     backend::{
         AcquireRequest, AttemptRef, ConnectOptions, Grant, LockBackend, LockBackendExt,
-        SystemClock, Upkeep, Wait,
+        TokioRuntime, Upkeep, Wait,
     },
 };
 use palisade_redis::RedisBackend;
@@ -66,7 +66,7 @@ impl World {
             .prefix(&self.prefix)
             .parameter("shards", "1")
             .initial_token(self.initial);
-        let backend = RedisBackend::connect(options, Arc::new(SystemClock)).await;
+        let backend = RedisBackend::connect(options, Arc::new(TokioRuntime)).await;
         Client(Arc::new(backend.unwrap()))
     }
 

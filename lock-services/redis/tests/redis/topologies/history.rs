@@ -9,7 +9,7 @@ use e2e::{
 };
 use lock_core::{
     LockManager, Outcome, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::task::JoinHandle;
 
@@ -59,7 +59,7 @@ impl Turns {
 
 async fn take_turns(locks: LockManager, shared: Arc<Shared>) {
     while !shared.stopped.load(Ordering::Relaxed) {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         // Short, so that a release that was lost does not hold the others up.
         let guard = locks.acquire(RESOURCE).ttl(Ttl::secs(2)).await.unwrap();
         let granted = Event::answered(guard.sequencer(), asked);

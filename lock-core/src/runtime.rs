@@ -2,10 +2,11 @@ use std::{fmt, ops::Add, time::Duration};
 
 use crate::BoxFuture;
 
-/// The source of all time: a parameter, so that a test can stop it and clocks can disagree.
+/// The source of time and chance: a parameter, so that a test can stop the one and repeat the
+/// other, and clocks can disagree.
 ///
 /// Every deadline of this crate is a [`Moment`] of such a clock.
-pub trait Clock: fmt::Debug + Send + Sync + 'static {
+pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The present moment. It never goes back.
     fn now(&self) -> Moment;
 
@@ -18,9 +19,15 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
+
+    /// A random number that nobody can guess: holders and attempts are named by it. By default it
+    /// comes from a generator that the operating system has seeded.
+    fn random(&self) -> u128 {
+        rand::random()
+    }
 }
 
-/// A point in time of one [`Clock`]; moments of different clocks cannot be compared.
+/// A point in time of one [`Runtime`]; moments of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(Duration);
 
@@ -56,17 +63,18 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// The operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the machine sleeps.
+/// Tokio, and the operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the
+/// machine sleeps.
 ///
 /// Elsewhere the monotonic clock. Tokio's timers do not count a suspended machine, so a sleep
 /// looks at the clock at least every second.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
-pub struct SystemClock;
+pub struct TokioRuntime;
 
 const TICK: Duration = Duration::from_secs(1);
 
-impl Clock for SystemClock {
+impl Runtime for TokioRuntime {
     fn now(&self) -> Moment {
         Moment(since_origin())
     }
@@ -126,8 +134,8 @@ mod tests {
     /// Catches: a timer for each of the many who wait without bound.
     #[tokio::test(start_paused = true)]
     async fn who_sleeps_for_ever_is_never_woken() {
-        let clock = SystemClock;
-        let mut sleep = clock.sleep_until(Moment::NEVER);
+        let runtime = TokioRuntime;
+        let mut sleep = runtime.sleep_until(Moment::NEVER);
         let mut polls = 0;
         let counted = std::future::poll_fn(|cx| {
             polls += 1;
