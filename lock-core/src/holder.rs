@@ -3,6 +3,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest, Sha256};
 
+use crate::Runtime;
+
 /// The identity of a lease's holder: a random 128-bit nonce *per acquisition*, never per process.
 ///
 /// It exists before the first byte is sent, so that an acquisition whose reply was lost can find
@@ -20,6 +22,12 @@ impl Holder {
     #[must_use]
     pub fn random() -> Self {
         Self(rand::random())
+    }
+
+    /// Draws a fresh holder from a runtime, as a lock manager does.
+    #[must_use]
+    pub fn draw(runtime: &dyn Runtime) -> Self {
+        Self(runtime.random())
     }
 
     /// The secret as 32 lower-case hex digits. Not for logs, errors or metrics.

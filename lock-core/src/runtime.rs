@@ -1,11 +1,15 @@
-use std::{fmt, ops::Add, time::Duration};
+use std::{fmt, ops::Add, pin::pin, time::Duration};
+
+use futures_util::future::{Either, select};
+use tokio::runtime::Handle;
 
 use crate::BoxFuture;
 
-/// The source of time and chance: a parameter, so that a test can stop the one and repeat the
-/// other, and clocks can disagree.
+/// The source of time, of chance and of tasks: a parameter, so that a test can stop time, repeat
+/// chance and order tasks, and clocks can disagree.
 ///
-/// Every deadline of this crate is a [`Moment`] of such a clock.
+/// Every deadline of this crate is a [`Moment`] of such a clock. An implementation that only has a
+/// clock leaves the last two methods as they are.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The present moment. It never goes back.
     fn now(&self) -> Moment;
@@ -20,10 +24,47 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// Cancel safe: nothing is left behind.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
 
-    /// A random number that nobody can guess: holders and attempts are named by it. By default it
-    /// comes from a generator that the operating system has seeded.
+    /// A random number. In production it cannot be guessed, because a holder is known by it. By
+    /// default it comes from a cryptographically secure generator, seeded by the system.
     fn random(&self) -> u128 {
         rand::random()
+    }
+
+    /// Runs a task to its end, although no caller polls it. By default it runs on this Tokio
+    /// runtime. The call may come from a drop outside of it, or after its end: the task is dropped
+    /// then.
+    fn spawn(&self, on: &Handle, task: BoxFuture<'static, ()>) {
+        drop(on.spawn(task));
+    }
+}
+
+impl dyn Runtime {
+    /// Completes after this time.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is left behind.
+    pub async fn sleep(&self, time: Duration) {
+        self.sleep_until(self.now() + time).await;
+    }
+
+    /// The output of a future that completes within this time. Otherwise `None`, and the future is
+    /// dropped.
+    ///
+    /// # Cancel safety
+    /// That of the future.
+    pub async fn timeout<F: Future>(&self, time: Duration, future: F) -> Option<F::Output> {
+        let end = self.sleep_until(self.now() + time);
+        match select(pin!(future), end).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+
+    /// A random number from 0 to 1, without 1.
+    #[must_use]
+    pub fn dice(&self) -> f64 {
+        let high = u32::try_from(self.random() >> 96).unwrap_or(0);
+        f64::from(high) / (f64::from(u32::MAX) + 1.0)
     }
 }
 

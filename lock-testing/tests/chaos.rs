@@ -9,7 +9,7 @@ use lock_core::{
     Operation, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
-        Request, Requests, Runtime,
+        Request, Requests, Runtime, TokioRuntime,
     },
     memory::MemoryBackend,
 };
@@ -44,7 +44,7 @@ fn resource() -> ResourceName {
 }
 
 fn request(holder: Holder) -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(resource(), holder), TTL)
+    AcquireRequest::new(AttemptRef::new(&TokioRuntime, resource(), holder), TTL)
 }
 
 fn sequencer(holder: Holder, token: FencingToken) -> Sequencer {

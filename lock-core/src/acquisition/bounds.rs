@@ -234,7 +234,7 @@ where
     F: Future<Output = Result<T, Error>>,
 {
     let until = runtime.now() + Bounds::USUAL.short;
-    let dice = u32::from(AttemptId::random().spread().to_be_bytes()[0]);
+    let dice = u32::from(AttemptId::draw(runtime).spread().to_be_bytes()[0]);
     let (mut failed, mut is_unknown) = (0_u32, false);
     loop {
         let error = match send().await {

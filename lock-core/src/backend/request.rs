@@ -1,5 +1,7 @@
 use super::AttemptId;
-use crate::{FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Sequencer, Ttl};
+use crate::{
+    FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Runtime, Sequencer, Ttl,
+};
 
 /// A request to acquire a lease. Its identity exists before the first byte is sent.
 #[derive(Clone, Debug)]
@@ -54,13 +56,13 @@ pub struct AttemptRef {
 }
 
 impl AttemptRef {
-    /// A fresh attempt of an acquisition.
+    /// A fresh attempt of an acquisition. The runtime draws its id.
     #[must_use]
-    pub fn new(resource: ResourceName, holder: Holder) -> Self {
+    pub fn new(runtime: &dyn Runtime, resource: ResourceName, holder: Holder) -> Self {
         Self {
             resource,
             holder,
-            id: AttemptId::random(),
+            id: AttemptId::draw(runtime),
         }
     }
 }

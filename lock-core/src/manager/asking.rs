@@ -42,11 +42,12 @@ impl Acquire {
 
     /// A request of a fresh attempt.
     fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
+        let runtime = &*self.locks.inner.runtime;
         let holder = match self.what.identity {
-            Identity::Fresh => Holder::random(),
+            Identity::Fresh => Holder::draw(runtime),
             Identity::Known(holder) | Identity::Owner(holder) => holder,
         };
-        let attempt = AttemptRef::new(resource.clone(), holder);
+        let attempt = AttemptRef::new(runtime, resource.clone(), holder);
         // One that polls does not wait at the lock service.
         let wait = match self.settings.retry {
             Some(_) => Wait::Never,

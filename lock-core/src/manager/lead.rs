@@ -4,7 +4,7 @@ use tracing::{debug, info};
 
 use super::{Acquire, LeaseGuard, LockManager, Lost, LostReason};
 use crate::{
-    Error, Released, RetryPolicy,
+    Error, Released, RetryPolicy, Runtime,
     backend::{AcquiresLeases, LeaseSettings},
 };
 
@@ -61,6 +61,9 @@ pub trait Candidate: AcquiresLeases + Clone + Send + Sync {
     /// Waits for its turn.
     fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
 
+    /// The runtime of its lock service.
+    fn runtime(&self) -> &dyn Runtime;
+
     /// Whether another campaign may succeed.
     fn may_pass(error: &Self::Error) -> bool;
 }
@@ -85,6 +88,10 @@ impl Candidate for Acquire {
 
     async fn campaign(self) -> Result<LeaseGuard, Error> {
         self.await
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        self.locks.runtime()
     }
 
     fn may_pass(error: &Error) -> bool {
@@ -214,7 +221,10 @@ impl<C: Candidate> Lead<C> {
                 Ok(term) => term,
                 Err(error) if C::may_pass(&error) => {
                     // Endless, for the policy has no limit.
-                    tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                    let runtime = self.candidate.runtime();
+                    runtime
+                        .sleep(pauses.next(runtime).unwrap_or_default())
+                        .await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -257,7 +267,10 @@ where
             Err(error) if passes(&error) && !term.guard.is_over() => {
                 let resource = term.lease().resource();
                 info!(%resource, "the section of a leader has failed, and is called again");
-                tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                let runtime = term.lease().runtime();
+                runtime
+                    .sleep(pauses.next(runtime).unwrap_or_default())
+                    .await;
             }
             ended => return ended,
         }
@@ -295,11 +308,10 @@ impl<G: TermGuard> Term<G> {
                 let resource = sequencer.resource().clone();
                 return Lost::new(resource, sequencer.token(), LostReason::Expired);
             }
-            let runtime = lease.on_drop.locks.runtime.as_ref();
             tokio::select! {
                 biased;
                 lost = lease.lost() => return lost,
-                () = runtime.sleep_until(runtime.now() + left) => {}
+                () = lease.runtime().sleep(left) => {}
             }
         }
     }

@@ -153,10 +153,11 @@ impl Acquire<Together> {
 
     /// One request for each resource, all of the same attempt of the same holder.
     fn requests(&self, named: &[ResourceName]) -> Vec<AcquireRequest> {
-        let holder = Holder::random();
+        let runtime = &*self.locks.inner.runtime;
+        let holder = Holder::draw(runtime);
         let mut same = None;
         let request = |resource: &ResourceName| {
-            let mut attempt = AttemptRef::new(resource.clone(), holder);
+            let mut attempt = AttemptRef::new(runtime, resource.clone(), holder);
             attempt.id = *same.get_or_insert(attempt.id);
             let mut request = self.settings.request(attempt, Wait::Never);
             request.max_waiters = None;

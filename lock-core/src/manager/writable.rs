@@ -19,8 +19,9 @@ impl LockManager {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn check_writable(&self) -> Result<(), Error> {
-        let name = format!("probe:{:032x}", rand::random::<u128>());
-        let attempt = AttemptRef::new(ResourceName::new(name)?, Holder::random());
+        let runtime = self.runtime();
+        let name = ResourceName::new(format!("probe:{:032x}", runtime.random()))?;
+        let attempt = AttemptRef::new(runtime, name, Holder::draw(runtime));
         self.inner.backend.cancel(&attempt).await
     }
 }

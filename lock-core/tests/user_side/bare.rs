@@ -102,7 +102,7 @@ impl Requests for Mute {
 async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
     let service = LockService::from(Mute);
     let resource = ResourceName::new("r").unwrap();
-    let attempt = AttemptRef::new(resource.clone(), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random());
     let (token, id) = (FencingToken::MIN, attempt.id);
     let issuer = Issuer::new("mute").unwrap();
     let lease = Sequencer::new(issuer, resource.clone(), token, attempt.holder);

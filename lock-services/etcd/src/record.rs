@@ -3,7 +3,10 @@
 use prost::{Enumeration, Message};
 
 use super::wire::KeyValue;
-use lock_core::{FencingToken, Holder, HolderView, Metadata, backend::AttemptId};
+use lock_core::{
+    FencingToken, Holder, HolderView, Metadata,
+    backend::{AttemptId, TokioRuntime},
+};
 
 /// How many ended attempts are remembered. Older ones are forgotten.
 const ENDED_MAX: usize = 64;
@@ -231,7 +234,7 @@ mod tests {
 
     fn attempt() -> AttemptId {
         let resource = ResourceName::new("r").unwrap();
-        AttemptRef::new(resource, Holder::random()).id
+        AttemptRef::new(&TokioRuntime, resource, Holder::random()).id
     }
 
     /// Catches: a revocation that has no token of its own, a token out of range, and a raised floor

@@ -2,7 +2,7 @@
 
 use lock_core::{
     FencingToken, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest},
+    backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest, TokioRuntime},
 };
 
 use super::call::{Call, Value};
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_secret_is_in_no_statement() {
         let holder = Holder::random();
-        let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), holder);
+        let attempt = AttemptRef::new(&TokioRuntime, ResourceName::new("r").unwrap(), holder);
         let request = AcquireRequest::new(attempt.clone(), Ttl::secs(1));
         let now = || Value::Time(Duration::ZERO);
         for call in [

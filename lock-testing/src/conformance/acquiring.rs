@@ -5,7 +5,7 @@ use super::{
 };
 use lock_core::{
     Attempt, ErrorKind, ResourceName,
-    backend::{AttemptRef, RenewRequest, Renewed},
+    backend::{AttemptRef, RenewRequest, Renewed, TokioRuntime},
 };
 
 /// A service that counts whole milliseconds may keep a lease for one millisecond longer than it
@@ -89,7 +89,7 @@ async fn is_replayed(harness: &impl Harness) -> Option<()> {
     let most = std::cmp::max(took, harness.short().get() / 4);
     harness.pass(harness.short().get() / 2).await;
     let mut again = first.clone();
-    again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), first.attempt.holder);
     for repeated in [&first, &again, &again] {
         let answer = backend.acquire(repeated).await;
         if runtime.now() >= lease.lease.deadline() {
@@ -123,7 +123,7 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     harness.pass(harness.past_short()).await;
     for ended in [released, expired] {
         let mut again = ended.clone();
-        again.attempt = AttemptRef::new(resource.clone(), ended.attempt.holder);
+        again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), ended.attempt.holder);
         for late in [&ended, &again] {
             let error = backend.acquire(late).await.expect_err("it has ended");
             assert_eq!(error.kind(), ErrorKind::Released);
@@ -140,7 +140,7 @@ pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     let released = request(&first, LONG);
     let of_same = |resource: ResourceName| {
         let mut request = request(&resource, LONG);
-        request.attempt = AttemptRef::new(resource, released.attempt.holder);
+        request.attempt = AttemptRef::new(&TokioRuntime, resource, released.attempt.holder);
         request
     };
     let (kept, second) = (of_same(kept), of_same(second));

@@ -64,7 +64,9 @@ pub use self::{
 };
 use lock_core::{
     Attempt, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockService, Moment, Runtime, Wait, repeat},
+    backend::{
+        AcquireRequest, AttemptRef, Grant, LockService, Moment, Runtime, TokioRuntime, Wait, repeat,
+    },
 };
 
 /// A fresh lock service for one case.
@@ -156,7 +158,10 @@ fn resource(name: &str) -> ResourceName {
 }
 
 fn request(resource: &ResourceName, ttl: Ttl) -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(resource.clone(), Holder::random()), ttl)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random()),
+        ttl,
+    )
 }
 
 fn waiting(resource: &ResourceName, wait: Wait) -> AcquireRequest {

@@ -1,7 +1,7 @@
 use super::{Harness, LONG, claims, grant, is_held, release, request, resource};
 use lock_core::{
     Attempt, ErrorKind, Extension, Holder, Outcome, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Grant, LockService},
+    backend::{AcquireRequest, AttemptRef, Grant, LockService, TokioRuntime},
 };
 
 /// How many names to try to find one in another part of the service.
@@ -146,7 +146,7 @@ fn of_one_place() -> [ResourceName; 3] {
 
 /// One acquisition of all of them.
 fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
-    let mut attempt = AttemptRef::new(resources[0].clone(), Holder::random());
+    let mut attempt = AttemptRef::new(&TokioRuntime, resources[0].clone(), Holder::random());
     let request = |resource: &ResourceName| {
         attempt.resource = resource.clone();
         AcquireRequest::new(attempt.clone(), LONG)

@@ -16,7 +16,7 @@ mod tombstones;
 mod unlogged;
 
 pub use self::{
-    tasks::{RuntimeEnded, Tasks},
+    tasks::{OwnedTask, RuntimeEnded, Tasks},
     tombstones::{End, Tombstones},
     unlogged::unlogged,
 };

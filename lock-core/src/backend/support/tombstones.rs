@@ -125,6 +125,7 @@ impl Tombstones {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TokioRuntime;
 
     const TTL: Duration = Duration::from_secs(10);
 
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn what_ends_once_more_is_remembered_from_then_on() {
         let (mut tombstones, later) = (Tombstones::new(TTL), Moment::default() + TTL / 2);
-        let attempt = AttemptRef::new(resource(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource(), Holder::random());
         tombstones.attempt(&attempt, End::CancelledUnseen, Moment::default());
         tombstones.attempt(&attempt, End::Over, later);
         end(&mut tombstones, Moment::default() + TTL);
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn an_attempt_that_is_over_stays_over() {
         let (mut tombstones, now) = (Tombstones::new(TTL), Moment::default());
-        let attempt = AttemptRef::new(resource(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource(), Holder::random());
         assert!(!tombstones.forbids(&attempt));
         for (end, remembered, knows) in [
             (End::CancelledUnseen, End::CancelledUnseen, false),

@@ -43,18 +43,18 @@ pub(super) struct Watched {
 /// Outside a Tokio runtime.
 pub(super) fn start(backend: LockService, runtime: Arc<dyn Runtime>, meter: Arc<Meter>) -> Handle {
     let (desk, frozen) = (Arc::new(Desk::new()), watch::Sender::new(false));
+    let here = runtime::Handle::current();
     let task = Task::new(
         backend,
-        runtime,
+        Arc::clone(&runtime),
         meter,
         Arc::clone(&desk),
         frozen.subscribe(),
     );
-    #[expect(clippy::disallowed_methods, reason = "ends when the handle is gone")]
-    drop(tokio::spawn(task.run()));
+    runtime.spawn(&here, Box::pin(task.run()));
     Handle {
         desk,
-        runtime: runtime::Handle::current().id(),
+        runtime: here.id(),
         frozen,
     }
 }

@@ -131,7 +131,7 @@ impl Task {
     fn settle(&self, answers: Vec<Answer>) {
         let now = self.runtime.now();
         // One value for all, so that they stay together.
-        let dice = rand::random();
+        let dice = self.runtime.dice();
         let mut moves = Vec::with_capacity(answers.len());
         debug!(leases = answers.len(), "renewals answered");
         for ((key, lease), answer) in answers {

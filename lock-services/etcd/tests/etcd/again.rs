@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, Wait},
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;
@@ -16,13 +16,16 @@ use crate::world::{PATIENCE, backend, keys, manager, named, prefix};
 const TTL: Ttl = Ttl::secs(600);
 
 fn request() -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named("r"), Holder::random()),
+        TTL,
+    )
 }
 
 /// Another attempt of the same acquisition.
 fn another(request: &AcquireRequest) -> AcquireRequest {
     let mut another = request.clone();
-    another.attempt = AttemptRef::new(named("r"), request.attempt.holder);
+    another.attempt = AttemptRef::new(&TokioRuntime, named("r"), request.attempt.holder);
     another
 }
 

@@ -6,7 +6,10 @@ use std::{future::IntoFuture, time::Duration};
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
     Holder, LockManager, Released, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, RenewRequest, Renewed},
+    backend::{
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, RenewRequest, Renewed,
+        TokioRuntime,
+    },
 };
 use lock_testing::DropAt;
 use palisade_etcd::ENDED_TTL;
@@ -77,7 +80,7 @@ async fn until_given_back(server: &Etcd, lease: &str) {
 async fn leases_of_what_was_cancelled_are_given_back() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, TTL);
     backend.acquire(&request).await.unwrap().granted().unwrap();
     let lease = lease_in_line(server, &prefix).await;

@@ -9,7 +9,7 @@ use e2e::servers::etcd;
 use futures_util::future::join_all;
 use lock_core::{
     FencingToken, Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackendExt},
+    backend::{AcquireRequest, AttemptRef, LockBackendExt, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -56,7 +56,7 @@ async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
     let (server, prefix) = (etcd().await, prefix());
     let url = server.url();
     let (one, other) = (backend(&url, &prefix).await, backend(&url, &prefix).await);
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, Ttl::secs(60));
     let first = one.acquire(&request).await.unwrap().granted().unwrap();
     let raiser = manager(&url, &prefix).await;
@@ -73,7 +73,7 @@ async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
 }
 
 fn fresh(resource: &str) -> AcquireRequest {
-    let attempt = AttemptRef::new(named(resource), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named(resource), Holder::random());
     AcquireRequest::new(attempt, Ttl::secs(60))
 }
 

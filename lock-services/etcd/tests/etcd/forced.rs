@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt},
+    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, TokioRuntime},
 };
 
 use crate::world::{backend, keys, named, prefix};
@@ -14,7 +14,10 @@ use crate::world::{backend, keys, named, prefix};
 const TTL: Ttl = Ttl::secs(600);
 
 fn request() -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named("r"), Holder::random()),
+        TTL,
+    )
 }
 
 /// The node ends the lease, and is not heard of any more. Another one is asked to end what is not

@@ -6,7 +6,7 @@ use e2e::{
 };
 use lock_core::{
     Error, ErrorKind, Holder, Issuer, Outcome, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use palisade_etcd::EtcdBackend;
 
@@ -74,7 +74,7 @@ const TTL: Ttl = Ttl::secs(600);
 
 /// A lease that it has got.
 async fn lease_of<'a>(twice: &Twice<'a>) -> (AcquireRequest, Sequencer) {
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let held = AcquireRequest::new(attempt, TTL);
     let answer = twice.backend.acquire(&held).await.unwrap();
     let token = answer.granted().expect("it is free").token;
@@ -117,7 +117,7 @@ async fn whoever_joins_and_was_sent_twice_is_not_told_that_nothing_has_changed()
     let twice = Twice::connect(&server, &user, &prefix).await;
     let (held, _) = lease_of(&twice).await;
     let mut joins = held.clone();
-    joins.attempt = AttemptRef::new(named("r"), held.attempt.holder);
+    joins.attempt = AttemptRef::new(&TokioRuntime, named("r"), held.attempt.holder);
     // It does not give up while the change is denied, which takes a process of its own.
     joins.wait = Wait::Forever;
     let join = async |backend: &EtcdBackend| backend.acquire(&joins).await.unwrap_err();

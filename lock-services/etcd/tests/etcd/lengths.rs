@@ -38,7 +38,7 @@ async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
     let mut leases = Vec::new();
     let end = TokioRuntime.now() + 2 * TTL.get();
     while TokioRuntime.now() < end {
-        let attempt = AttemptRef::new(named("r"), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
         let request = AcquireRequest::new(attempt, TTL);
         let asked = TokioRuntime.now();
         let grant = backend.acquire(&request).await.unwrap().granted().unwrap();

@@ -8,7 +8,7 @@ use e2e::{
 };
 use lock_core::{
     ErrorKind, Holder, LockManager, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackendExt, Upkeep, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackendExt, TokioRuntime, Upkeep, Wait},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -108,7 +108,7 @@ async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
     let line = format!("{}/lock/", world.prefix);
     let held = keys(world.server, &line).await;
     let backend = backend(&world.server.url(), &world.prefix).await;
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let mut request = AcquireRequest::new(attempt, ttl);
     request.wait = Wait::Forever;
     // Otherwise the lease is kept alive once more before it is granted, which would find out, too.

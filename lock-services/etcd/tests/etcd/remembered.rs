@@ -33,7 +33,7 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     let issuer = Issuer::new("test").unwrap();
     let acquired = (0..MANY).map(async |number| {
         let resource = named(&format!("r{number}"));
-        let attempt = AttemptRef::new(resource.clone(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random());
         let holder = attempt.holder;
         let answer = backend.acquire(&AcquireRequest::new(attempt, TTL)).await;
         let token = answer.unwrap().granted().unwrap().token;
@@ -136,7 +136,7 @@ async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     let tombstones = format!("{prefix}/tombstone/");
     let mut held = Vec::new();
     for (name, ttl) in [("held", 3600), ("runs-out", 1), ("released", 600)] {
-        let attempt = AttemptRef::new(named(name), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, named(name), Holder::random());
         let request = AcquireRequest::new(attempt, Ttl::secs(ttl));
         let token = backend
             .acquire(&request)
@@ -189,7 +189,7 @@ impl Due {
         );
         let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/tombstone/"));
         let [holder, mut waiter] = [Ttl::secs(600), ttl].map(|ttl| {
-            let attempt = AttemptRef::new(named("r"), Holder::random());
+            let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
             AcquireRequest::new(attempt, ttl)
         });
         waiter.wait = Wait::Forever;
@@ -254,7 +254,7 @@ async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
 async fn a_mark_that_was_not_moved_is_moved_later() {
     let due = Due::new(Ttl::secs(6)).await;
     let mut another = due.waiter.clone();
-    another.attempt = AttemptRef::new(named("r"), due.waiter.attempt.holder);
+    another.attempt = AttemptRef::new(&TokioRuntime, named("r"), due.waiter.attempt.holder);
     let end = async {
         due.until_lost(1).await;
         let id = another.attempt.id.to_string();

@@ -6,7 +6,10 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, Outcome, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, Request, Requests},
+    backend::{
+        AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, Request, Requests,
+        TokioRuntime,
+    },
 };
 
 use crate::world::{backend, keys, manager, named, prefix};
@@ -15,7 +18,7 @@ const TTL: Ttl = Ttl::secs(600);
 const LOOK: Request = Request::Look { queue: false };
 
 fn attempt(resource: &str) -> AttemptRef {
-    AttemptRef::new(named(resource), Holder::random())
+    AttemptRef::new(&TokioRuntime, named(resource), Holder::random())
 }
 
 /// Takes a lease that others may ask for again, and returns its sequencer.

@@ -9,7 +9,7 @@ use e2e::{
 use fenced_store::FenceError;
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Holder, Issuer, LockManager, LostReason, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend as _, LockBackendExt},
+    backend::{AcquireRequest, AttemptRef, LockBackend as _, LockBackendExt, TokioRuntime},
 };
 use sqlx::PgPool;
 use tokio::time::timeout;
@@ -130,7 +130,7 @@ async fn what_has_ended_stays_ended_although_the_clock_goes_back() {
     migrate(server.url()).await;
     let pool = PgPool::connect(server.url()).await.unwrap();
     let backend = connect(server.url()).await;
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, TTL);
     let grant = backend.acquire(&request).await.unwrap().granted().unwrap();
     let issuer = Issuer::new("postgres").unwrap();

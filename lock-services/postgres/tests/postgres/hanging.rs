@@ -37,7 +37,10 @@ async fn client(url: &str, commit: &str) -> PostgresBackend {
 }
 
 fn request(resource: &str) -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named(resource), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named(resource), Holder::random()),
+        TTL,
+    )
 }
 
 async fn granted(backend: &PostgresBackend, request: &AcquireRequest) -> Sequencer {
@@ -106,7 +109,7 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
 
     // One changes the row of a lease that exists, the other one takes a resource.
     let (mut again, wanted) = (stuck_request.clone(), request("wanted"));
-    again.attempt = AttemptRef::new(named("stuck"), stuck_request.attempt.holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, named("stuck"), stuck_request.attempt.holder);
     tokio::join!(hangs(&hanging, &again), hangs(&hanging, &wanted));
     let pool = PgPool::connect(server.url()).await.unwrap();
     assert_eq!(count(&pool, HANGING).await, 2);

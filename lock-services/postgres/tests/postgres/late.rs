@@ -2,7 +2,9 @@
 
 use lock_core::{
     ErrorKind, Holder, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt},
+    backend::{
+        AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt, TokioRuntime,
+    },
 };
 use sqlx::{Connection as _, PgConnection, PgPool, Row as _};
 
@@ -11,7 +13,10 @@ use crate::world::{connect, count, database, named};
 const TTL: Ttl = Ttl::secs(60);
 
 fn request() -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named("r"), Holder::random()),
+        TTL,
+    )
 }
 
 /// A pooler may keep a request for minutes.

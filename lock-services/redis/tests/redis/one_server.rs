@@ -465,7 +465,11 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
         .unwrap();
     let mut renewals = Vec::new();
     for name in ["a", "b"] {
-        let attempt = AttemptRef::new(ResourceName::new(name).unwrap(), Holder::random());
+        let attempt = AttemptRef::new(
+            &TokioRuntime,
+            ResourceName::new(name).unwrap(),
+            Holder::random(),
+        );
         let request = AcquireRequest::new(attempt, Ttl::secs(60));
         let Attempt::Granted(grant) = LockBackendExt::acquire(&backend, &request).await.unwrap()
         else {

@@ -101,8 +101,10 @@ struct Held {
 impl Held {
     async fn by(backend: &RedlockBackend) -> Self {
         let resource = ResourceName::new("r").unwrap();
-        let request =
-            AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(30));
+        let request = AcquireRequest::new(
+            AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+            Ttl::secs(30),
+        );
         let granted = LockBackendExt::acquire(backend, &request).await.unwrap();
         let Attempt::Granted(Grant { token, .. }) = granted else {
             panic!("nobody holds it")

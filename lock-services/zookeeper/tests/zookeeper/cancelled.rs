@@ -8,7 +8,7 @@ use std::{
 use e2e::servers::zookeeper;
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Released, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, Wait},
+    backend::{AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use lock_testing::DropAt;
 use tokio::time::timeout;
@@ -128,7 +128,7 @@ async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     }
     // An attempt that nobody has begun has ended.
     let resource = ResourceName::new("r").unwrap();
-    let nobodys = AttemptRef::new(resource, Holder::random());
+    let nobodys = AttemptRef::new(&TokioRuntime, resource, Holder::random());
     other.cancel(&nobodys).await.unwrap();
     let directory = namespace.directory("r");
     assert_eq!(nodes(&observer, &directory).await.len(), 2);
@@ -167,7 +167,11 @@ async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
             awaits += 1;
             let early = request(&resource, Wait::Forever);
             let mut late = early.clone();
-            late.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
+            late.attempt = AttemptRef::new(
+                &TokioRuntime,
+                early.attempt.resource.clone(),
+                early.attempt.holder,
+            );
             let mut second = pin!(backend.acquire(&late));
             let found = if waited {
                 let rival = granted(&backend, &request(&resource, Wait::Never)).await;

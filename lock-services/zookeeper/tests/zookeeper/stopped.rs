@@ -91,7 +91,11 @@ async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
         loop {
             let first = request("other", Wait::Forever);
             let mut second = first.clone();
-            second.attempt = AttemptRef::new("other".try_into().unwrap(), first.attempt.holder);
+            second.attempt = AttemptRef::new(
+                &TokioRuntime,
+                "other".try_into().unwrap(),
+                first.attempt.holder,
+            );
             let (lease, _) = tokio::join!(granted(&backend, &first), granted(&backend, &second));
             backend.release(&lease, true).await.unwrap();
             tokio::time::sleep(ttl.get() / 8).await;

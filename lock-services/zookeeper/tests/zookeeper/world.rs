@@ -91,7 +91,10 @@ pub(crate) async fn until_waiting(locks: &LockManager, resource: &str, waiters: 
 /// Of a holder of its own.
 pub(crate) fn request(resource: &str, wait: Wait) -> AcquireRequest {
     let resource = ResourceName::new(resource).unwrap();
-    let mut request = AcquireRequest::new(AttemptRef::new(resource, Holder::random()), LONG);
+    let mut request = AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+        LONG,
+    );
     request.wait = wait;
     request
 }

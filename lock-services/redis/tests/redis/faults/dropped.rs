@@ -196,7 +196,11 @@ async fn a_cancel_dropped_at_any_await_can_be_sent_again() {
 async fn cancelled(round: &Round, waiting: bool) -> bool {
     let world = &round.world;
     let backend = backend(world).await;
-    let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
+    let attempt = AttemptRef::new(
+        &TokioRuntime,
+        ResourceName::new("r").unwrap(),
+        Holder::random(),
+    );
     let mut request = AcquireRequest::new(attempt, TTL);
     let holder = if waiting {
         let holder = held(&world.rival).await;

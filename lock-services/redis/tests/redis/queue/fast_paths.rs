@@ -3,7 +3,7 @@
 use e2e::servers::redis;
 use lock_core::{
     Holder, Released,
-    backend::{AcquireRequest, AttemptRef, LockBackend},
+    backend::{AcquireRequest, AttemptRef, LockBackend, TokioRuntime},
 };
 use redis::AsyncCommands;
 
@@ -17,7 +17,7 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     let one = Holder::random();
     let requests = ["a", "b"].map(|resource| {
         let resource = request(resource).attempt.resource;
-        AcquireRequest::new(AttemptRef::new(resource, one), LONG)
+        AcquireRequest::new(AttemptRef::new(&TokioRuntime, resource, one), LONG)
     });
     let grants = holder.0.acquire_together(&requests).await.unwrap();
     let grants = grants.granted().unwrap();

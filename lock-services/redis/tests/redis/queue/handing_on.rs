@@ -7,7 +7,7 @@ use e2e::{
 };
 use lock_core::{
     ResourceName, Ttl,
-    backend::{AttemptRef, LockBackend, LockBackendExt},
+    backend::{AttemptRef, LockBackend, LockBackendExt, TokioRuntime},
 };
 
 use crate::queue::world::{Client, Waiter, World, granted, request, waiting};
@@ -64,7 +64,7 @@ async fn several_at_once_suspend_who_did_not_confirm() {
     until_ended(&holder).await;
 
     let (one, mut other) = (request("r"), request("other"));
-    other.attempt = AttemptRef::new(other.attempt.resource, one.attempt.holder);
+    other.attempt = AttemptRef::new(&TokioRuntime, other.attempt.resource, one.attempt.holder);
     other.attempt.id = one.attempt.id;
     let both = [one.clone(), other];
     let grants = holder.0.acquire_together(&both).await.unwrap();

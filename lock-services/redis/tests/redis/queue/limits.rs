@@ -102,7 +102,7 @@ async fn too_many_resources_at_once_are_refused_and_leave_nothing() {
     let requests = |many: u32| -> Vec<AcquireRequest> {
         let resource = |number| ResourceName::new(format!("r{number}")).unwrap();
         let request = |number| {
-            let mut attempt = AttemptRef::new(resource(number), one.attempt.holder);
+            let mut attempt = AttemptRef::new(&TokioRuntime, resource(number), one.attempt.holder);
             attempt.id = one.attempt.id;
             AcquireRequest::new(attempt, one.ttl)
         };

@@ -271,7 +271,10 @@ impl Client {
 /// A request that does not wait.
 pub(crate) fn request(resource: &str) -> AcquireRequest {
     let resource = ResourceName::new(resource).unwrap();
-    AcquireRequest::new(AttemptRef::new(resource, Holder::random()), LONG)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+        LONG,
+    )
 }
 
 /// A request that waits for ever, and whose grant somebody will confirm.
@@ -288,7 +291,7 @@ pub(crate) fn again(request: &AcquireRequest) -> AcquireRequest {
     let AttemptRef {
         resource, holder, ..
     } = &request.attempt;
-    again.attempt = AttemptRef::new(resource.clone(), *holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), *holder);
     again
 }
 
