@@ -132,8 +132,9 @@ impl Place<'_> {
         let mut tx = guard.begin().await?;
         let state = DB::Jobs::look(&mut tx, self.texts()).await?;
         let many = usize::try_from(state.attempts.min(MANY)).unwrap_or(0);
-        let pause = self.back_off.limit(u32::MAX).pauses().nth(many);
-        let pause = pause.unwrap_or_default().as_millis();
+        let mut pauses = self.back_off.limit(u32::MAX).pauses();
+        let pauses = (0..=many).map_while(|_| pauses.next(guard.runtime()));
+        let pause = pauses.last().unwrap_or_default().as_millis();
         let pause = i64::try_from(pause).unwrap_or(i64::from(u32::MAX));
         DB::Jobs::fail(&mut tx, self.texts(), error, pause).await?;
         tx.commit().await.map(drop)

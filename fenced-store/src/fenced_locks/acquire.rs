@@ -25,7 +25,7 @@ use crate::{Dialect, FenceError};
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireFenced<DB: Dialect, L = Acquire> {
-    protected: FencedLocks<DB>,
+    pub(super) protected: FencedLocks<DB>,
     leases: L,
     /// The wait for all attempts together.
     wait: Option<Duration>,

@@ -110,7 +110,9 @@ impl LeaseGuard {
         Ok(deadline.since(self.runtime().now()))
     }
 
-    pub(super) fn runtime(&self) -> &dyn Runtime {
+    /// The runtime of its lock service, whose moments the deadlines are.
+    #[must_use]
+    pub fn runtime(&self) -> &dyn Runtime {
         &*self.on_drop.locks.runtime
     }
 

@@ -152,8 +152,7 @@ impl Client {
     {
         let requests = stream::iter([request]).chain(stream::pending());
         let opened = self.stream(method, requests);
-        let opened = tokio::time::timeout(self.response_timeout, opened).await;
-        opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
+        self.in_time(opened).await
     }
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
@@ -200,8 +199,15 @@ impl Client {
             }
             call.await
         };
-        let answer = tokio::time::timeout(self.response_timeout, all).await;
-        answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
+        self.in_time(all).await
+    }
+
+    async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Status>>,
+    ) -> Result<T, Status> {
+        let answer = self.runtime.timeout(self.response_timeout, answer).await;
+        answer.unwrap_or_else(|| Err(Status::deadline_exceeded("no answer in time")))
     }
 
     async fn log_in(&self, login: &Login) -> Result<(), Status> {

@@ -322,7 +322,7 @@ impl Service {
         entry: &Kept<Entry>,
         token: FencingToken,
     ) -> Result<Option<leases::Tombstone>, Error> {
-        let id = rand::random();
+        let id = self.runtime().random().to_be_bytes();
         let own = self.keys.tombstone(&id);
         let is_unanswered = AtomicBool::new(false);
         let end = || async {

@@ -110,13 +110,14 @@ impl Leases {
         names: &Names,
         attempt: AttemptId,
         ttl: Duration,
-        now: Moment,
+        runtime: &dyn Runtime,
     ) -> Taken {
+        let now = runtime.now();
         let mut state = self.state();
         let free = state.free.get_mut(&ttl).and_then(Vec::pop);
         let is_new = free.is_none();
         let lease = free.unwrap_or_else(|| Lease {
-            id: std::cmp::max(rand::random::<i64>() & i64::MAX, 1),
+            id: fresh_id(runtime),
             ttl,
             life: None,
             born: now,

@@ -230,7 +230,10 @@ pub(super) fn token(floor: u64, created: i64) -> Option<FencingToken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lock_core::{ResourceName, backend::AttemptRef};
+    use lock_core::{
+        ResourceName,
+        backend::{AttemptRef, TokioRuntime},
+    };
 
     fn attempt() -> AttemptId {
         let resource = ResourceName::new("r").unwrap();

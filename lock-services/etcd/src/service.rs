@@ -57,7 +57,8 @@ pub(super) struct Found {
 
 impl Service {
     pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
-        let (client, tasks) = (Arc::new(client), Tasks::here());
+        let tasks = Tasks::here(Arc::clone(&client.runtime));
+        let client = Arc::new(client);
         Self {
             leases: Leases::new(Revoker::start(Arc::clone(&client), &tasks)),
             tombstones: Arc::new(TombstoneLease::new(Arc::clone(&client))),

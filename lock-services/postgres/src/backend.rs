@@ -5,11 +5,11 @@ use lock_core::{
     Operation, Released, ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests, Runtime, support::connecting::connect,
+        RenewRequest, Renewed, Requests, Runtime,
+        support::{OwnedTask, connecting::connect},
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
-use tokio::task::AbortHandle;
 
 use super::{
     KIND, acquire::Asking, client::Client, connections::Connections, listener::ListenAddress,
@@ -22,7 +22,7 @@ use super::{
 pub struct PostgresBackend {
     client: Arc<Client>,
     waiters: Arc<Waiters>,
-    forgetting: AbortHandle,
+    _forgetting: OwnedTask,
 }
 
 impl PostgresBackend {
@@ -48,7 +48,13 @@ impl PostgresBackend {
             let url = ServiceUrl::read(&options)?;
             let address = url.address()?;
             let presumed = address.clone();
-            Self::start(Connections::to(address, &url), presumed, url, runtime).await
+            Self::start(
+                Connections::to(address, &url, Arc::clone(&runtime)),
+                presumed,
+                url,
+                runtime,
+            )
+            .await
         })
         .await
     }
@@ -81,7 +87,13 @@ impl PostgresBackend {
                 _ => drop(url.address()?),
             }
             let presumed = pool.connect_options().as_ref().clone();
-            Self::start(Connections::like(pool, &url), presumed, url, runtime).await
+            Self::start(
+                Connections::like(pool, &url, Arc::clone(&runtime)),
+                presumed,
+                url,
+                runtime,
+            )
+            .await
         })
         .await
     }
@@ -94,12 +106,12 @@ impl PostgresBackend {
     ) -> Result<Self, Error> {
         let listen = match url.listen {
             Some(address) => ListenAddress::direct(address),
-            None => ListenAddress::perhaps_pooled(presumed),
+            None => ListenAddress::perhaps_pooled(presumed, &*runtime),
         };
         let client = Arc::new(Client::connect(connections, &url.settings, runtime).await?);
         Ok(Self {
             waiters: Waiters::new(Arc::clone(&client), listen),
-            forgetting: tombstones::forget_every_minute(&client),
+            _forgetting: tombstones::forget_every_minute(&client),
             client,
         })
     }
@@ -107,7 +119,6 @@ impl PostgresBackend {
 
 impl Drop for PostgresBackend {
     fn drop(&mut self) {
-        self.forgetting.abort();
         self.waiters.stop();
     }
 }

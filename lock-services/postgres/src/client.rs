@@ -59,7 +59,7 @@ impl Client {
         let response_timeout = settings.response_timeout;
         let client = Self {
             connections,
-            tasks: Tasks::here(),
+            tasks: Tasks::here(Arc::clone(&runtime)),
             runtime,
             response_timeout,
             names: Names::new(&settings.prefix),
@@ -69,7 +69,9 @@ impl Client {
         client.check_owner().await?;
         let is_read_committed = client.check_server().await?;
         let address = client.connections.address();
-        let prepares = is_read_committed && is_own_session(&address, response_timeout).await;
+        let runtime = &*client.runtime;
+        let prepares =
+            is_read_committed && is_own_session(&address, response_timeout, runtime).await;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
     }
@@ -137,12 +139,10 @@ impl Client {
 
     async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
         let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
-        let sent = send(connections, self.response_timeout, prepares, request);
-        let answer = self.tasks.spawn(sent).await;
-        answer.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
-        })?
+        let (runtime, timeout) = (Arc::clone(&self.runtime), self.response_timeout);
+        let sent = send(connections, runtime, timeout, prepares, request);
+        let answer = self.tasks.run_to_end(sent).await;
+        answer.map_err(|ended| Error::unknown(ErrorKind::ShutDown).caused_by(ended))?
     }
 }
 
@@ -186,21 +186,22 @@ impl Request {
 
 async fn send(
     connections: Connections,
+    runtime: Arc<dyn Runtime>,
     timeout: Duration,
     prepares: Arc<AtomicBool>,
     request: Request,
 ) -> Result<Vec<PgRow>, Error> {
     let mut connection = connections.take(timeout).await?;
     let query = request.fetch(&mut connection, &prepares);
-    match tokio::time::timeout(timeout, query).await {
-        Ok(Ok(rows)) => Ok(rows),
-        Ok(Err(error)) => {
+    match runtime.timeout(timeout, query).await {
+        Some(Ok(rows)) => Ok(rows),
+        Some(Err(error)) => {
             if is_session_over(&error) {
                 connection.close_on_drop();
             }
             Err(translate(error))
         }
-        Err(_) => {
+        None => {
             connection.close_on_drop();
             let silent = Error::unknown(ErrorKind::Unavailable);
             Err(silent.because(format!("no answer within {timeout:?}")))

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Error;
+use lock_core::{Error, backend::Runtime};
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
@@ -39,8 +39,8 @@ impl ListenAddress {
 
     /// There may be a pooler between, which would give the session away with the `LISTEN`. Its
     /// other clients would get notices that they cannot read.
-    pub(super) fn perhaps_pooled(options: PgConnectOptions) -> Self {
-        let name = SessionName::random();
+    pub(super) fn perhaps_pooled(options: PgConnectOptions, runtime: &dyn Runtime) -> Self {
+        let name = SessionName::draw(runtime);
         Self {
             options: name.at(options),
             name: Some(name),
@@ -97,7 +97,7 @@ pub(super) async fn listen(
             }
             Ok(()) => PAUSE,
         };
-        tokio::time::sleep(pause).await;
+        client.runtime.sleep(pause).await;
     }
 }
 
@@ -123,11 +123,13 @@ async fn receive(
     }
     listener.listen(channel).await.map_err(lost)?;
     let sent = client.plain(sql::notify(channel)).await;
-    let received = tokio::time::timeout(client.response_timeout, listener.recv()).await;
-    match (sent, received) {
-        (_, Ok(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
-        (Ok(_), Err(_)) => return Err(End::NoNotices),
-        (Err(error), Err(_)) => return Err(End::Lost(error)),
+    let received = client
+        .runtime
+        .timeout(client.response_timeout, listener.recv());
+    match (sent, received.await) {
+        (_, Some(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
+        (Ok(_), None) => return Err(End::NoNotices),
+        (Err(error), None) => return Err(End::Lost(error)),
     }
     tell(ListenEvent::Connected);
     while let Some(notice) = listener.try_recv().await.map_err(lost)? {

@@ -2,7 +2,7 @@
 
 use lock_core::{
     FencingToken, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest, TokioRuntime},
+    backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest},
 };
 
 use super::call::{Call, Value};
@@ -151,7 +151,7 @@ pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS versio
 mod tests {
     use std::time::Duration;
 
-    use lock_core::Holder;
+    use lock_core::{Holder, backend::TokioRuntime};
 
     use super::*;
 

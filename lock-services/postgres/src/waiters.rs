@@ -13,11 +13,11 @@ use lock_core::{
     Error, ErrorKind,
     backend::{
         AttemptRef, Moment, Wake, WakeUps,
-        support::{fingerprint, lock},
+        support::{OwnedTask, fingerprint, lock},
     },
 };
 use sqlx::Row;
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::sync::Notify;
 use tracing::debug;
 
 use super::{
@@ -51,8 +51,8 @@ pub(super) struct Waiters {
 #[derive(Default)]
 struct State {
     places: BTreeMap<Key, Place>,
-    looking: Option<AbortHandle>,
-    listening: Option<AbortHandle>,
+    looking: Option<OwnedTask>,
+    listening: Option<OwnedTask>,
     stopped: bool,
 }
 
@@ -75,10 +75,11 @@ pub(super) struct Waiting {
 
 impl Waiters {
     pub(super) fn new(client: Arc<Client>, address: ListenAddress) -> Arc<Self> {
+        let channel = format!("fenced_{:016x}", client.runtime.random() >> 64);
         Arc::new(Self {
             client,
             address,
-            channel: format!("fenced_{:016x}", rand::random::<u64>()),
+            channel,
             listens: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Notify::new(),
@@ -112,8 +113,7 @@ impl Waiters {
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;
-        let tasks = [state.looking.take(), state.listening.take()];
-        tasks.into_iter().flatten().for_each(|task| task.abort());
+        drop((state.looking.take(), state.listening.take()));
     }
 
     fn on_event(&self, event: ListenEvent<'_>) {
@@ -143,17 +143,17 @@ impl Waiters {
         if state.stopped {
             return;
         }
-        let ended = |task: &Option<AbortHandle>| task.as_ref().is_none_or(AbortHandle::is_finished);
+        let ended = |task: &Option<OwnedTask>| task.as_ref().is_none_or(OwnedTask::is_finished);
         if ended(&state.listening) {
             let waiters = Arc::clone(self);
             let tell = move |event: ListenEvent<'_>| waiters.on_event(event);
             let (client, channel) = (Arc::clone(&self.client), self.channel.clone());
             let listening = listener::listen(client, self.address.clone(), channel, tell);
-            state.listening = Some(self.client.tasks.spawn(listening).abort_handle());
+            state.listening = Some(self.client.tasks.own(listening));
         }
         if state.looking.is_none() {
             let looking = Arc::clone(self).look_while_some_wait();
-            state.looking = Some(self.client.tasks.spawn(looking).abort_handle());
+            state.looking = Some(self.client.tasks.own(looking));
         }
     }
 

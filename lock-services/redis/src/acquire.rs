@@ -75,7 +75,7 @@ impl<'a> Attempting<'a> {
                 Ok(offer.reply())
             }
             Looked::Held { left, place } if self.has_place.load(Ordering::Relaxed) => {
-                let look_again = pause(left, place);
+                let look_again = pause(left, place, self.backend.service.runtime.dice());
                 Ok(Reply::Queued { left, look_again })
             }
             Looked::Held { left, .. } => {
@@ -164,9 +164,9 @@ impl Offer {
 }
 
 /// How long a waiter may trust that a push would come.
-fn pause(left: Duration, place: u32) -> Duration {
+fn pause(left: Duration, place: u32, dice: f64) -> Duration {
     let poll = std::cmp::min(POLL_FIRST + POLL_PER_PLACE * place, POLL_MAX);
     // Not all at once.
-    let poll = poll.mul_f64(rand::random_range(0.9..1.1));
+    let poll = poll.mul_f64(0.9 + dice / 5.0);
     std::cmp::min(left + STAGGER * place, poll)
 }

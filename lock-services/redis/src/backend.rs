@@ -54,18 +54,20 @@ impl RedisBackend {
             let (url, options, settings) = ServiceUrl::read(&options)?;
             let keys = Keys::new(&settings.prefix, options.shards);
             let layout = Layout::new(&keys, options.shards);
-            let nodes = Nodes::open(&url, layout.clone(), ASKING_MAX).await?;
-            let renewals = Nodes::new(&url, layout.clone(), ASKING_MAX)?;
+            let nodes = Nodes::open(&url, layout.clone(), ASKING_MAX, Arc::clone(&runtime)).await?;
+            let renewals = Nodes::new(&url, layout.clone(), ASKING_MAX, Arc::clone(&runtime))?;
             let replication = match options.replicas {
-                Some(replicas) => Some(Replication::open(&url, layout, replicas).await?),
+                Some(replicas) => {
+                    Some(Replication::open(&url, layout, replicas, Arc::clone(&runtime)).await?)
+                }
                 None => None,
             };
             let service = Arc::new(Service {
                 nodes,
                 keys,
                 initial: settings.initial_token,
+                tasks: Tasks::here(Arc::clone(&runtime)),
                 runtime,
-                tasks: Tasks::here(),
             });
             let pushes = Pushes::start(
                 Arc::clone(&service),

@@ -14,7 +14,7 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, FencingToken,
-    backend::{AcquireRequest, AttemptRef, Grant},
+    backend::{AcquireRequest, AttemptRef, Grant, Runtime},
 };
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
@@ -34,8 +34,9 @@ impl Replication {
         url: &ServiceUrl,
         layout: Layout,
         replicas: Replicas,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
-        let nodes = Nodes::open(url, layout, TURNS).await?;
+        let nodes = Nodes::open(url, layout, TURNS, runtime).await?;
         let link = nodes.link_of(0).await?;
         let nobody = Replicas {
             number: 0,

@@ -69,12 +69,15 @@ impl<'a> Attempting<'a> {
         loop {
             let pause = match self.try_once().await? {
                 Looked::Is(Reply::Held { left }) if waits => {
-                    let pause = lock(&self.pauses).held.next().unwrap_or(left);
+                    let pause = lock(&self.pauses).held.next(&**runtime).unwrap_or(left);
                     let look_again = min(pause, left);
                     return Ok(Reply::Queued { left, look_again });
                 }
                 Looked::Is(reply) => return Ok(reply),
-                Looked::Split => lock(&self.pauses).split.next().unwrap_or_default(),
+                Looked::Split => lock(&self.pauses)
+                    .split
+                    .next(&**runtime)
+                    .unwrap_or_default(),
             };
             splits += 1;
             let (left, look_again) = (pause, pause);
@@ -84,7 +87,7 @@ impl<'a> Attempting<'a> {
             if splits == SPLITS {
                 return Ok(Reply::Held { left });
             }
-            runtime.sleep_until(runtime.now() + pause).await;
+            runtime.sleep(pause).await;
         }
     }
 

@@ -62,7 +62,7 @@ impl<'a> Try<'a> {
             keys,
             request,
             digest: request.attempt.holder.digest(),
-            nonce: format!("{:016x}", rand::random::<u64>()),
+            nonce: format!("{:016x}", nodes.runtime.random() >> 64),
             asked: nodes.runtime.now(),
             instead_of: None,
         }

@@ -38,7 +38,8 @@ impl Service {
             Some(false) => return Ok(Forced::NotHeld),
             None => return Err(self.out_of_reach(&views.errors)),
         }
-        let attempt = AttemptRef::new(resource.clone(), Holder::random());
+        let runtime = &*self.nodes.runtime;
+        let attempt = AttemptRef::new(runtime, resource.clone(), Holder::draw(runtime));
         let mut request = AcquireRequest::new(attempt, self.nodes.ttl_of_a_try());
         request.metadata = Metadata::new(NOTE).ok();
         let tried = Try::by_force(&self.nodes, &self.keys, &request, token);

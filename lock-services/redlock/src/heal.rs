@@ -329,7 +329,7 @@ impl RedlockNodes {
             };
             let left = left.map_err(|_| self.changed(patient.node))?;
             progress(HealProgress::Quiet(left));
-            runtime.sleep_until(runtime.now() + left).await;
+            runtime.sleep(left).await;
         }
     }
 

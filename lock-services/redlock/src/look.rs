@@ -93,12 +93,8 @@ impl Nodes {
         &self,
         answer: impl Future<Output = Result<T, NodeError>>,
     ) -> Result<T, NodeError> {
-        let late = self.runtime.sleep_until(self.runtime.now() + PATIENCE);
-        tokio::select! {
-            biased;
-            answer = answer => answer,
-            () = late => Err(NodeError::Silent),
-        }
+        let answer = self.runtime.timeout(PATIENCE, answer).await;
+        answer.unwrap_or(Err(NodeError::Silent))
     }
 
     /// Whether a majority serves, and no node is another one.

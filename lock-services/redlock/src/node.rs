@@ -12,9 +12,9 @@ use futures_util::{
     future::{BoxFuture, Shared},
 };
 use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
-use tokio::time::Instant;
 
 use super::{call::Call, marker::Marker, node_error::NodeError, scripts};
+use lock_core::backend::{Moment, Runtime, support::Tasks};
 use palisade_redis::independent::{self, breaks_connection};
 
 /// How long connecting may take, and then the first answer.
@@ -36,7 +36,8 @@ pub(super) struct Node {
     runs: Arc<Runs>,
     connecting: Mutex<Option<Connecting>>,
     /// When it was last given up, unless it has been heard of since.
-    silent_since: Mutex<Option<Instant>>,
+    silent_since: Mutex<Option<Moment>>,
+    runtime: Arc<dyn Runtime>,
 }
 
 /// A connection, or the attempt to make one, which goes on if nobody waits for it.
@@ -95,6 +96,7 @@ impl Node {
         client: Client,
         marker_key: String,
         runs: Arc<Runs>,
+        runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
             index,
@@ -104,6 +106,7 @@ impl Node {
             runs,
             connecting: Mutex::new(None),
             silent_since: Mutex::new(None),
+            runtime,
         }
     }
 
@@ -113,18 +116,19 @@ impl Node {
 
     /// Whether it did not answer in time a moment ago, and has not been heard of since.
     pub(super) fn is_silent(&self) -> bool {
+        let now = self.runtime.now();
         self.silent_since()
-            .is_some_and(|since| since.elapsed() < SILENT)
+            .is_some_and(|since| now.since(since) < SILENT)
     }
 
     pub(super) fn set_silent(&self, silent: bool) {
-        let mut since = self.silent_since();
+        let (mut since, now) = (self.silent_since(), self.runtime.now());
         // It begins once: who is not waited for does not become silent by that.
-        let goes_on = since.filter(|since| since.elapsed() < SILENT);
-        *since = silent.then(|| goes_on.unwrap_or_else(Instant::now));
+        let goes_on = since.filter(|since| now.since(*since) < SILENT);
+        *since = silent.then(|| goes_on.unwrap_or(now));
     }
 
-    fn silent_since(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn silent_since(&self) -> MutexGuard<'_, Option<Moment>> {
         self.silent_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -192,7 +196,7 @@ impl Node {
     }
 
     fn marking(&self, seen: Option<&str>, incarnation: Option<&str>, tail: &str) -> Call {
-        let nonce = format!("{:016x}", rand::random::<u64>());
+        let nonce = format!("{:016x}", self.runtime.random() >> 64);
         Call::new(&scripts::MARK, &[&self.marker_key])
             .arg(seen.unwrap_or_default())
             .arg(incarnation.unwrap_or_default())
@@ -275,18 +279,14 @@ impl Node {
             return connecting.clone();
         }
         let (index, runs) = (self.index, Arc::clone(&self.runs));
-        let connect = connect(self.client.clone(), index, runs);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it has time limits; whoever waits for it may not wait long enough"
-        )]
-        let task = tokio::spawn(connect);
-        let cut_off = |_| {
-            Err(NodeError::Unreachable(
-                "the runtime is shut down".to_owned(),
-            ))
+        let runtime = Arc::clone(&self.runtime);
+        let tasks = Tasks::here(Arc::clone(&runtime));
+        let connect = connect(self.client.clone(), index, runs, runtime);
+        let connecting = async move {
+            // It has time limits, and its callers may not wait long enough.
+            let connected = tasks.run_to_end(connect).await;
+            connected.unwrap_or_else(|ended| Err(NodeError::Unreachable(ended.to_string())))
         };
-        let connecting = async move { task.await.unwrap_or_else(cut_off) };
         let connecting = connecting.boxed().shared();
         *current = Some(connecting.clone());
         connecting
@@ -403,7 +403,12 @@ fn unreadable() -> NodeError {
     NodeError::Broken("the answer is not one of our scripts'".to_owned())
 }
 
-async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, NodeError> {
+async fn connect(
+    client: Client,
+    index: usize,
+    runs: Arc<Runs>,
+    runtime: Arc<dyn Runtime>,
+) -> Result<Link, NodeError> {
     // Whoever asks has a time limit of its own, and the system gives up a connection whose other
     // end has vanished: a timer for every answer would be one too many.
     let config = AsyncConnectionConfig::new()
@@ -414,8 +419,8 @@ async fn connect(client: Client, index: usize, runs: Arc<Runs>) -> Result<Link, 
         .await
         .map_err(|error| NodeError::before(&error))?;
     let info = independent::check(&mut connection);
-    let info = tokio::time::timeout(CONNECT_TIME_MAX, info).await;
-    let info = info.map_err(|_| NodeError::Silent)?;
+    let info = runtime.timeout(CONNECT_TIME_MAX, info).await;
+    let info = info.ok_or(NodeError::Silent)?;
     let info = info.map_err(|error| NodeError::Unreachable(error.to_string()))?;
     let run_id: Arc<str> = match independent::field(&info, "run_id") {
         Some(run_id) => run_id.into(),

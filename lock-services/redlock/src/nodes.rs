@@ -1,13 +1,11 @@
 use std::{
     future::poll_fn,
-    pin::pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use tokio::time::Instant;
 
 use super::{
     call::Call,
@@ -18,7 +16,10 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, Ttl,
-    backend::{ConnectOptions, Runtime, support::connecting::Settings},
+    backend::{
+        ConnectOptions, Runtime,
+        support::{Tasks, connecting::Settings},
+    },
 };
 
 /// How much longer than the others a node is waited for when enough have answered.
@@ -66,7 +67,8 @@ impl Nodes {
         let runs = Arc::new(runs);
         let node = |(index, (address, client))| {
             let (marker, runs) = (marker.clone(), Arc::clone(&runs));
-            Arc::new(Node::new(index, address, client, marker, runs))
+            let runtime = Arc::clone(&runtime);
+            Arc::new(Node::new(index, address, client, marker, runs, runtime))
         };
         let nodes = Self {
             all: nodes.into_iter().enumerate().map(node).collect(),
@@ -121,7 +123,7 @@ impl Nodes {
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
         // Not a deadline of anybody's: how long the network is waited for.
-        let asked = Instant::now();
+        let asked = self.runtime.now();
         let request = |(index, call): (usize, Arc<Call>)| -> Pending {
             let node = Arc::clone(&self.all[index]);
             (index, Box::pin(async move { node.ask(&call).await }))
@@ -131,10 +133,8 @@ impl Nodes {
         let mut until = asked + if enough { GRACE } else { self.timeout };
         // It goes off early and is put off then: a timer that has to go off earlier than it was set
         // to costs a system call.
-        let mut alarm = pin!(tokio::time::sleep_until(std::cmp::min(
-            until,
-            asked + GRACE
-        )));
+        let mut alarm_at = std::cmp::min(until, asked + GRACE);
+        let mut alarm = self.runtime.sleep_until(alarm_at);
         while !pending.is_empty() {
             // Whoever has been silent is not worth waiting for once there is enough.
             let settled = enough
@@ -147,10 +147,10 @@ impl Nodes {
                 None => alarm.as_mut().poll(cx).map(|()| None),
             });
             let Some((index, answer)) = next.await else {
-                if settled || Instant::now() >= until {
+                if settled || self.runtime.now() >= until {
                     break;
                 }
-                alarm.as_mut().reset(until);
+                (alarm_at, alarm) = (until, self.runtime.sleep_until(until));
                 continue;
             };
             self.node(index).set_silent(false);
@@ -161,9 +161,10 @@ impl Nodes {
                 Step::Enough if enough => {}
                 Step::Enough => {
                     enough = true;
-                    until = asked + std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
-                    if alarm.deadline() > until {
-                        alarm.as_mut().reset(until);
+                    let elapsed = self.runtime.now().since(asked);
+                    until = asked + std::cmp::min(elapsed * 2 + GRACE, self.timeout);
+                    if alarm_at > until {
+                        (alarm_at, alarm) = (until, self.runtime.sleep_until(until));
                     }
                 }
             }
@@ -182,9 +183,10 @@ impl Nodes {
             return;
         }
         let answers = join_all(pending.into_iter().map(|(_, answer)| answer));
-        let in_time = tokio::time::timeout(self.timeout, answers);
-        #[expect(clippy::disallowed_methods, reason = "it has a time limit")]
-        tokio::spawn(async move { in_time.await.is_ok() });
+        let (runtime, timeout) = (Arc::clone(&self.runtime), self.timeout);
+        Tasks::here(Arc::clone(&self.runtime)).spawn(async move {
+            runtime.timeout(timeout, answers).await;
+        });
     }
 
     /// What stands in the way, node by node.

@@ -1,14 +1,13 @@
 use std::{fmt, sync::Arc};
 
-use tokio::task::JoinSet;
-
 use super::{KIND, acquire::Attempting, reaper, service::Service, service_url::ServiceUrl};
 use lock_core::{
     Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, Waking,
     backend::{
         AcquireRequest, AttemptRef, ConnectOptions, Forced, LockBackend, RenewRequest, Renewed,
-        Requests, Runtime, support::connecting::connect,
+        Requests, Runtime,
+        support::{OwnedTask, connecting::connect},
     },
 };
 
@@ -17,8 +16,8 @@ use lock_core::{
 /// Dropping it ends its session, and with it all leases that it granted.
 pub struct ZooKeeperBackend {
     service: Arc<Service>,
-    /// Aborted when this is dropped.
-    _reaper: JoinSet<()>,
+    /// Ends when this is dropped.
+    _reaper: OwnedTask,
 }
 
 impl ZooKeeperBackend {
@@ -44,8 +43,7 @@ impl ZooKeeperBackend {
             let (url, settings) = ServiceUrl::read(&options)?;
             let service = Arc::new(Service::new(url, &settings, runtime));
             service.session().await?;
-            let mut reaper = JoinSet::new();
-            reaper.spawn(reaper::run(Arc::clone(&service)));
+            let reaper = service.sessions.own(reaper::run(Arc::clone(&service)));
             Ok(Self {
                 service,
                 _reaper: reaper,

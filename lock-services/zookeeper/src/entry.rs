@@ -102,7 +102,7 @@ impl<'a> Entry<'a> {
         session: &Arc<Session>,
         note: Note,
     ) -> Option<Self> {
-        let identity = Identity::fresh(attempt.id);
+        let identity = Identity::fresh(attempt.id, &*service.runtime);
         let entered = service
             .table()
             .enter(attempt, Arc::clone(session), identity.clone());

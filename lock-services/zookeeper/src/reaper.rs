@@ -10,7 +10,7 @@ use super::{service::Service, table::Leftover};
 /// How long to wait between two attempts to delete a node.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Runs until it is aborted.
+/// Runs until it is dropped.
 pub(super) async fn run(service: Arc<Service>) {
     let mut removals = FuturesUnordered::new();
     loop {
@@ -32,9 +32,6 @@ pub(super) async fn run(service: Arc<Service>) {
 async fn remove(service: &Service, leftover: Leftover) {
     while let Err(failure) = service.remove(&leftover).await {
         debug!(?failure, "a node could not be deleted, trying again");
-        service
-            .runtime
-            .sleep_until(service.runtime.now() + RETRY)
-            .await;
+        service.runtime.sleep(RETRY).await;
     }
 }

@@ -40,7 +40,7 @@ impl Service {
     pub(super) fn new(url: ServiceUrl, settings: &Settings, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             paths: Paths::new(&url.chroot, &settings.prefix),
-            sessions: Sessions::new(url, settings.response_timeout),
+            sessions: Sessions::new(url, settings.response_timeout, Arc::clone(&runtime)),
             floors: Floors::new(settings.initial_token),
             runtime,
             table: Mutex::new(Table::new()),

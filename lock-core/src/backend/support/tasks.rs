@@ -10,8 +10,8 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::Runtime;
 
-/// Where a lock service runs its requests: [`Runtime::spawn`], on the Tokio runtime on which the
-/// lock service was made.
+/// Where a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio runtime on
+/// which this was made.
 ///
 /// A request that runs on a task goes on although its caller is not polled, as while another branch
 /// of a `select!` runs. So it never keeps a place at the server, or a permit, for longer than its
@@ -42,6 +42,12 @@ impl Tasks {
     pub fn here(runtime: Arc<dyn Runtime>) -> Self {
         let on = Handle::current();
         Self { on, runtime }
+    }
+
+    /// What runs them, and has the time.
+    #[must_use]
+    pub const fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
     }
 
     /// Runs a request to its end, on a task that ends with the caller.
@@ -209,6 +215,9 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "in the request")]
     async fn a_panic_of_the_request_is_one_of_the_caller() {
-        tasks().run(async { panic!("in the request") }).await.unwrap()
+        tasks()
+            .run(async { panic!("in the request") })
+            .await
+            .unwrap()
     }
 }

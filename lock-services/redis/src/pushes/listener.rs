@@ -41,6 +41,7 @@ pub(super) async fn listen(
         next: 0,
     };
     let mut moves = listener.service.nodes.moves();
+    let runtime = Arc::clone(&listener.service.runtime);
     loop {
         let complete = listener.subscribe_to_missing().await;
         tokio::select! {
@@ -52,7 +53,7 @@ pub(super) async fn listen(
             () = registry.wanted.notified() => {}
             // An error means that the backend is gone, and this task will be.
             Ok(()) = moves.changed() => listener.leave_moved(),
-            () = tokio::time::sleep(RECONNECT_PAUSE), if !complete => {}
+            () = runtime.sleep(RECONNECT_PAUSE), if !complete => {}
         }
     }
 }

@@ -19,10 +19,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::{Notify, mpsc, watch},
-    task::JoinHandle,
-};
+use tokio::sync::{Notify, mpsc, watch};
 
 use self::{awaited::Waiting, pushed_grant::Message};
 use super::{
@@ -31,14 +28,17 @@ use super::{
 };
 use lock_core::{
     FencingToken,
-    backend::{AttemptId, Moment, Runtime, support::lock},
+    backend::{
+        AttemptId, Moment, Runtime,
+        support::{OwnedTask, lock},
+    },
 };
 
 /// Where pushed grants come in. Its tasks end with it.
 #[derive(Debug)]
 pub(super) struct Pushes {
     registry: Arc<Registry>,
-    tasks: [JoinHandle<()>; 2],
+    _tasks: [OwnedTask; 2],
 }
 
 /// A grant that was pushed to an attempt of this process.
@@ -104,7 +104,7 @@ impl Pushes {
             wanted: false.into(),
         };
         let registry = Arc::new(Registry {
-            client: format!("{:016x}", rand::random::<u64>()),
+            client: format!("{:016x}", service.runtime.random() >> 64),
             runtime: Arc::clone(&service.runtime),
             waiting: Mutex::default(),
             shards: (0..service.keys.shards()).map(shard).collect(),
@@ -117,15 +117,9 @@ impl Pushes {
             Arc::clone(&registry),
             response_timeout,
         );
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "both are aborted when this value is dropped"
-        )]
-        let tasks = [
-            tokio::spawn(listener),
-            tokio::spawn(send_back(service, received)),
-        ];
-        Self { registry, tasks }
+        let tasks = service.tasks.clone();
+        let _tasks = [tasks.own(listener), tasks.own(send_back(service, received))];
+        Self { registry, _tasks }
     }
 
     /// The name of this client in its channels.
@@ -154,14 +148,6 @@ impl Pushes {
         let wanted = &self.registry.shards[usize::from(shard)].wanted;
         if !wanted.swap(true, Ordering::AcqRel) {
             self.registry.wanted.notify_one();
-        }
-    }
-}
-
-impl Drop for Pushes {
-    fn drop(&mut self) {
-        for task in &self.tasks {
-            task.abort();
         }
     }
 }

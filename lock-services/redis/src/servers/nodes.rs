@@ -3,10 +3,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::sync::watch;
 
 use super::{
     address::Address,
@@ -20,7 +17,7 @@ use super::{
     turns::Turns,
 };
 use crate::error::translate;
-use lock_core::{Error, RetryPolicy};
+use lock_core::{Error, RetryPolicy, backend::Runtime};
 
 /// Between the tries of a command that no server runs.
 const PAUSES: RetryPolicy =
@@ -39,6 +36,7 @@ struct Inner {
     topology: Topology,
     moves: Moves,
     layout: Layout,
+    runtime: Arc<dyn Runtime>,
     /// How long a command is tried that no server runs.
     patience: Duration,
 }
@@ -67,14 +65,20 @@ impl Nodes {
         url: &ServiceUrl,
         layout: Layout,
         turns: usize,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
-        let nodes = Self::new(url, layout, turns)?;
+        let nodes = Self::new(url, layout, turns, runtime)?;
         nodes.agree().await?;
         Ok(nodes)
     }
 
     /// Connects when something is sent, and agrees on the layout then.
-    pub(crate) fn new(url: &ServiceUrl, layout: Layout, turns: usize) -> Result<Self, Error> {
+    pub(crate) fn new(
+        url: &ServiceUrl,
+        layout: Layout,
+        turns: usize,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, Error> {
         let timeout = url.response_timeout;
         let topology = url.topology;
         let moves = Moves::default();
@@ -105,6 +109,7 @@ impl Nodes {
             topology,
             moves,
             layout,
+            runtime,
             patience: timeout,
         })))
     }
@@ -243,7 +248,8 @@ impl Nodes {
         parse: impl FnOnce(Value) -> RedisResult<T>,
         patience: Duration,
     ) -> Result<(Link, T), Error> {
-        let give_up = Instant::now() + patience;
+        let runtime = &*self.0.runtime;
+        let give_up = runtime.now() + patience;
         let mut pauses = PAUSES.pauses();
         let mut redirections = 0;
         let mut asked = None;
@@ -268,11 +274,11 @@ impl Nodes {
                 }
                 _ => {}
             }
-            let pause = pauses.next();
-            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < give_up) else {
+            let pause = pauses.next(runtime);
+            let Some(pause) = pause.filter(|pause| runtime.now() + *pause < give_up) else {
                 return Err(translate(error));
             };
-            sleep(pause).await;
+            runtime.sleep(pause).await;
         }
     }
 

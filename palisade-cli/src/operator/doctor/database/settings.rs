@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use fenced_store::Dialect;
+use lock_core::backend::TokioRuntime;
 use palisade::postgres::is_own_session;
 use sqlx::{Executor, FromRow, MySql, Pool, Postgres, Sqlite, postgres::PgRow};
 
@@ -57,7 +58,13 @@ impl Settings for Postgres {
                 "set synchronous_standby_names: a failover loses claims otherwise",
             );
         }
-        if !is_own_session(&pool.connect_options(), Duration::from_secs(2)).await {
+        if !is_own_session(
+            &pool.connect_options(),
+            Duration::from_secs(2),
+            &TokioRuntime,
+        )
+        .await
+        {
             findings.advice(
                 "a pooler is in between, which gives connections other sessions",
                 "it has to be in transaction or session mode; waiters for a lock are woken \
