@@ -131,23 +131,17 @@ impl Terms {
     }
 
     /// The step after a request that failed just now.
-    pub(super) fn again(&self, request: Request, silence: Silence, now: Moment) -> Again {
+    pub(super) fn again(&mut self, request: Request, silence: Silence, now: Moment) -> Again {
         let until = self.asks_until(request, silence);
         let waits = matches!(request, Request::Look { .. }) && self.wait != Wait::Never;
-        let dice = self.dice(silence.failed);
-        self.bounds.again(until, waits, silence.failed, dice, now)
-    }
-
-    /// The same by the policy of the caller.
-    pub(super) fn polls_again(&mut self, silence: Silence, now: Moment) -> Again {
-        let look = Request::Look { queue: false };
-        let until = match self.wait {
-            Wait::Never => now,
-            _ => self.asks_until(look, silence),
-        };
-        match self.next_poll() {
-            Some(pause) if now < until => Again::At(min(now + pause, until)),
-            _ => Again::Not(now),
+        let polls = matches!(request, Request::Look { .. }) && self.polls.is_some();
+        match polls.then(|| self.next_poll()) {
+            Some(Some(pause)) if waits && now < until => Again::At(min(now + pause, until)),
+            Some(_) => Again::Not(now),
+            None => {
+                let dice = self.dice(silence.failed);
+                self.bounds.again(until, waits, silence.failed, dice, now)
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! Does what the machine says, on Tokio.
 
 use std::{
-    future::{Future, pending, poll_fn, ready},
+    future::{Future, pending, ready},
     pin::{Pin, pin},
-    task::Poll,
     time::Duration,
 };
+
+use futures_util::future::OptionFuture;
 
 use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
 use crate::{Attempt, Error, ErrorKind, Grant, Outcome, Runtime};
@@ -85,7 +86,7 @@ pub async fn run(
     runtime: &dyn Runtime,
     mut shutdown: Shutdown<'_>,
 ) -> Ended {
-    let (mut request, mut error) = (pin!(None), None);
+    let (mut request, mut error) = (pin!(OptionFuture::from(None)), None);
     // A caller that comes after the shutdown sends nothing.
     let (first, mut is_open) = tokio::select! {
         biased;
@@ -99,7 +100,7 @@ pub async fn run(
                 request: sent,
                 until,
             } => {
-                request.set(Some(requests.send(sent)));
+                request.set(Some(requests.send(sent)).into());
                 until
             }
             Step::Wait { until } => until,
@@ -111,8 +112,8 @@ pub async fn run(
                 is_open = false;
                 Event::Closed
             }
-            answer = answered(request.as_mut()) => {
-                request.set(None);
+            Some(answer) = request.as_mut() => {
+                request.set(None.into());
                 let reply = answer.unwrap_or_else(|failed| {
                     let failure = Failure::of(&failed);
                     error = Some(failed);
@@ -126,26 +127,6 @@ pub async fn run(
             () = async { runtime.sleep_until(until).await } => Event::Due,
         };
         step = machine.on(event, runtime.now());
-    }
-}
-
-/// The answer to the request that is under way, if there is one.
-async fn answered<F: Future>(mut request: Pin<&mut Option<F>>) -> F::Output {
-    poll_fn(|cx| match request.as_mut().as_pin_mut() {
-        Some(request) => request.poll(cx),
-        None => Poll::Pending,
-    })
-    .await
-}
-
-impl Failure {
-    /// The part of an error that decisions need.
-    #[must_use]
-    pub const fn of(error: &Error) -> Self {
-        Self {
-            kind: error.kind(),
-            outcome: error.outcome(),
-        }
     }
 }
 

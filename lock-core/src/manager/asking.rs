@@ -18,7 +18,7 @@ impl Acquire {
         loop {
             let request = self.request(resource, wait);
             let attempt = request.attempt.clone();
-            decisions.spread_by(attempt.id);
+            decisions.terms.spread = attempt.id.spread();
             let mut pending = OnDrop::new(Arc::clone(inner), attempt, decisions);
             let shutdown = pin!(inner.watchdog.closed());
             let asking = &mut pending.decisions;

@@ -57,7 +57,7 @@ impl OnDrop {
             issuer,
             attempt: &self.attempt,
             token: self.token,
-            sharing: self.decisions.sharing(),
+            sharing: self.decisions.terms.sharing,
         };
         let forever = pin!(pending());
         let ended = run(&mut self.decisions, how, &requests, &**runtime, forever).await;
@@ -95,7 +95,7 @@ impl Drop for OnDrop {
                 issuer: &issuer,
                 attempt: &attempt,
                 token,
-                sharing: decisions.sharing(),
+                sharing: decisions.terms.sharing,
             };
             let forever = pin!(pending());
             let ended = run(&mut decisions, Event::Gone, &requests, &*runtime, forever).await;

@@ -116,9 +116,9 @@ impl Acquire<Together> {
         loop {
             let looks = Looks::new(&inner.backend, self.requests(named));
             let mut pending: Vec<_> = looks.attempts().map(|attempt| self.owes(attempt)).collect();
-            looks
-                .attempts()
-                .for_each(|attempt| decisions.spread_by(attempt.id));
+            for attempt in looks.attempts() {
+                decisions.terms.spread = attempt.id.spread();
+            }
             let shutdown = pin!(inner.watchdog.closed());
             let asking = &mut decisions;
             let ended = acquisition::acquire(asking, &looks, &*inner.runtime, shutdown).await;
