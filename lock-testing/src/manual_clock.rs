@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use lock_core::backend::{BoxFuture, Clock, Moment, support::lock};
 
-/// A clock that only moves when told to. Clones are the same clock.
+/// A clock that moves only when the test advances it. Clones are the same clock.
 ///
 /// # Examples
 /// ```
@@ -48,12 +48,12 @@ impl ManualClock {
         }
     }
 
-    /// Moves the clock forward and wakes everybody who sleeps until then.
+    /// Moves the clock forward and wakes all sleepers whose moment has come.
     pub fn advance(&self, by: Duration) {
         self.shared.now.send_modify(|now| *now = *now + by);
     }
 
-    /// The earliest moment in the future that somebody sleeps until.
+    /// The earliest moment in the future for which there is a sleeper.
     ///
     /// When nothing moves any more, the clock has to be advanced this far for something to happen.
     #[must_use]
@@ -126,7 +126,7 @@ impl Drop for Sleeper<'_> {
 mod tests {
     use super::*;
 
-    /// Catches: a clock that is moved to a moment for which nobody sleeps any more.
+    /// Catches: a clock that is moved to a moment whose sleeper is gone.
     #[test]
     fn the_next_wake_is_that_of_the_first_who_still_sleeps() {
         let clock = ManualClock::new();
