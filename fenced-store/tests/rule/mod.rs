@@ -49,7 +49,7 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// A store over the same database that waits 100 ms for others, not seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
-    /// A store with a single connection: its next user gets what the one before left behind.
+    /// A store with a single connection: its next user gets all that the one before left behind.
     fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
     /// Around the names of tables and columns.
@@ -90,14 +90,14 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
 
-    /// What administrators did, in its order: action, resource, tokens before and after, issuers
-    /// before and after, reason.
+    /// The changes by administrators, in their order: action, resource, tokens before and after,
+    /// issuers before and after, reason.
     fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
 
     /// All triggers, in an order of their own.
     fn triggers(&self) -> impl Future<Output = Vec<String>> + Send;
 
-    /// Deletes the mark by hand, which nobody should.
+    /// Deletes the mark by hand, which no operator should do.
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
 }
 
@@ -131,8 +131,8 @@ pub(crate) async fn claimed<H: Harness>() -> (H, Sequencer) {
     (world, grant)
 }
 
-/// An error of the store is of this kind: `assert_kind!(error, Stale)`, and what else is to be said
-/// if it is not.
+/// An error of the store is of this kind: `assert_kind!(error, Stale)`, with a message if it is
+/// not.
 macro_rules! assert_kind {
     ($error:expr, $kind:ident) => {
         crate::rule::assert_kind!($error, $kind, "another kind was expected")

@@ -7,7 +7,7 @@ use super::{Harness, balance, fresh, grant};
 
 const ADD: &str = "UPDATE accounts SET balance = balance + 10 WHERE id = 42";
 
-/// What it counts is stored: it is the control of all that is refused.
+/// The observer counts these writes, and they are stored: the control of all refusals.
 pub(crate) async fn what_would_be_refused_is_told_and_stored<H: Harness>() {
     let world: H = fresh().await;
     let observer = world.store().observe().await.unwrap();

@@ -1,4 +1,4 @@
-//! Protected tables: what only SQLite can do, or do wrong.
+//! Protected tables: cases of SQLite alone.
 
 use fenced_store::{FenceError, Protection, SqliteFencedStore};
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
@@ -98,7 +98,7 @@ async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_b
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// What is written after SQLite has ended the transaction by itself is refused by the triggers.
+/// The triggers refuse the writes after SQLite has ended the transaction by itself.
 #[tokio::test]
 async fn after_a_rollback_inside_nothing_is_written_unfenced() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;

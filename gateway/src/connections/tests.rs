@@ -9,7 +9,8 @@ use tokio::{
 use super::*;
 use crate::own_name::{HostNames, OwnNames};
 
-/// What a connection keeps, and an answer that is longer than what a client sips in time.
+/// The bytes that a connection buffers, and an answer that is longer than a slow client reads in
+/// time.
 const LITTLE: usize = 64 << 10;
 const MUCH: usize = 1 << 20;
 

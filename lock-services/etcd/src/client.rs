@@ -157,7 +157,7 @@ impl Client {
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
     where
-        F: Future<Output = Result<T, Status>>,
+        F: Future<Output = Result<T, Status>> + Send,
     {
         let (mut sent, mut has_logged_in, mut nodes) = (false, false, self.nodes.len());
         loop {
@@ -189,7 +189,7 @@ impl Client {
     /// Logs in, if that is needed, and calls.
     async fn logged_in<T>(
         &self,
-        call: impl Future<Output = Result<T, Status>>,
+        call: impl Future<Output = Result<T, Status>> + Send,
     ) -> Result<T, Status> {
         let login = self.login.as_ref().filter(|_| self.token().is_none());
         let all = async {
@@ -202,10 +202,13 @@ impl Client {
         self.in_time(all).await
     }
 
+    /// The call is in a box, because its future is so deep that with those of the callers around it
+    /// it would exceed the compiler's limit.
     async fn in_time<T>(
         &self,
-        answer: impl Future<Output = Result<T, Status>>,
+        answer: impl Future<Output = Result<T, Status>> + Send,
     ) -> Result<T, Status> {
+        let answer = Box::pin(answer);
         let answer = self.runtime.timeout(self.response_timeout, answer).await;
         answer.unwrap_or_else(|| Err(Status::deadline_exceeded("no answer in time")))
     }

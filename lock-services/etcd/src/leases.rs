@@ -7,11 +7,12 @@ use std::{
 
 use super::{
     ENDED_TTL,
+    grant::fresh_id,
     keys::{Names, TombstoneId},
     queued::Life,
     revoker::Revoker,
 };
-use lock_core::backend::{AttemptId, Moment, support::lock};
+use lock_core::backend::{AttemptId, Moment, Runtime, support::lock};
 
 /// The leases of etcd that this client has asked for: those that acquisitions use, those that are
 /// free to be used again, and the tombstones of acquisitions that used them.

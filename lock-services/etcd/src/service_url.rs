@@ -15,7 +15,7 @@ use lock_core::{
 
 const PORT: u16 = 2379;
 
-/// What the URL of a lock service says. Its `Debug` shows no password.
+/// The parts of the URL of a lock service. Its `Debug` shows no password.
 #[derive(Debug)]
 pub(super) struct ServiceUrl {
     /// `host:port` of each node, at least one.

@@ -41,8 +41,7 @@ impl RedisBackend {
         placed.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// What goes out together, by the shard it is sent to and the ttl, each lease with its place in
-    /// the list.
+    /// The batches of leases, by their shard and ttl, each lease with its place in the list.
     fn batches<'a>(
         &self,
         leases: &'a [RenewRequest],

@@ -43,7 +43,7 @@ impl Frames {
     }
 }
 
-/// What a message of RESP begins with.
+/// The first bytes of the messages of RESP.
 const KINDS: &[u8] = b"+-:_#,($!=*~>%|";
 
 /// The first words of messages that come unrequested in RESP 2; in RESP 3 these have a type.
@@ -69,7 +69,8 @@ pub(super) fn kind(message: &[u8]) -> Kind {
     if pushed { Kind::Push } else { Kind::Reply }
 }
 
-/// Whether a request is answered by pushes only, because it changes what the client listens to.
+/// Whether a request is answered by pushes only, because it changes the subscriptions of the
+/// client.
 pub(super) fn is_subscription(request: &[u8]) -> bool {
     first_word(request).is_some_and(|word| one_of(word, &PUSHED[3..]))
 }

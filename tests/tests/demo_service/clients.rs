@@ -13,7 +13,7 @@ fn client(name: &str) -> PathBuf {
         .collect()
 }
 
-/// Runs a client that writes late, and checks what it has been told.
+/// Runs a client that writes late, and checks the answers that it prints.
 async fn is_told(client: Command) {
     let gateway = Gateway::start().await;
     let mut client = client;
@@ -30,7 +30,7 @@ async fn is_told(client: Command) {
     );
     assert!(status.success(), "{said}{errors}");
     let [stored, refused] = said.lines().collect::<Vec<_>>()[..] else {
-        panic!("two answers are told, there are others: {said}{errors}")
+        panic!("two answers are printed, there are others: {said}{errors}")
     };
     assert!(stored.contains("150"), "{said}");
     assert!(

@@ -1,4 +1,4 @@
-//! What operators can see of a gateway and do with it.
+//! The routes of a gateway for operators.
 
 use e2e::{observer::until, servers::Redis};
 use reqwest::Method;
@@ -140,7 +140,7 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     });
     assert_eq!(ready, expected);
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
-    // Who has a lease goes on writing: the store decides that by itself.
+    // A holder of a lease goes on writing: the store decides that by itself.
     let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;
     assert_eq!(written.status, 200, "{written:?}");
     let acquire = gateway

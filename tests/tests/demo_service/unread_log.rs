@@ -1,4 +1,4 @@
-//! The log of the gateway goes to a pipe that nobody reads, as of a log collector that is stuck.
+//! The log of the gateway goes to a pipe without a reader, as of a log collector that is stuck.
 
 use std::{process::Stdio, time::Duration};
 

@@ -1,5 +1,5 @@
-//! What the files of `deploy` and of the CI give away, or do not. The attacks that need a running
-//! gateway are in `demo_service`, in the modules `rights`.
+//! The files of `deploy` and of the CI give no secret away. The attacks that need a running gateway
+//! are in `demo_service`, in the modules `rights`.
 
 use std::fs;
 

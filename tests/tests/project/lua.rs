@@ -171,7 +171,7 @@ fn headers_say_which_keys_and_arguments_there_are() {
     }
 }
 
-/// Catches: an answer that nobody expects.
+/// Catches: an answer that no caller expects.
 #[test]
 fn headers_say_which_answers_there_are() {
     let all = scripts();

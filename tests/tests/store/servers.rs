@@ -1,5 +1,4 @@
-//! What databases with a server have in common: sessions that can be ended, by a claim and by
-//! others.
+//! Cases for databases with a server: sessions that can be ended, by a claim and by others.
 #![expect(clippy::future_not_send, reason = "each test is one thread")]
 
 use e2e::counted::times;
@@ -43,15 +42,15 @@ pub(crate) async fn an_older_holder_is_ended_and_told_so<S: Server>() {
     assert!(!error.is_fenced() && !error.is_retryable());
     open.commit().await.unwrap_err();
     assert_eq!(balance(&world).await, 100);
-    // A session that takes its time to end may be told twice.
+    // A claim may order a session to end twice, if its end takes long.
     assert_ne!(times(&recorder, &TERMINATIONS), 0);
-    // What was closed is replaced.
+    // Connections that were closed are replaced.
     fenced_add(&world, &new).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(34));
 }
 
-/// Sessions that are in a transaction of another resource, or in none of ours; and nobody at all by
-/// a claim that is refused, or that is repeated.
+/// Sessions that are in a transaction of another resource, or in none of ours, go on. A claim that
+/// is refused, or that is repeated, ends no session at all.
 pub(crate) async fn nobody_else_is_ended<S: Server>() {
     let world: S = fresh().await;
     let store = world.ending();
@@ -113,8 +112,8 @@ pub(crate) async fn a_commit_without_an_answer_is_unknown<S: Server>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Who may create nothing is told by a store what is wrong with the migrations, and their owner
-/// mends it.
+/// A store of a role that may create nothing returns an error about wrong migrations, and their
+/// owner mends them.
 pub(crate) async fn wrong_books_are_told<S: Server>(
     store: &FencedStore<S::Db>,
     as_owner: impl AsyncFn(&'static str),

@@ -43,7 +43,7 @@ async fn waits_through_a_pooler(settings: &[&str]) {
         let next = tokio::spawn(timeout(PATIENCE, next));
         until("it waits", async || count(&pool, waiting).await == 1).await;
         guard.release().await.unwrap();
-        guard = next.await.unwrap().expect("nobody serves it").unwrap();
+        guard = next.await.unwrap().expect("it is not served").unwrap();
     }
     guard.release().await.unwrap();
     // At the same time, so that they get all sessions that the pooler has.

@@ -12,15 +12,15 @@ use lock_core::{
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     attempts: HashMap<AttemptId, Attempt>,
-    /// When what is remembered may be forgotten. A provisional lease is short, and so is this.
+    /// When memories may be forgotten. A provisional lease is short, and so is this.
     memories: VecDeque<(Moment, AttemptId)>,
 }
 
 #[derive(Debug)]
 enum Attempt {
     Waits(watch::Sender<Option<Pushed>>),
-    /// Waits no longer: an answer has told it of this grant, which nobody has confirmed yet. Its
-    /// push may still be under way.
+    /// Waits no longer: an answer had this grant, which is not confirmed yet. Its push may still be
+    /// under way.
     WasTold(FencingToken, Moment),
 }
 
@@ -31,8 +31,8 @@ impl Waiting {
         pushed
     }
 
-    /// It waits no longer. What it was told of is remembered until the lease must have run out:
-    /// what is there of it then has been confirmed.
+    /// It waits no longer. A grant from an answer is remembered until its lease must have run out:
+    /// if the lease is still there then, it has been confirmed.
     pub(super) fn leave(
         &mut self,
         attempt: AttemptId,
@@ -48,7 +48,7 @@ impl Waiting {
         }
     }
 
-    /// Sets what a waiter was pushed. False if nobody waits for it, nor has been told of it.
+    /// Sets the push of a waiter. False if no attempt waits for it, and no answer had the grant.
     pub(super) fn take(&self, attempt: AttemptId, pushed: Option<Pushed>) -> bool {
         match (self.attempts.get(&attempt), pushed) {
             (Some(Attempt::Waits(sender)), pushed) => {

@@ -1,11 +1,11 @@
-//! Grants that arrive without being asked for: the waiters in this process, and the task that
-//! listens for them.
+//! Grants that arrive without a request: the waiters in this process, and the task that listens for
+//! them.
 //!
-//! A client has one channel per shard. It subscribes when somebody first waits there, and keeps the
+//! A client has one channel per shard. It subscribes when a caller first waits there, and keeps the
 //! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
 //! that no longer waits is sent back, so that the queue goes on at once. That has no effect if the
-//! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
-//! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
+//! answer to a poll, which overtook the push, had the same grant: by then either the lease is
+//! confirmed, which the server sees, or it is one that [`Waiting`] remembers.
 
 mod awaited;
 mod listener;
@@ -45,7 +45,7 @@ pub(super) struct Pushes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushed {
     pub(super) token: FencingToken,
-    /// How long the lease may be relied on, counted from `at`.
+    /// How long the holder may count on the lease, from `at` on.
     pub(super) length: Duration,
     /// The server's clock when it granted.
     pub(super) at: Duration,
@@ -55,14 +55,14 @@ pub(super) struct Pushed {
 /// Whether pushes of a shard reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Nobody has waited there yet, or the connection broke.
+    /// No attempt has waited there yet, or the connection broke.
     No,
     Subscribed,
     /// The server refuses, as by an ACL: waiters poll.
     Denied,
 }
 
-/// What waiters and tasks share.
+/// The state that waiters and tasks share.
 #[derive(Debug)]
 struct Registry {
     /// The name of this client in its channels: 16 hex digits.
@@ -86,13 +86,13 @@ struct Shard {
 pub(super) struct Place {
     attempt: AttemptId,
     pushed: watch::Receiver<Option<Pushed>>,
-    /// A grant that was heard of otherwise, and until when it may be relied on unconfirmed.
+    /// A grant from an answer, and until when the holder may count on it unconfirmed.
     told: Mutex<Option<(FencingToken, Moment)>>,
     registry: Arc<Registry>,
 }
 
 impl Pushes {
-    /// Starts the tasks; they connect when somebody waits.
+    /// Starts the tasks; they connect when an attempt waits.
     pub(super) fn start(
         service: Arc<Service>,
         renewals: Nodes,
@@ -172,8 +172,8 @@ impl Place {
         self.registry.waiting().take(self.attempt, None);
     }
 
-    /// An answer has told of a provisional grant, whose push may come later: it is none that nobody
-    /// waits for.
+    /// An answer had a provisional grant, whose push may come later: that push must not be sent
+    /// back.
     pub(super) fn has_been_told(&self, token: FencingToken, until: Moment) {
         *lock(&self.told) = Some((token, until));
     }
@@ -222,8 +222,8 @@ impl Registry {
             .collect()
     }
 
-    /// Whether pushes of a shard arrive has changed. If they do not any more, something may have
-    /// been missed: everybody who waits there asks again.
+    /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have
+    /// been missed, so all waiters of the shard ask again.
     fn reaches(&self, shard: u16, reach: Reach) {
         self.shards[usize::from(shard)]
             .reach
@@ -235,11 +235,11 @@ impl Registry {
     }
 }
 
-/// The task that sends grants back for which nobody waits any longer.
+/// The task that sends grants back whose attempts no longer wait.
 async fn send_back(service: Arc<Service>, mut unwanted: mpsc::UnboundedReceiver<Unwanted>) {
     while let Some(grant) = unwanted.recv().await {
         if let Err(error) = service.send_back(&grant).await {
-            tracing::debug!(%error, "a grant that nobody waits for runs out by itself");
+            tracing::debug!(%error, "a grant without a waiter runs out by itself");
         }
     }
 }

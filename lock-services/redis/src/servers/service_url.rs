@@ -36,13 +36,13 @@ pub(crate) enum Topology {
     Independent,
 }
 
-/// What the URL of a lock service says. Its `Debug` shows no password.
+/// The parts of the URL of a lock service. Its `Debug` shows no password.
 #[derive(Debug)]
 pub(crate) struct ServiceUrl {
     pub(crate) topology: Topology,
     /// At least one. Those of the sentinels, if that is the topology.
     pub(crate) addresses: Vec<Address>,
-    /// What sentinels call the primary.
+    /// The sentinels' name for the primary.
     pub(crate) primary_name: String,
     pub(crate) servers: Access,
     pub(crate) sentinels: Access,

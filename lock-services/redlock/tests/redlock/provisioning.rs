@@ -1,4 +1,4 @@
-//! Nodes come into service when somebody says so, all of them, once.
+//! An operator brings nodes into service, all of them, once.
 
 use std::sync::Arc;
 
@@ -82,16 +82,16 @@ async fn several_who_provision_at_once_do_it_once() {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
     let all = (0..4).map(|_| servers.provision(longest));
-    // Who comes when others are half done stops.
+    // An operator that comes when others are half done stops.
     let done = futures_util::future::join_all(all).await;
     assert!(done.iter().any(Result::is_ok), "{done:?}");
     assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
     cycle(&connect(&servers).await, "r").await;
 }
 
-/// They serve, and somebody who asks for more is told what they are instead of that it is done.
+/// They serve. An operator that asks for more gets an error that says what they are.
 #[tokio::test]
-async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
+async fn nodes_that_serve_for_other_settings_are_an_error_that_says_what_they_are() {
     let servers = RedlockServers::start(3).await;
     let first = FencingToken::new(7).unwrap();
     let nodes = counting_from(&servers, first);

@@ -53,7 +53,7 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
     assert!(cycle(&connect(&servers).await, "r").await > last);
 }
 
-/// The same for who operates them, before anybody has asked them for a lock.
+/// The same for an operator, before any client has asked them for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals_another() {
     let servers = logging("always").await;
@@ -107,7 +107,7 @@ impl Held {
         );
         let granted = LockBackendExt::acquire(backend, &request).await.unwrap();
         let Attempt::Granted(Grant { token, .. }) = granted else {
-            panic!("nobody holds it")
+            panic!("it is free")
         };
         let attempt = request.attempt;
         Self { attempt, token }
@@ -129,8 +129,8 @@ impl Held {
     }
 }
 
-/// What a node that was started again still has, nobody knows: no answer of it counts, not even as
-/// "not the holder".
+/// The state of a node that was started again is unknown: no answer of it counts, not even "not the
+/// holder".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_or_cancels() {
     let servers = provisioned(3).await;
@@ -151,7 +151,7 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
     assert_eq!(cancelled.unwrap_err().outcome(), Outcome::Unknown);
 }
 
-/// A node that is empty has nothing of a lease, and with two of them there is no lease any more.
+/// A node that is empty has no part of a lease, and with two of them there is no lease any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_are_empty_count_as_such_for_who_renews_releases_or_cancels() {
     let servers = provisioned(3).await;

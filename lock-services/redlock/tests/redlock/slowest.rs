@@ -1,4 +1,4 @@
-//! A node that is slower than the others, so that nobody waits for its last answers.
+//! A node that is slower than the others, so that its last answers are not waited for.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use lock_core::{
 
 use crate::world::provisioned;
 
-/// What its answers take longer: less than what an acquire waits for it.
+/// The delay of its answers: less than an acquire waits for it.
 const LATER: Duration = Duration::from_millis(4);
 
 /// Three new nodes, a proxy that makes the last one the slowest, and a client of them.

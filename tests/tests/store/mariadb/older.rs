@@ -107,7 +107,7 @@ async fn without_a_lock_timeout_that_of_the_session_counts() {
     tx.commit().await.unwrap();
 }
 
-/// What the documentation recommends for clients that are idle in their transactions.
+/// The setting that the documentation recommends for clients that are idle in their transactions.
 #[tokio::test]
 async fn an_idle_timeout_of_the_session_ends_an_idle_holder() {
     let world: MariaDbServer = fresh().await;

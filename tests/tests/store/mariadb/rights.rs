@@ -65,7 +65,7 @@ impl User {
         pool.execute(AssertSqlSafe(statement)).await.unwrap();
     }
 
-    /// What is missing, and the statement that gives it.
+    /// The missing right, and the statement that gives it.
     async fn missing(&self, rights: Rights) -> Option<(String, String)> {
         match self.store.check(rights).await {
             Ok(()) => None,
@@ -76,7 +76,7 @@ impl User {
         }
     }
 
-    /// Does what the errors say until there is none. Returns what was granted.
+    /// Follows the errors until there is none. Returns the statements that were executed.
     async fn do_as_told(&self, rights: Rights) -> BTreeSet<String> {
         let mut granted = BTreeSet::new();
         while let Some((what, grant)) = self.missing(rights).await {
@@ -130,7 +130,7 @@ async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
     assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
 }
 
-/// Behind somebody else who claims.
+/// Behind another role that claims.
 /// Catches: a write that needs the right to claim.
 #[tokio::test]
 async fn a_user_may_be_let_write_and_not_claim() {
@@ -179,7 +179,7 @@ async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
     let user = User::as_documented().await;
     let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
     wrong_books_are_told::<MariaDbServer>(&user.store, as_owner).await;
-    // One who may read everything, and finds nothing of ours.
+    // A user who may read everything, and finds none of our tables.
     let world = MariaDbServer::unmigrated().await;
     let store = world.store_of_user("").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
     assert_kind!(refused, Migration);
 }
 
-/// Whoever applies a migration notes its beginning and its end, and has the lock meanwhile.
+/// A process that applies a migration notes its beginning and its end, and has the lock meanwhile.
 /// Catches: a check that takes half a migration for a broken one.
 #[tokio::test]
 async fn a_migration_that_is_under_way_is_waited_for() {
@@ -251,7 +251,7 @@ async fn a_server_that_takes_no_writes_is_not_writable() {
     }
 }
 
-/// A full disk shows only when something is written.
+/// A full disk shows only at a write.
 #[tokio::test]
 async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
     let user = User::as_documented().await;

@@ -91,7 +91,7 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
     assert!(seen.holder.is_none());
 }
 
-/// Catches: a pushed lease that ends after a second, because this way nobody confirms it.
+/// Catches: a pushed lease that ends after a second, because this way it is not confirmed.
 #[tokio::test]
 async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let world = World::new().await;

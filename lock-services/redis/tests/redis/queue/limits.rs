@@ -1,4 +1,4 @@
-//! What one waiter asks for must not be the others' trouble.
+//! The request of one waiter must not trouble the others.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn a_floor_of_a_client_that_died_holds_nobody_up() {
     granted(next).await;
 }
 
-/// Catches: such a waiter is passed over and never told.
+/// Catches: such a waiter is passed over and never gets an answer.
 #[tokio::test]
 async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
     let world = World::new().await;
@@ -79,7 +79,7 @@ async fn a_full_line_forgets_who_has_not_asked_for_long() {
     waiter.abort();
 }
 
-/// Catches: the same while nobody holds it.
+/// Catches: the same while it is free.
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;

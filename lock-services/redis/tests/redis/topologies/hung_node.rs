@@ -1,4 +1,5 @@
-//! One node of a cluster does not answer, or its replica does not. Who asks others does not wait.
+//! One node of a cluster does not answer, or its replica does not. Requests to other nodes do not
+//! wait.
 
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ async fn a_replica_that_hangs_holds_up_nobody_who_waits_for_another() {
     replica.resume().await;
 }
 
-/// Nothing is succeeded during a test.
+/// No failover happens during a test.
 async fn be_patient(cluster: &RedisCluster) {
     for node in cluster.primaries().iter().chain(cluster.replicas()) {
         let patient = ["CONFIG", "SET", "cluster-node-timeout", "60000"];

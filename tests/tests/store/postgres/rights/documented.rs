@@ -1,4 +1,4 @@
-//! Who may do what: the rights that are documented are enough, and no more than enough.
+//! The documented rights are enough for their purpose, and no more than enough.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Attacks by one that stands in a queue, or before a lock, and takes nothing.
+//! Attacks by a client that stands in a queue, or waits for a lock, and takes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -61,7 +61,7 @@ async fn a_strangers_advisory_lock_makes_a_claim_busy() {
 }
 
 /// The first in the queue gives a sign of life each time, and never takes the lease.
-/// Catches: a resource that is free, and that nobody gets.
+/// Catches: a resource that stays free although others wait for it.
 #[tokio::test]
 async fn a_first_waiter_that_takes_nothing_is_passed_over() {
     let roles = Roles::as_documented().await;
