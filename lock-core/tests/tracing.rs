@@ -1,4 +1,4 @@
-//! What a subscriber sees: spans and events, and no secret.
+//! The output for a subscriber: spans and events, and no secret.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -154,7 +154,7 @@ async fn an_acquisition_is_a_span_that_tells_who_got_what() {
     assert_eq!((held.level, held.within.get("token")), (Level::DEBUG, None));
 }
 
-/// Catches: a loss that nobody sees at the usual level.
+/// Catches: a loss that is not logged at the usual level.
 #[tokio::test]
 async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
     let world = world();
@@ -182,7 +182,7 @@ async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
     }
 }
 
-/// There was no `shutdown` to look for.
+/// A user would look for a `shutdown` in vain, so the warning names the other causes.
 #[test]
 fn a_manager_whose_runtime_has_ended_says_so() {
     const SAYS: &str = "the watchdog has ended without a shutdown: its runtime has ended, or the \
