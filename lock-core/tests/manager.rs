@@ -91,7 +91,7 @@ async fn a_lease_outlives_its_ttl_as_long_as_the_watchdog_runs() {
 }
 
 #[tokio::test]
-async fn a_stopped_process_loses_its_lease_and_is_told_so_without_any_server() {
+async fn a_stopped_process_loses_its_lease_and_learns_of_it_without_any_server() {
     let world = world();
     let guard = world.acquire().await;
     world.locks.freeze_watchdog(true);
@@ -163,7 +163,7 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
 /// Catches: a waiter whose wait ends when it is granted takes that for a timeout, and leaves a
 /// lease that no client knows of.
 #[tokio::test]
-async fn who_waits_until_the_lease_before_ends_is_granted_the_next() {
+async fn a_waiter_whose_wait_ends_with_the_lease_before_is_granted_the_next() {
     let world = world();
     let before = world.locks.acquire("r").ttl(TTL).renew(false);
     let before = before.await.unwrap();

@@ -288,7 +288,7 @@ async fn a_batch_is_of_one_part() {
 }
 
 #[tokio::test]
-async fn a_part_that_never_answers_starves_nobody_and_is_asked_until_the_deadline() {
+async fn a_part_that_never_answers_starves_no_other_and_is_asked_until_the_deadline() {
     let world = world();
     let (dead, alive) = (
         world.acquire("1:dead").await,
@@ -417,7 +417,7 @@ async fn a_dropped_guard_is_released_before_what_its_task_sends_next() {
 }
 
 #[tokio::test]
-async fn a_loss_is_counted_once_even_if_nobody_asks_the_guard() {
+async fn a_loss_is_counted_once_even_if_no_call_uses_the_guard() {
     let world = world();
     let guard = world.acquire("1").await;
     world.service.ails(1, Ailment::Fails);

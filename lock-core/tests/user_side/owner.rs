@@ -29,7 +29,7 @@ impl World {
 
 /// Catches: an owner waits for itself, or its first release ends the lease.
 #[tokio::test]
-async fn who_holds_it_gets_it_again_at_once_and_gives_it_back_as_often() {
+async fn an_owner_gets_its_lease_again_at_once_and_gives_it_back_as_often() {
     let (world, owner) = (world(), Owner::new());
     let outer = world.hold(&owner).await;
     let inner = world.hold(&owner).await;

@@ -65,7 +65,7 @@ async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() 
 
 /// Catches: the loss of one is reported only when all are lost, or ends the others.
 #[tokio::test]
-async fn the_first_loss_is_told_and_the_others_go_on() {
+async fn the_first_loss_is_reported_and_the_others_go_on() {
     let world = world();
     let guards = world.together().await.unwrap();
     let b = world.holder("b").await.unwrap();
