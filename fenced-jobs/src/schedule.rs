@@ -234,7 +234,7 @@ mod tests {
     }
 
     /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, over a day
-    /// that is left out. Pattern, zone, between which moments, and what is due there.
+    /// that is left out. Pattern, zone, two moments, and the times that are due between them.
     const CHANGES: &[(&str, &str, [&str; 2], &[&str])] = &[
         (
             "30 2,14 * * *",

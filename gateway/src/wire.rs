@@ -90,7 +90,7 @@ pub struct ForceReleasedBody {
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<FencingToken>,
-    /// The token that the store has been told of: this one and those before it are shut out.
+    /// The token that the store has claimed: this one and those before it are shut out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revocation: Option<FencingToken>,
 }

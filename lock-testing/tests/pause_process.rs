@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-/// Turns for everybody else, far more than any watchdog needs.
+/// Turns for all other tasks, far more than any watchdog needs.
 async fn turns() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -188,7 +188,7 @@ fn the_longest_legal_header_is_read() {
         let value = HeaderValue::try_from(header).unwrap();
         assert_eq!((value.len(), longest(signature.len())), (len, len));
         assert_eq!(FencingHeader::parse(value.as_bytes()), Ok(header));
-        // Whatever is added to it, with whatever signature.
+        // With any addition, and with any signature.
         for more in [";", ";exp=1", &"0".repeat(512 - 476)] {
             assert!(read([value.as_bytes(), more.as_bytes()].concat()).is_err());
         }

@@ -169,7 +169,7 @@ fn a_secret_without_entropy_is_refused() {
     }
 }
 
-/// Catches: a derived `Debug`, or an error that repeats what it could not read.
+/// Catches: a derived `Debug`, or an error that repeats a text which it could not read.
 #[test]
 fn nothing_shows_a_secret() {
     let (secret, text) = (secret(), secret().expose());
@@ -186,7 +186,7 @@ fn nothing_shows_a_secret() {
     }
 }
 
-/// One of each kind, and who looks at what it signs.
+/// One of each kind, and its verifier.
 fn keys() -> [(SigningKey, Box<dyn TokenVerifier>); 2] {
     let pair = SigningKey::ed25519("e1", &secret(), accounts()).unwrap();
     let public = VerifyingKey::new("e1", pair.public_key().unwrap(), accounts()).unwrap();

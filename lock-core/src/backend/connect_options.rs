@@ -47,7 +47,7 @@ impl ConnectOptions {
     /// How long to wait for a server to connect and to answer, in whole milliseconds:
     /// `response_timeout_ms` in the URL. Each lock service has a default and bounds of its own.
     ///
-    /// An answer that comes later is lost, and the outcome of what was asked is unknown. While the
+    /// An answer that comes later is lost, and the outcome of the request is unknown. While the
     /// answer to a renewal is waited for, the renewal is not repeated: a time longer than half of a
     /// ttl may cost the lease.
     pub fn response_timeout(self, timeout: Duration) -> Self {

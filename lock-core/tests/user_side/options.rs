@@ -1,4 +1,5 @@
-//! Notes and limits of an acquisition: what they do, and what is refused before it is sent.
+//! Notes and limits of an acquisition: their effects, and the settings that are refused before a
+//! request is sent.
 
 use std::{error::Error as _, future::IntoFuture, sync::Arc};
 

@@ -4,7 +4,7 @@ use tonic::{Code, Status};
 
 use lock_core::{Error, ErrorKind, backend::support::RuntimeEnded};
 
-/// Why a call has failed, and whether it may have happened all the same.
+/// Why a call has failed, and whether it may have happened nevertheless.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     status: Status,
@@ -23,7 +23,7 @@ impl From<RuntimeEnded> for Failure {
 pub(super) enum Remedy {
     /// Another node, or the same one later.
     Again,
-    /// Log in first: the server has forgotten us, or somebody has changed the rights.
+    /// Log in first: the server has forgotten us, or an operator has changed the rights.
     LogIn,
     /// None: the same answer would come again.
     None,

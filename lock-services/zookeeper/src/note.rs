@@ -73,7 +73,7 @@ mod tests {
         }
     }
 
-    /// Catches: what Curator, kazoo or a later version writes is read as a ttl.
+    /// Catches: data of Curator, of kazoo or of a later version is read as a ttl.
     #[test]
     fn what_others_write_is_no_note() {
         for foreign in [

@@ -1,4 +1,4 @@
-//! A client of a gateway that signs can use what it was granted, and make nothing up.
+//! A client of a gateway that signs can use its tokens, and make none up.
 
 use std::{fs, path::Path, process::Command};
 
@@ -106,7 +106,7 @@ async fn a_lease_that_is_renewed_outlives_the_key_that_signed_it_first() {
     assert_eq!(gateway.release("account:1", second).await.status, 204);
 }
 
-/// With the public half, and nothing else, somebody checks what the gateway hands out.
+/// A service with the public half, and nothing else, checks the tokens of the gateway.
 #[tokio::test]
 async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
     let world = KeyFile::new();

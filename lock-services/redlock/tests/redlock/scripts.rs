@@ -12,7 +12,7 @@ const COUNTER: &str = "t:counter:r";
 const LEASE: &str = "t:lease:r";
 const LIFE: &str = "1790000000000000-0123456789abcdef";
 
-/// Holders are digests, nonces and attempts numbers; what matters is that they differ.
+/// Holders are digests, nonces and attempts numbers. They only have to differ.
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const TRY: [&str; 3] = ["1111111111111111", "2222222222222222", "3333333333333333"];

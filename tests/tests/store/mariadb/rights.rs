@@ -1,4 +1,4 @@
-//! Users who may use what is in the database, and create nothing.
+//! Users who may use the objects of the database, and create none.
 
 use std::{collections::BTreeSet, time::Duration};
 

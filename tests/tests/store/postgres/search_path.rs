@@ -87,7 +87,7 @@ fn url_among_traps(world: &PostgresServer) -> String {
 
 /// A role does all that a client asks with its own rights. But the database's clock decides whether
 /// an old copy of a request is good, and a schema in front could forge that clock.
-/// Catches: a statement of ours that calls what is first in the search path.
+/// Catches: a statement of ours that calls the first function in the search path.
 #[tokio::test]
 async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
     let world: PostgresServer = fresh().await;

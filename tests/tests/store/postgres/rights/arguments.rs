@@ -1,4 +1,4 @@
-//! Attacks by what a caller sends: too much, too little, what cannot be read again.
+//! Attacks by the arguments of a caller: too long, too short, or unreadable later.
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -210,7 +210,7 @@ async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     }
 }
 
-/// Under the fence of its job: a role may write what it likes there, within bounds.
+/// Under the fence of its job: a role may write any text there, within bounds.
 /// Catches: a row of a job that nothing bounds.
 #[tokio::test]
 async fn a_job_keeps_what_is_in_bounds() {
