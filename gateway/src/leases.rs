@@ -67,8 +67,8 @@ pub(crate) async fn acquire<DB: KeyTable>(
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
     let acquired = tokio::select! {
-        // First: a lease must not be granted to nobody.
         biased;
+        // A lease must not be granted to a client that is gone.
         () = gone(caller) => return Err(nobody_waits().into()),
         acquired = acquire => acquired,
         () = app.closing() => return Err(closing().into()),
