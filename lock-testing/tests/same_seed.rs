@@ -15,6 +15,8 @@ use lock_testing::{Chaos, Fault, ManualClock};
 
 const TTL: Ttl = Ttl::secs(3);
 const ROUNDS: usize = 4;
+/// The least step of the clock, so that several wake at once.
+const STEP: Duration = Duration::from_millis(250);
 
 /// A manual clock that writes down each sleep and each random number.
 #[derive(Clone, Debug)]
@@ -41,7 +43,8 @@ impl Traced {
                 tokio::task::yield_now().await;
             }
             let next = self.clock.next_wake().unwrap();
-            self.clock.advance(next.since(self.clock.now()));
+            let step = std::cmp::max(next.since(self.clock.now()), STEP);
+            self.clock.advance(step);
         }
     }
 }
@@ -92,7 +95,8 @@ async fn client(name: usize, service: MemoryBackend, traced: Traced) {
             continue;
         };
         let guard = guard.unwrap();
-        traced.tell(&format!("{name} holds {}", guard.token()));
+        let holder = guard.sequencer().holder();
+        traced.tell(&format!("{name} holds {}, {holder:?}", guard.token()));
         runtime.sleep(TTL.get().mul_f64(2.0 * runtime.dice())).await;
         let released = guard.release().await;
         traced.tell(&format!("{name} released: {released:?}"));

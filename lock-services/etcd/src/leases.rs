@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     ENDED_TTL,
+    grant::fresh_id,
     keys::{Names, TombstoneId},
     queued::Life,
     revoker::Revoker,
