@@ -12,6 +12,7 @@ use lock_core::{
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock};
+use tokio::task::JoinSet;
 
 const TTL: Ttl = Ttl::secs(3);
 const ROUNDS: usize = 4;
@@ -108,11 +109,12 @@ async fn run(seed: u64) -> Vec<String> {
     let traced = Traced::seeded(seed);
     let initial = InitialToken::At(FencingToken::MIN);
     let service = MemoryBackend::new(Arc::new(traced.clone()), initial);
-    let client = |name| client(name, service.clone(), traced.clone());
-    let clients = async { tokio::join!(client(0), client(1), client(2)) };
+    // Each is a task, so that the order of wake-ups is the order of their turns.
+    let clients = (0..3).map(|name| client(name, service.clone(), traced.clone()));
+    let clients: JoinSet<()> = clients.collect();
     tokio::select! {
         biased;
-        _ = clients => {}
+        _ = clients.join_all() => {}
         () = traced.drive() => {}
     }
     let trace = lock(&traced.trace).clone();
