@@ -152,7 +152,8 @@ impl Client {
     {
         let requests = stream::iter([request]).chain(stream::pending());
         let opened = self.stream(method, requests);
-        self.in_time(opened).await
+        let opened = self.runtime.timeout(self.response_timeout, opened).await;
+        opened.unwrap_or_else(too_late)
     }
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
@@ -199,15 +200,8 @@ impl Client {
             }
             call.await
         };
-        self.in_time(all).await
-    }
-
-    async fn in_time<T>(
-        &self,
-        answer: impl Future<Output = Result<T, Status>>,
-    ) -> Result<T, Status> {
-        let answer = self.runtime.timeout(self.response_timeout, answer).await;
-        answer.unwrap_or_else(|| Err(Status::deadline_exceeded("no answer in time")))
+        let answer = self.runtime.timeout(self.response_timeout, all).await;
+        answer.unwrap_or_else(too_late)
     }
 
     async fn log_in(&self, login: &Login) -> Result<(), Status> {
@@ -283,6 +277,10 @@ impl Client {
     fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
         lock(&self.token)
     }
+}
+
+fn too_late<T>() -> Result<T, Status> {
+    Err(Status::deadline_exceeded("no answer in time"))
 }
 
 impl fmt::Debug for Client {

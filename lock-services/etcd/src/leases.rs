@@ -12,7 +12,7 @@ use super::{
     queued::Life,
     revoker::Revoker,
 };
-use lock_core::backend::{AttemptId, Moment, support::lock};
+use lock_core::backend::{AttemptId, Moment, Runtime, support::lock};
 
 /// The leases of etcd that this client has asked for: those that acquisitions use, those that are
 /// free to be used again, and the tombstones of acquisitions that used them.

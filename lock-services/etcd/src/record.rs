@@ -3,10 +3,7 @@
 use prost::{Enumeration, Message};
 
 use super::wire::KeyValue;
-use lock_core::{
-    FencingToken, Holder, HolderView, Metadata,
-    backend::{AttemptId, TokioRuntime},
-};
+use lock_core::{FencingToken, Holder, HolderView, Metadata, backend::AttemptId};
 
 /// How many ended attempts are remembered. Older ones are forgotten.
 const ENDED_MAX: usize = 64;
