@@ -117,8 +117,7 @@ async fn run(seed: u64) -> Vec<String> {
         _ = clients.join_all() => {}
         () = traced.drive() => {}
     }
-    let trace = lock(&traced.trace).clone();
-    trace
+    lock(&traced.trace).clone()
 }
 
 /// Catches: a source of time, of chance or of order that the runtime does not hand in.
