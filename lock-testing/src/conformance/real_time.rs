@@ -6,8 +6,8 @@ use super::Harness;
 
 /// A backend in real time: whatever has to pass is waited for.
 ///
-/// The clock of the backend is the [`TokioRuntime`](lock_core::backend::TokioRuntime), as that of all
-/// which connect to a server.
+/// The runtime of the backend is a [`TokioRuntime`](lock_core::backend::TokioRuntime), as of all
+/// that connect to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     backend: LockService,
