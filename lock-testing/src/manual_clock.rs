@@ -176,7 +176,7 @@ mod tests {
 
     /// Catches: a clock that is moved to a moment whose sleeper is gone.
     #[test]
-    fn the_next_wake_is_that_of_the_first_who_still_sleeps() {
+    fn the_next_wake_is_that_of_the_first_task_that_still_sleeps() {
         let clock = ManualClock::new();
         let never = clock.sleep_until(Moment::NEVER);
         assert_eq!(clock.next_wake(), None);

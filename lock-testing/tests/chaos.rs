@@ -201,7 +201,7 @@ async fn a_postponed_request_takes_effect_when_it_arrives() {
 
 /// Catches: copies of them that are not delivered, or that end the next lease.
 #[tokio::test]
-async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
+async fn late_copies_of_a_renewal_and_a_release_touch_no_other_lease() {
     let (world, holder) = (world(), Holder::random());
     let lease = sequencer(holder, world.acquire(holder).await.token);
     let renewal = RenewRequest::new(lease.clone(), Ttl::MAX);

@@ -331,7 +331,7 @@ mod tests {
 
     /// Catches: a dead client that is drawn as if it held the lock.
     #[test]
-    fn who_is_killed_believes_nothing_any_more() {
+    fn a_killed_client_believes_nothing_any_more() {
         let story = vec![
             (0, One, granted(1)),
             (3, One, What::Paused { pid: 7 }),

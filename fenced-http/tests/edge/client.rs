@@ -89,7 +89,7 @@ fn every_kind_of_problem_has_its_advice() {
 
 /// Catches: a retry of a write that may have been made.
 #[test]
-fn an_answer_of_somebody_else_is_judged_by_its_status() {
+fn an_answer_of_a_foreign_service_is_judged_by_its_status() {
     for (status, body, advice) in [
         (502, "<html>Bad Gateway", Advice::ReadFirst),
         (500, "{\"type\":\"about:blank\"}", Advice::ReadFirst),
@@ -200,7 +200,7 @@ async fn refusal_by(server: &TcpListener) -> Refusal {
 
 /// A client that waits for the rest goes on believing in its lease.
 #[tokio::test]
-async fn a_refusal_whose_body_stalls_is_told_with_what_has_arrived() {
+async fn a_refusal_whose_body_stalls_is_returned_with_the_part_that_has_arrived() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let problem = Problem::new(ProblemType::TOKEN_STALE).to_response::<Bytes>();
     let refusing = refuse(&server, problem.body());

@@ -192,7 +192,7 @@ async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value
 
 /// A client sees which resource its token is for, and which one its request addresses.
 #[tokio::test]
-async fn a_token_for_another_resource_is_told_both_names() {
+async fn the_refusal_of_a_token_for_another_resource_has_both_names() {
     let path = Scope::path("/accounts/", "account:");
     let header = Scope::header("x-resource".parse().unwrap());
     let by_header = Request::put("/").header("x-resource", "account:43");

@@ -321,7 +321,7 @@ pub(crate) async fn steps_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// Whose commit may have happened: no other step is begun in that run, whatever the caller does.
-pub(crate) async fn a_step_of_which_nobody_knows_is_followed_by_none<H: Harness>() {
+pub(crate) async fn a_step_with_an_unknown_outcome_is_followed_by_none<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let once = |slot: &str| jobs.once("night", slot).wait(WAIT);
     let (mut slots, mut doubts) = (0, 0);

@@ -36,7 +36,7 @@ where
 /// The answer of a service that acquires the lease itself.
 /// Catches: advice about a lease to a client that has none.
 #[test]
-fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire() {
+fn the_advice_for_a_client_without_a_lease_is_to_repeat_its_request_and_not_to_acquire() {
     let lock = |kind| lock_core::Error::not_applied(kind);
     let release = lock_core::Error::unknown(LockErrorKind::Unavailable);
     let release = release.during(Operation::Release, "redis");

@@ -308,7 +308,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
 
 /// One that does not grant, one that would never get above the floor, and one whose early tokens
 /// may be above it.
-pub(crate) async fn a_new_service_that_cannot_take_over_is_told_of_before_anything_is_changed<
+pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anything_is_changed<
     H: Harness,
 >() {
     let world: H = fresh().await;

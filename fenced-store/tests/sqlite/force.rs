@@ -31,7 +31,7 @@ async fn protected() -> (SqliteFile, FencedLocks<Sqlite>) {
 
 /// The control: an end of the lease alone stops no holder, and unfenced writes go on.
 #[tokio::test]
-async fn by_force_a_holder_is_shut_out_at_once_though_nobody_acquires() {
+async fn force_shuts_a_holder_out_at_once_without_another_acquire() {
     let (world, accounts) = protected().await;
     let hung = accounts.acquire(NAME).await.unwrap();
     let ended = accounts.locks().force_release(&resource()).await.unwrap();
@@ -133,7 +133,7 @@ async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
 
 /// Catches: a mark for every name that an operator mistypes.
 #[tokio::test]
-async fn force_on_a_name_that_nobody_ever_claimed_leaves_nothing() {
+async fn force_on_a_name_that_was_never_claimed_leaves_nothing() {
     let (world, accounts) = protected().await;
     let forced = accounts.force_release(&resource()).await.unwrap();
     assert_eq!(forced, ForceReleased::NotHeld);

@@ -134,7 +134,7 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
 
 /// The log is a part of the file: without it, the last commits are gone, claims too.
 #[tokio::test]
-async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_are_told() {
+async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an_error() {
     let (world, old) = claimed::<SqliteFile>().await;
     let pool = world.store().pool();
     pool.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -200,7 +200,7 @@ async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
 
 /// The writer has switched off the checks of the table.
 #[tokio::test]
-async fn a_mark_that_is_no_mark_admits_nobody() {
+async fn a_mark_that_is_no_mark_admits_no_holder() {
     for broken in [
         "token = 'thirty-three'",
         "token = 33.5",

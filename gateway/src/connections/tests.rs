@@ -54,7 +54,7 @@ async fn sip(mut client: DuplexStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_too_slowly_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
+async fn a_slow_reader_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
     let mut connections = connections();
     let mut client = ask(&mut connections, &["/much", "/never", "/much"]).await;
     head_of(&mut client).await;

@@ -155,7 +155,7 @@ mod tests {
 
     /// Catches: an error of the server repeats arguments, with a holder or a password.
     #[test]
-    fn what_the_server_says_is_told_and_nothing_that_it_was_sent() {
+    fn the_error_has_the_words_of_the_server_and_no_arguments() {
         let told = said(b"-ERR DB index is out of range\r\n");
         assert_eq!(told, "the server says ERR: DB index is out of range");
         let told = said(

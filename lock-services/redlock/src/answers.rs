@@ -245,7 +245,7 @@ mod tests {
     /// Catches: a majority of the nodes that answer, or of rivals' leases, taken for one of all
     /// nodes.
     #[test]
-    fn a_majority_of_all_nodes_elects_or_holds_or_nobody_knows() {
+    fn a_majority_of_all_nodes_elects_or_holds_or_the_result_is_unknown() {
         use Decision::{Elected, Split, TooFew};
         let (granted, also) = ("7:incarnation", "8:incarnation");
         let (one, two, three) = ("held 100 x", "held 200 x", "held 300 x");

@@ -140,7 +140,7 @@ mod tests {
 
     /// Catches: a fault that hits half a message.
     #[test]
-    fn messages_are_told_apart_wherever_the_stream_is_cut() {
+    fn messages_are_separated_wherever_the_stream_is_cut() {
         let stream = MESSAGES.concat();
         for piece in 1..stream.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
@@ -166,7 +166,7 @@ mod tests {
 
     /// Catches: a lost push that is a lost reply.
     #[test]
-    fn pushes_are_told_from_replies_in_both_versions() {
+    fn pushes_are_distinguished_from_replies_in_both_versions() {
         let pushes = [MESSAGES[7], "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"];
         for push in pushes {
             assert_eq!(kind(push.as_bytes()), Kind::Push, "{push}");

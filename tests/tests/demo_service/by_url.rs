@@ -179,7 +179,7 @@ async fn asked_over_http(url: &str) {
 
 /// A missing ability of a lock service is a 501, and no failure that an operator has to look after.
 #[tokio::test]
-async fn what_a_lock_service_lacks_is_told_over_http() {
+async fn a_missing_ability_of_a_lock_service_is_a_501_over_http() {
     let service = one_zookeeper().await;
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());

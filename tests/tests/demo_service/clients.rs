@@ -41,21 +41,21 @@ async fn is_told(client: Command) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_by_curl() {
+async fn a_client_in_curl_that_is_too_slow_learns_of_it() {
     let mut bash = Command::new("bash");
     bash.arg(client("too_slow.sh"));
     is_told(bash).await;
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_in_python() {
+async fn a_client_in_python_that_is_too_slow_learns_of_it() {
     let mut python = Command::new("python3");
     python.arg(client("too_slow.py"));
     is_told(python).await;
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_in_typescript() {
+async fn a_client_in_typescript_that_is_too_slow_learns_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let compiled = Command::new("tsc")
         .args(["--strict", "--target", "es2022", "--module", "es2022"])

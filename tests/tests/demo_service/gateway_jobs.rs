@@ -45,7 +45,7 @@ async fn a_job_is_done_once_for_a_slot() {
 
 /// Catches: a slot that counts as done although its work failed.
 #[tokio::test]
-async fn bad_requests_for_jobs_are_told() {
+async fn bad_requests_for_jobs_are_problems() {
     let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.token("job:1", 60_000).await;
     let other = gateway.token("account:1", 60_000).await;

@@ -28,7 +28,7 @@ async fn health(gateway: &Gateway, host: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn under_a_name_that_somebody_made_point_here_nothing_is_done() {
+async fn under_a_foreign_name_that_points_here_nothing_is_done() {
     let gateway = Gateway::start_with_unfenced_twins().await;
     gateway.write("/v1/unfenced/accounts/1", None, 5).await;
     let token = gateway.token("account:1", 60_000).await;

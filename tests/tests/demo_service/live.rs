@@ -171,7 +171,7 @@ async fn a_visitor_kills_client_1_and_no_other_process() {
 
 /// Catches: a page of another origin that starts processes on the machine of its visitor.
 #[tokio::test]
-async fn a_page_of_somebody_else_can_start_nothing() {
+async fn a_page_of_another_origin_can_start_nothing() {
     let gateway = Gateway::start().await;
     let settings = json!({ "ttl_ms": 500, "pause_ms": 900 });
     let run = || gateway.request(Method::POST, "/live/run").json(&settings);

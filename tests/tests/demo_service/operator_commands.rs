@@ -92,7 +92,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
 /// Catches: a lease that is ended before the store is known to be one, such as that of another
 /// service by mistake.
 #[tokio::test]
-async fn with_a_store_without_tables_nobody_loses_a_lease() {
+async fn with_a_store_without_tables_no_holder_loses_a_lease() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other.db");
     let options = SqliteConnectOptions::new()

@@ -62,7 +62,7 @@ async fn only_operators_are_let_in_and_only_where_there_are_any() {
 
 /// Catches: a lease that is ended while its token is still good, or a list that shows the holder.
 #[tokio::test]
-async fn an_operator_sees_who_holds_what_and_shuts_a_holder_out() {
+async fn an_operator_sees_the_holders_and_shuts_one_out() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = gateway_with_operators(&folder).await;
     let body = json!({ "ttl_ms": 60_000, "metadata": "worker 7" });

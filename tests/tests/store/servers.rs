@@ -22,7 +22,7 @@ pub(crate) trait Server: Harness {
     async fn end_session(&self, connection: &mut <Self::Db as sqlx::Database>::Connection);
 }
 
-pub(crate) async fn an_older_holder_is_ended_and_told_so<S: Server>() {
+pub(crate) async fn an_older_holder_is_ended_and_gets_an_error<S: Server>() {
     let recorder = DebuggingRecorder::new();
     let _local = metrics::set_default_local_recorder(&recorder);
     let world: S = fresh().await;
@@ -51,7 +51,7 @@ pub(crate) async fn an_older_holder_is_ended_and_told_so<S: Server>() {
 
 /// Sessions that are in a transaction of another resource, or in none of ours, go on. A claim that
 /// is refused, or that is repeated, ends no session at all.
-pub(crate) async fn nobody_else_is_ended<S: Server>() {
+pub(crate) async fn a_claim_ends_no_other_session<S: Server>() {
     let world: S = fresh().await;
     let store = world.ending();
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
@@ -78,7 +78,7 @@ pub(crate) async fn nobody_else_is_ended<S: Server>() {
 
 /// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
 /// might be about to commit.
-pub(crate) async fn a_claim_that_waits_behind_a_seal_ends_nobody<S: Server>() {
+pub(crate) async fn a_claim_that_waits_behind_a_seal_ends_no_session<S: Server>() {
     let world: S = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world.ending();
@@ -114,7 +114,7 @@ pub(crate) async fn a_commit_without_an_answer_is_unknown<S: Server>() {
 
 /// A store of a role that may create nothing returns an error about wrong migrations, and their
 /// owner mends them.
-pub(crate) async fn wrong_books_are_told<S: Server>(
+pub(crate) async fn wrong_books_are_an_error<S: Server>(
     store: &FencedStore<S::Db>,
     as_owner: impl AsyncFn(&'static str),
 ) {
@@ -134,9 +134,9 @@ pub(crate) async fn wrong_books_are_told<S: Server>(
 macro_rules! server_cases {
     ($server:ty) => {
         server_cases!($server:
-            an_older_holder_is_ended_and_told_so,
-            nobody_else_is_ended,
-            a_claim_that_waits_behind_a_seal_ends_nobody,
+            an_older_holder_is_ended_and_gets_an_error,
+            a_claim_ends_no_other_session,
+            a_claim_that_waits_behind_a_seal_ends_no_session,
             a_commit_without_an_answer_is_unknown,
             a_pool_full_of_strays_is_cleared,
         );

@@ -30,7 +30,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
 }
 
 #[tokio::test]
-async fn who_may_not_is_told_so_and_no_password() {
+async fn the_error_for_a_user_without_rights_shows_no_password() {
     let mut server = Etcd::start().await;
     let user = server.ask_for_login("palisade/").await;
     let mut wrong = user.clone();

@@ -120,7 +120,7 @@ fn waiter() -> AcquireRequest {
 
 /// After its last hold an owner has another lease, with other names.
 #[tokio::test]
-async fn an_owner_that_came_back_is_told_of_its_lease_again() {
+async fn an_owner_that_came_back_gets_its_lease_again() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
     let first = request();
@@ -249,7 +249,7 @@ async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
 /// A node lets it into the line, and does not answer any more. The next node finds it there. It is
 /// refused nevertheless, because more waiters are before it than it allows.
 #[tokio::test]
-async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
+async fn a_waiter_too_many_is_refused_although_the_answer_to_its_entry_was_lost() {
     let contended = Contended::new().await;
     let (server, line) = (contended.server, &contended.line);
     let (early, mut late) = (waiter(), waiter());

@@ -23,7 +23,7 @@ fn request() -> AcquireRequest {
 /// The node ends the lease, and does not answer any more. The next node is asked to end a lease
 /// that is not there.
 #[tokio::test]
-async fn a_lease_that_was_ended_by_force_is_told_to_be_when_the_answer_was_lost() {
+async fn an_end_by_force_whose_answer_was_lost_is_reported_as_an_end() {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);

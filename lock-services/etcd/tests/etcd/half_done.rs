@@ -84,7 +84,7 @@ async fn lease_of<'a>(twice: &Twice<'a>) -> (AcquireRequest, Sequencer) {
 }
 
 #[tokio::test]
-async fn whoever_gives_back_and_was_sent_twice_is_not_told_that_nothing_has_changed() {
+async fn a_release_of_a_hold_that_was_sent_twice_does_not_say_that_nothing_has_changed() {
     for is_cancel in [false, true] {
         let (mut server, prefix) = (Etcd::start().await, prefix());
         let user = server.ask_for_login(&prefix).await;
@@ -111,7 +111,7 @@ async fn whoever_gives_back_and_was_sent_twice_is_not_told_that_nothing_has_chan
 
 /// Another attempt of a holder, which relies on its lease.
 #[tokio::test]
-async fn whoever_joins_and_was_sent_twice_is_not_told_that_nothing_has_changed() {
+async fn a_join_that_was_sent_twice_does_not_say_that_nothing_has_changed() {
     let (mut server, prefix) = (Etcd::start().await, prefix());
     let user = server.ask_for_login(&prefix).await;
     let twice = Twice::connect(&server, &user, &prefix).await;

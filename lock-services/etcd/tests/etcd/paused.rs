@@ -50,7 +50,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_holder_that_slept_past_its_lease_is_told_so_and_releases_nothing() {
+async fn a_holder_that_slept_past_its_lease_learns_of_it_and_releases_nothing() {
     let world = World::new().await;
     let mut worker = world.worker("hold", &[]);
     let held: Value = worker.event().await;

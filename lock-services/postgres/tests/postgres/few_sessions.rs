@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// So few sessions that the requests of the waiters have to wait for each other. A waiter has no
 /// session while it waits, so it keeps none from the holder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_nobodys_turn() {
+async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_no_turn() {
     const SESSIONS: &str = "default_pool_size = 2";
     const WAITERS: i64 = 8;
     let database = database().await;

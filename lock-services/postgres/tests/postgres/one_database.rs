@@ -242,7 +242,7 @@ async fn it_works_through_a_pooler_in_transaction_mode() {
 
 /// The release in the message of the commit notifies the waiter.
 #[tokio::test]
-async fn who_waits_is_woken_by_the_commit() {
+async fn the_commit_wakes_the_waiter() {
     let world = World::new().await;
     let guard = world.accounts.acquire("account:42").await.unwrap();
     let accounts = world.accounts.clone();

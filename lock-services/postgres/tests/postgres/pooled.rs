@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// answer. So a client does not listen through a pooler, whether that refuses settings of
 /// connections or leaves them out.
 #[tokio::test]
-async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
+async fn no_client_listens_through_a_pooler_and_waiters_are_served() {
     for settings in [
         &[][..],
         &["ignore_startup_parameters = extra_float_digits, options"],

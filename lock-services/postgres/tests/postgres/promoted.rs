@@ -96,7 +96,7 @@ impl Receiver {
 
 /// Even if commits need not wait for it by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_told_of_a_grant_that_a_synchronous_standby_does_not_have() {
+async fn no_client_gets_a_grant_that_a_synchronous_standby_does_not_have() {
     let server = DatabaseServer::postgres(&[]).await;
     migrate(server.url()).await;
     let standby = server.standby().await;

@@ -54,7 +54,7 @@ async fn task(load: Arc<Load<2>>, locks: LockManager) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
+async fn tokens_rise_and_no_client_is_stuck_while_the_clock_jumps() {
     const TASKS: usize = 12;
     const GRANTS_BETWEEN_JUMPS: usize = 100;
     let server = Redis::start_with_own_clock().await;

@@ -123,7 +123,7 @@ async fn tokens_rise_however_a_lease_ends() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_the_scripts_once_and_again_after_it_lost_them() {
+async fn a_server_gets_the_scripts_once_and_again_after_it_lost_them() {
     let server = Redis::start().await;
     let (world, other) = (world_on(server.url()).await, world_on(server.url()).await);
     let (first, second) = (world.locks, other.locks);

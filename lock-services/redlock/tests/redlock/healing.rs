@@ -74,7 +74,7 @@ async fn after_all_of_three_nodes_were_healed_new_resources_are_granted_and_toke
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_heals_a_node_may_be_cut_off_and_goes_on_later() {
+async fn an_operator_that_heals_a_node_may_be_cut_off_and_goes_on_later() {
     const MANY: usize = 1700;
     let servers = short(3).await;
     // Some at both others, some at one: as left behind by tokens of different majorities.

@@ -21,7 +21,7 @@ async fn refused(url: &str) -> lock_core::Error {
 }
 
 #[tokio::test]
-async fn nodes_that_nobody_provisioned_grant_nothing() {
+async fn nodes_that_were_never_provisioned_grant_nothing() {
     let servers = RedlockServers::start(3).await;
     let error = refused(&servers.url()).await;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
@@ -78,7 +78,7 @@ async fn provisioning_again_changes_nothing_and_stops_at_what_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_who_provision_at_once_do_it_once() {
+async fn several_operators_that_provision_at_once_do_it_once() {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
     let all = (0..4).map(|_| servers.provision(longest));
@@ -114,7 +114,7 @@ async fn nodes_that_serve_for_other_settings_are_an_error_that_says_what_they_ar
 }
 
 #[tokio::test]
-async fn tokens_begin_where_they_are_told_to() {
+async fn tokens_begin_at_the_initial_token() {
     for (initial, above, first) in [(1, None, 1), (7, None, 7), (1, Some(41), 42)] {
         let servers = RedlockServers::start(3).await;
         let token = |number| FencingToken::new(number).unwrap();

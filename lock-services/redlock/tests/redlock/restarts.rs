@@ -55,7 +55,7 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
 
 /// The same for an operator, before any client has asked them for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals_another() {
+async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_another() {
     let servers = logging("always").await;
     cycle(&connect(&servers).await, "r").await;
     for node in servers.nodes() {
@@ -132,7 +132,7 @@ impl Held {
 /// The state of a node that was started again is unknown: no answer of it counts, not even "not the
 /// holder".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_or_cancels() {
+async fn restarted_nodes_count_as_unknown_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let held = Held::by(&backend(&servers).await).await;
     for node in &servers.nodes()[..2] {
@@ -153,7 +153,7 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
 
 /// A node that is empty has no part of a lease, and with two of them there is no lease any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_are_empty_count_as_such_for_who_renews_releases_or_cancels() {
+async fn empty_nodes_count_as_such_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let backend = backend(&servers).await;
     let held = Held::by(&backend).await;

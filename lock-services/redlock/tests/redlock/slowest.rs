@@ -52,7 +52,7 @@ async fn the_last_one_has_part(proxy: &Proxy, locks: &LockManager) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_slowest_node_is_raised_and_released_though_nobody_waits_for_it() {
+async fn the_slowest_node_is_raised_and_released_although_it_is_not_waited_for() {
     let (servers, proxy, locks) = with_a_slow_node().await;
     for _ in 0..3 {
         the_last_one_has_part(&proxy, &locks).await;

@@ -132,7 +132,7 @@ async fn curator_and_we_never_hold_at_the_same_time() {
 /// A client of Curator that is gone costs us its session, and one of ours that stands still costs
 /// Curator ours.
 #[tokio::test]
-async fn who_fails_costs_curator_a_session_and_us_that_of_curator() {
+async fn a_failed_client_costs_curator_our_session_and_us_that_of_curator() {
     // Long enough for a process to begin on a busy machine.
     const SESSION_MS: u32 = 6_000;
     let servers = zookeeper().await;

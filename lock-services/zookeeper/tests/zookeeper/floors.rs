@@ -9,7 +9,7 @@ const TTL: Ttl = Ttl::secs(15);
 
 /// The node of a waiter was created below the floor that the holder before it asks for.
 #[tokio::test]
-async fn who_waits_while_the_floor_is_raised_gets_a_token_above_it() {
+async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
     let namespace = Namespace::fresh(zookeeper().await);
     let (locks, others) = (namespace.connect().await, namespace.connect().await);
     let first = locks.acquire("r").ttl(TTL).await.unwrap();

@@ -163,7 +163,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
 
 /// Kazoo knows nothing of our ttl: it waits for the session.
 #[tokio::test]
-async fn who_fails_costs_the_other_library_a_session() {
+async fn a_failed_client_costs_the_other_library_a_session() {
     let servers = zookeeper().await;
     let namespace = Namespace::fresh(servers);
     let locks = namespace.connect().await;

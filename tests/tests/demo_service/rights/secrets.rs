@@ -204,7 +204,7 @@ async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
 /// A secret may begin with the sign that stands for a file.
 /// Catches: a complaint of the parser, which quotes what it was given.
 #[test]
-fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
+fn the_error_for_a_missing_or_empty_file_does_not_repeat_the_argument() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = ["", "\n", "hunter2\nhunter2"].map(|text| {
         let name = format!("hunter2-{}", text.len());
@@ -228,7 +228,7 @@ fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
 /// A group may read it, so that a service can read a file that only root may change.
 /// Catches: a warning that is lost because there is no log yet.
 #[test]
-fn a_secret_that_others_on_the_machine_can_read_is_told() {
+fn a_secret_that_others_on_the_machine_can_read_is_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let file = in_file(
         folder.path(),

@@ -59,7 +59,7 @@ async fn is_replaced(world: &World, service: &Service) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_hands_over_may_be_killed_after_any_step_and_do_it_again() {
+async fn a_handover_may_be_killed_after_any_step_and_repeated() {
     let world = World::start().await;
     let (mut from, mut to) = (&world.old, &world.new);
     let mut last = serves(&world, from, FencingToken::MIN).await;

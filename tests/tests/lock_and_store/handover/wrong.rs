@@ -58,7 +58,7 @@ async fn a_dry_run_tells_what_would_be_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
+async fn the_error_for_an_impossible_handover_says_what_to_do() {
     let world = World::start().await;
     in_use(&world).await;
     let (new, store) = (world.new.url(), world.store_url());
@@ -90,7 +90,7 @@ async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
 
 /// Nothing was changed, though each node has to be asked by itself whether it serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redlock_that_does_not_serve_yet_is_told_of_before_anything_is_changed() {
+async fn a_redlock_that_does_not_serve_yet_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::new_redlock("new").await).await;
     in_use(&world).await;
     let mut command = migrate(&world, &world.old, &world.new);
@@ -115,7 +115,7 @@ async fn a_redlock_with_short_leases_is_handed_over_to() {
 
 /// It answers, so that a dry run finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_service_that_cannot_grant_is_told_of_before_anything_is_changed() {
+async fn a_new_service_that_cannot_grant_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::redis_that_cannot_grant("new").await).await;
     in_use(&world).await;
     let migrate = || migrate(&world, &world.old, &world.new);

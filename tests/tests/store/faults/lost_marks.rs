@@ -117,7 +117,7 @@ async fn a_claim_that_waits_for_a_synchronous_replica_survives_a_failover() {
 
 /// Tokens go on at the lock service, above all that the restored marks show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restore_of_an_older_database_holders_are_told_and_acquire_afresh() {
+async fn after_a_restore_of_an_older_database_holders_get_an_error_and_acquire_afresh() {
     let world = world().await;
     let first = world.acquire().await;
     let backup = world.database.copy().await;

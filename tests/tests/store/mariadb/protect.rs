@@ -113,7 +113,7 @@ async fn after_a_deadlock_nothing_is_written_unfenced() {
 
 /// A client that was refused and has not noticed yet.
 #[tokio::test]
-async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
+async fn a_refused_write_in_an_open_transaction_delays_no_other_client() {
     let (world, own) = protected_and_claimed::<MariaDbServer>().await;
     let one = FencedStore::new(world.pool_of_one().await);
     // Its connection has been in fenced transactions.

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 use crate::{
     mariadb::server::MariaDbServer,
     rule::{Harness, assert_kind, fenced_add, fresh, grant},
-    servers::wrong_books_are_told,
+    servers::wrong_books_are_an_error,
 };
 
 /// A user who may do everything with the application's own table, and so far nothing with ours.
@@ -111,7 +111,7 @@ async fn the_documented_rights_are_enough_for_a_user() {
 }
 
 #[tokio::test]
-async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
+async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it() {
     let user = User::create().await;
     let documented = user.documented();
     assert_eq!(user.do_as_told(Rights::ClaimAndWrite).await, documented);
@@ -175,10 +175,10 @@ async fn rights_that_come_with_a_role_count() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema() {
     let user = User::as_documented().await;
     let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
-    wrong_books_are_told::<MariaDbServer>(&user.store, as_owner).await;
+    wrong_books_are_an_error::<MariaDbServer>(&user.store, as_owner).await;
     // A user who may read everything, and finds none of our tables.
     let world = MariaDbServer::unmigrated().await;
     let store = world.store_of_user("").await;

@@ -31,7 +31,7 @@ async fn within(world: &PostgresServer, grant: &Sequencer, statement: &'static s
 }
 
 #[tokio::test]
-async fn truncate_is_refused_and_allowed_to_whoever_has_the_whole_table() {
+async fn truncate_is_refused_but_for_a_holder_of_the_whole_table() {
     let (world, row) = protected_and_claimed::<PostgresServer>().await;
     let truncate = "TRUNCATE accounts";
     assert!(is_unfenced(&unfenced(&world, truncate).await));

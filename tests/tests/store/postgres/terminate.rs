@@ -27,7 +27,7 @@ async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
 /// At the time of the termination a newer holder may have got in: it is not ended, and neither is a
 /// holder with the same grant.
 #[tokio::test]
-async fn a_claim_that_became_stale_while_it_waited_ends_nobody() {
+async fn a_claim_that_became_stale_while_it_waited_ends_no_session() {
     let world: PostgresServer = fresh().await;
     let live = grant("account:42", 35);
     world.store().claim(&live).await.unwrap();

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::world::{database, manager, named};
 
 #[tokio::test]
-async fn a_role_that_may_only_use_the_schema_locks_and_ends_nobodys_lease() {
+async fn a_role_that_may_only_use_the_schema_locks_and_ends_no_other_lease() {
     assert!(Extension::ALL.contains(&Extension::ForceRelease));
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();

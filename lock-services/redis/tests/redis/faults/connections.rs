@@ -23,7 +23,7 @@ pub(crate) async fn commands(server: &Redis) -> MultiplexedConnection {
 }
 
 #[tokio::test]
-async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_hold() {
+async fn a_request_that_arrives_after_its_acquire_got_held_makes_no_ghost_hold() {
     let server = Redis::start().await;
     let rival = palisade::connect(server.url()).await.unwrap();
     let proxy = Proxy::start(server.url()).await;

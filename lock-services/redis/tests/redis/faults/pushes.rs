@@ -63,7 +63,7 @@ async fn a_lost_push_costs_its_waiter_a_pause_and_not_its_turn() {
 }
 
 #[tokio::test]
-async fn a_push_that_comes_after_its_lease_has_ended_is_nobodys_grant() {
+async fn a_push_that_comes_after_its_lease_has_ended_is_no_grant() {
     let world = World::new().await;
     let held = world.rival.acquire("r").await.unwrap();
     let waiting = waiter(&world, &world.locks, 1).await;

@@ -52,7 +52,7 @@ async fn until_ended(watching: &Client) {
 /// An acquire of several resources settles a lease that ran out as one acquire does: the client
 /// that did not confirm its grant is not the first to get the next one.
 #[tokio::test]
-async fn several_at_once_suspend_who_did_not_confirm() {
+async fn several_at_once_suspend_a_waiter_that_did_not_confirm() {
     let (world, url) = (World::counting().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -77,7 +77,7 @@ async fn several_at_once_suspend_who_did_not_confirm() {
 
 /// Catches: a cancel that ends a lease and grants it to no waiter.
 #[tokio::test]
-async fn a_cancel_grants_to_who_cannot_ask() {
+async fn a_cancel_grants_to_a_waiter_that_cannot_ask() {
     let (world, url) = (World::new().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -108,7 +108,7 @@ async fn a_release_goes_on_until_it_has_reached_a_live_waiter() {
 /// Catches: a waiter that asks is suspended by its own request, and the next in line is served
 /// before it.
 #[tokio::test]
-async fn who_asks_has_its_turn_although_its_client_is_out_of_reach() {
+async fn a_waiter_that_asks_has_its_turn_although_its_client_is_out_of_reach() {
     let (world, server) = (World::new().await, Redis::start().await);
     let url = server.url();
     let holder = world.client_at(url).await;

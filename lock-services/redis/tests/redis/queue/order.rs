@@ -45,7 +45,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
 
 /// Catches: a process that was out of reach comes back with its last waiter first.
 #[tokio::test]
-async fn who_asks_brings_back_the_other_waiters_of_its_process() {
+async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     let world = World::counting().await;
     let holder = world.client().await;
     let proxy = Proxy::start(redis().await.url()).await;

@@ -69,7 +69,7 @@ async fn a_pushed_grant_is_returned_when_replicas_have_it() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
+async fn a_user_who_may_not_wait_for_replicas_gets_an_error_when_connecting() {
     let server = Redis::start().await;
     let url = server.allow_documented("").await;
     let error = careful(&url).await.unwrap_err();
@@ -81,7 +81,7 @@ async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
 }
 
 #[tokio::test]
-async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_holds_up_nobody() {
+async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_delays_no_other() {
     let (primary, replica) = pair().await;
     // Longer than the test has.
     let careful = careful_for(primary.url(), 2 * SOON, 3 * SOON)

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One that is not the holder asks to settle a resource in which a transaction is open, and waits.
 /// Catches: a queue in which a stranger holds up the holder's next transaction.
 #[tokio::test]
-async fn a_stranger_who_settles_holds_nobody_up() {
+async fn a_stranger_that_settles_delays_no_holder() {
     let roles = Roles::as_documented().await;
     let store = roles.world.store();
     let own = grant("account:42", 33);
