@@ -52,6 +52,7 @@ pub(crate) async fn run(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = serde_json::from_str(job).map_err(|error| Failure::Usage(error.to_string()))?;
     let (order, orders) = mpsc::channel(1);
     let result = tokio::select! {
+        biased;
         result = Worker::deposit(job, orders) => result,
         () = pass_on_orders(order) => return Ok(ExitCode::FAILURE),
     };

@@ -45,7 +45,7 @@ pub use crate::{
     lease::{Grant, Lease},
     manager::{Candidate, InTurn, Single, TermGuard, Together, lead_resource},
     retry_policy::Pauses,
-    runtime::{Moment, Runtime, TokioRuntime},
+    runtime::{Moment, Runtime, Timeout, TokioRuntime},
 };
 
 /// A lock service: grants leases with fencing tokens.

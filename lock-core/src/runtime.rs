@@ -1,6 +1,12 @@
-use std::{fmt, ops::Add, pin::pin, time::Duration};
+use std::{
+    fmt,
+    ops::Add,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use futures_util::future::{Either, select};
+use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 
 use crate::BoxFuture;
@@ -39,25 +45,22 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
 }
 
 impl dyn Runtime {
-    /// Completes after this time.
+    /// Completes after this time, which runs from now on.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.
-    pub async fn sleep(&self, time: Duration) {
-        self.sleep_until(self.now() + time).await;
+    pub fn sleep(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.sleep_until(self.now() + time)
     }
 
-    /// The output of a future that completes within this time. Otherwise `None`, and the future is
-    /// dropped.
+    /// The output of a future that completes within this time, which runs from now on. Otherwise
+    /// `None`.
     ///
     /// # Cancel safety
     /// That of the future.
-    pub async fn timeout<F: Future>(&self, time: Duration, future: F) -> Option<F::Output> {
-        let end = self.sleep_until(self.now() + time);
-        match select(pin!(future), end).await {
-            Either::Left((output, _)) => Some(output),
-            Either::Right(_) => None,
-        }
+    pub fn timeout<F: Future>(&self, time: Duration, future: F) -> Timeout<'_, F> {
+        let end = self.sleep(time);
+        Timeout { future, end }
     }
 
     /// A random number from 0 to 1, without 1.
@@ -65,6 +68,34 @@ impl dyn Runtime {
     pub fn dice(&self) -> f64 {
         let high = u32::try_from(self.random() >> 96).unwrap_or(0);
         f64::from(high) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+pin_project! {
+    /// The future of [`Runtime::timeout`](trait.Runtime.html#method.timeout).
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Timeout<'a, F> {
+        #[pin]
+        future: F,
+        end: BoxFuture<'a, ()>,
+    }
+}
+
+impl<F: Future> Future for Timeout<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        this.end.as_mut().poll(context).map(|()| None)
+    }
+}
+
+impl<F> fmt::Debug for Timeout<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout").finish_non_exhaustive()
     }
 }
 

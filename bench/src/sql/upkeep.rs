@@ -79,6 +79,7 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         Ok::<_, BoxError>(cpu_seconds(&world).await? - before)
     };
     tokio::select! {
+        biased;
         waited = try_join_all(waiters) => {
             Err(format!("no waiter should get it: {waited:?}").into())
         }

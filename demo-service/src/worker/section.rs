@@ -54,6 +54,7 @@ impl Worker {
             });
             let client = worker.client.clone();
             let pass = tokio::select! {
+                biased;
                 pass = worker.section(&lease.fencing_token, known) => pass?,
                 never = keep(&client, &lease, &knowledge) => match never {},
             };

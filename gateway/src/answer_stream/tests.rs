@@ -35,6 +35,7 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off_after_a_minute() {
     let started = Instant::now();
     let answer = vec![0; 1 << 20];
     let sent = tokio::select! {
+        biased;
         sent = server.write_all(&answer) => sent,
         () = sip(&mut client, Duration::from_secs(14)) => unreachable!("it goes on"),
     };

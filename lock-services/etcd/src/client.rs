@@ -152,12 +152,13 @@ impl Client {
     {
         let requests = stream::iter([request]).chain(stream::pending());
         let opened = self.stream(method, requests);
-        self.in_time(opened).await
+        let opened = self.runtime.timeout(self.response_timeout, opened).await;
+        opened.unwrap_or_else(too_late)
     }
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
     where
-        F: Future<Output = Result<T, Status>> + Send,
+        F: Future<Output = Result<T, Status>>,
     {
         let (mut sent, mut has_logged_in, mut nodes) = (false, false, self.nodes.len());
         loop {
@@ -189,7 +190,7 @@ impl Client {
     /// Logs in, if that is needed, and calls.
     async fn logged_in<T>(
         &self,
-        call: impl Future<Output = Result<T, Status>> + Send,
+        call: impl Future<Output = Result<T, Status>>,
     ) -> Result<T, Status> {
         let login = self.login.as_ref().filter(|_| self.token().is_none());
         let all = async {
@@ -199,18 +200,8 @@ impl Client {
             }
             call.await
         };
-        self.in_time(all).await
-    }
-
-    /// The call is in a box, because its future is so deep that with those of the callers around it
-    /// it would exceed the compiler's limit.
-    async fn in_time<T>(
-        &self,
-        answer: impl Future<Output = Result<T, Status>> + Send,
-    ) -> Result<T, Status> {
-        let answer = Box::pin(answer);
-        let answer = self.runtime.timeout(self.response_timeout, answer).await;
-        answer.unwrap_or_else(|| Err(Status::deadline_exceeded("no answer in time")))
+        let answer = self.runtime.timeout(self.response_timeout, all).await;
+        answer.unwrap_or_else(too_late)
     }
 
     async fn log_in(&self, login: &Login) -> Result<(), Status> {
@@ -286,6 +277,10 @@ impl Client {
     fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
         lock(&self.token)
     }
+}
+
+fn too_late<T>() -> Result<T, Status> {
+    Err(Status::deadline_exceeded("no answer in time"))
 }
 
 impl fmt::Debug for Client {

@@ -36,7 +36,7 @@
 //! Holders are digests: the secret itself is never sent. The keys of a queue are gone with its last
 //! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
 //! `palisade:{n}:grants:CLIENT`. Nothing of an idle resource remains after [`QUEUE_TTL`]. The
-//! formats of the values are described in `lua/shared.lua` and `lua/queue.lua`.
+//! formats of the values are described in `lua/lease.lua` and `lua/queue.lua`.
 //!
 //! A release leaves a tombstone only if a late request may arrive: if the holder was given, as by
 //! an [`Owner`](lock_core::Owner), if the sequencer is released and not the guard, or if a request

@@ -87,7 +87,7 @@ impl RedisBackend {
         let mut call = Call::new(&RENEW, keys);
         call.arg(ttl.as_millis());
         for (_, RenewRequest { sequencer, .. }) in leases {
-            call.arg(lease_text::beginning(sequencer));
+            call.arg(lease_text::full_for(sequencer, ttl));
         }
         let asked = self.service.runtime.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());

@@ -6,6 +6,7 @@ use super::{
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
     call::Call,
     keys::{Key, Keys, ResourceKeys},
+    lease_text,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
     servers::{link::Link, nodes::Nodes},
 };
@@ -117,7 +118,7 @@ impl Service {
         lease: &Sequencer,
         tombstone: Tombstone,
     ) -> Result<Released, Error> {
-        let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
+        let (keys, ours) = (self.keys.of(lease.resource()), lease_text::full(lease));
         let tombstone = match tombstone {
             Tombstone::None => None,
             Tombstone::OfAcquisition => Some(String::new()),
@@ -125,7 +126,7 @@ impl Service {
         };
         let fill_in = |link: &Link| {
             let mut call = self.call(&RELEASE, &keys, link);
-            call.arg(lease.token().get()).arg(&digest).arg(&tombstone);
+            call.arg(&ours).arg(&tombstone);
             call
         };
         loop {

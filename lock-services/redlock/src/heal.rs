@@ -2,8 +2,8 @@
 //!
 //! A node that lost its state cannot tell a new resource from one that it has forgotten. Others
 //! can. Take a grant by this node from before the loss, whose holder had fixed a majority by then.
-//! At least N/2 of the others granted it, too, and each of these has a counter since. So of any N/2
-//! + 1 others that serve, one has it. A holder that fixes its majority later cannot count the
+//! At least N/2 of the others granted it, too, and each of these has a counter since. So of any
+//! N/2 + 1 others that serve, one has it. A holder that fixes its majority later cannot count the
 //! forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 + 1 such
 //! others are made anew here, and a resource without a counter at any of them may begin at the
 //! base.

@@ -26,6 +26,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     let work = run(&args);
     tokio::select! {
+        biased;
         result = work => result,
         interrupt = interrupts.next() => Err(Failure::Stopped {
             interrupt,

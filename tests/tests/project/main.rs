@@ -10,5 +10,6 @@ mod links;
 mod lua;
 mod migrations;
 mod operations;
+mod runtime;
 mod sources;
 mod words;

@@ -171,6 +171,7 @@ mod tests {
         };
         let tasks = tasks();
         tokio::select! {
+            biased;
             _ = tasks.run(request) => {}
             () = gone.notified() => {}
         }

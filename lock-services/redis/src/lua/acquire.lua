@@ -1,5 +1,6 @@
 #!lua
--- Tries fast_acquire.lua, fast_enqueue.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_acquire.lua, fast_enqueue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Grants a lease, or takes a place in the queue, or says who stands in the way.
 --

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Ends one attempt to acquire: a late request of it is refused, and its place in the queue or the
 -- lease that it was told of is given up, unless another attempt of the same holder relies on it.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Makes a provisional lease a full one: its holder is there. Its place in the queue is given up.
 --

@@ -13,7 +13,7 @@ local function fast_acquire()
   local token = redis.pcall("INCRBY", KEYS[1], "1")
   if type(token) ~= "number" then return nil end
   if token > 0 and token <= TOKEN_MAX then
-    -- As shared.lua writes it.
+    -- The client wrote all of the lease but the token.
     redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
     return token
   end

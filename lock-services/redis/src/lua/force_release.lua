@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Ends the lease with this token, whoever has it, and hands the resource on. Draws a token of
 -- nobody first: a store that is told of it refuses the former holder.

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Begins with shared.lua.
+-- Begins with lease.lua, shared.lua.
 --
 -- Looks at a resource. Changes nothing. The time left is told as its holder was told it.
 --

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Begins with shared.lua.
+-- Begins with lease.lua, shared.lua.
 --
 -- Writes a full lease again as it is. Whoever waits for replicas next on the same connection waits
 -- for this write, and so for the grant before it.

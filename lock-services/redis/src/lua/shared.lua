@@ -1,17 +1,9 @@
 -- What the scripts share; each begins with it.
 --
--- A lease is "token:holder:state:longest:attempts:metadata". It is read and written here, and by
--- clients in lease_text.rs. Fast paths run before this is made, and have a copy of what they need:
--- each says so.
---   token     fencing token of the grant
---   holder    digest of the acquisition's secret, 32 hex digits
---   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
---   longest   ms: nobody was ever promised more of it than this, from when it was asked for
---   attempts  the attempts that rely on it, joined by ","; after 128 of them "0", for all others
--- Its key stays for ENDED_MS after its end, until another is granted, so that a late request of its
--- holder is not taken for a new one. So the time to live of the key tells the end, 1 ms later than
--- anybody is told. A moment inside the value would have to be formatted and read again, which takes
--- longer than all commands of an acquire that nobody contends for.
+-- The key of a lease (lease.lua) stays for ENDED_MS after its end, until another lease is granted,
+-- so that a late request of its holder is not taken for a new one. So the time to live of the key
+-- gives the end, 1 ms later than clients count. A moment inside the value would have to be
+-- formatted and read again, which takes longer than all commands of an acquire without contention.
 
 -- What the server's clock says, and the same in ms. It is text put together from text: to format a
 -- number takes longer than a command.
@@ -31,8 +23,7 @@ local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local token, holder, state, longest, attempts, metadata =
-    packed:match("^(%d+):(%x+):(%l):(%d+):([%x,]+):(.*)$")
+  local token, holder, state, longest, attempts, metadata = read_lease(packed)
   if not token then return nil, true end
   -- A table that is made with all its fields has the right size at once.
   return {token = token, holder = holder, state = state, longest = longest, attempts = attempts,
@@ -40,8 +31,8 @@ local function load(key)
 end
 
 local function pack(lease)
-  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.longest .. ":"
-    .. lease.attempts .. ":" .. lease.metadata
+  return write_lease(lease.token, lease.holder, lease.state, lease.longest, lease.attempts,
+    lease.metadata)
 end
 
 -- Writes a lease that ends when it did before.

@@ -1,5 +1,5 @@
 #!lua
--- Begins with shared.lua, tokens.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua.
 --
 -- Grants several resources of one shard at once, each with a token of its own, or none of them.
 --

@@ -19,9 +19,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
-use self::{awaited::Waiting, pushed_grant::Message};
+use self::{
+    awaited::{Inbox, Waiting},
+    pushed_grant::Message,
+};
 use super::{
     servers::nodes::Nodes,
     service::{Service, Unwanted},
@@ -52,6 +55,14 @@ pub(super) struct Pushed {
     pub(super) received: Moment,
 }
 
+/// News for one attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    Pushed(Pushed),
+    /// Whether pushes reach this process may have changed.
+    Reach,
+}
+
 /// Whether pushes of a shard reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
@@ -77,7 +88,7 @@ struct Registry {
 
 #[derive(Debug)]
 struct Shard {
-    reach: watch::Sender<Reach>,
+    reach: Mutex<Reach>,
     wanted: AtomicBool,
 }
 
@@ -85,7 +96,7 @@ struct Shard {
 #[derive(Debug)]
 pub(super) struct Place {
     attempt: AttemptId,
-    pushed: watch::Receiver<Option<Pushed>>,
+    inbox: Arc<Inbox>,
     /// A grant from an answer, and until when the holder may count on it unconfirmed.
     told: Mutex<Option<(FencingToken, Moment)>>,
     registry: Arc<Registry>,
@@ -100,7 +111,7 @@ impl Pushes {
     ) -> Self {
         let (unwanted, received) = mpsc::unbounded_channel();
         let shard = |_| Shard {
-            reach: watch::Sender::new(Reach::No),
+            reach: Mutex::new(Reach::No),
             wanted: false.into(),
         };
         let registry = Arc::new(Registry {
@@ -127,20 +138,21 @@ impl Pushes {
         &self.registry.client
     }
 
-    /// Registers an attempt, which has to come before its first request.
-    pub(super) fn enter(&self, attempt: AttemptId) -> Place {
-        let pushed = self.registry.waiting().enter(attempt);
+    /// Registers an attempt, which has to come before the first request that takes a place in the
+    /// queue.
+    pub(super) fn enter(&self, attempt: AttemptId, shard: u16) -> Place {
+        let inbox = self.registry.waiting().enter(attempt, shard);
         Place {
             attempt,
-            pushed,
+            inbox,
             told: Mutex::default(),
             registry: Arc::clone(&self.registry),
         }
     }
 
-    /// Whether pushes of a shard arrive, and from now on whenever that changes.
-    pub(super) fn reach(&self, shard: u16) -> watch::Receiver<Reach> {
-        self.registry.shards[usize::from(shard)].reach.subscribe()
+    /// Whether pushes of a shard arrive. Each change is [news](Place::news).
+    pub(super) fn reach(&self, shard: u16) -> Reach {
+        self.registry.shards[usize::from(shard)].reach()
     }
 
     /// Has a shard's channel subscribed to.
@@ -153,23 +165,12 @@ impl Pushes {
 }
 
 impl Place {
-    /// Completes when there is a grant. It stays until it is [forgotten](Self::forget).
+    /// The next news.
     ///
     /// # Cancel safety
-    /// Cancel safe.
-    pub(super) async fn pushed(&self) -> Pushed {
-        let mut pushed = self.pushed.clone();
-        // The sender is in the registry until this is dropped.
-        let pushed = pushed.wait_for(Option::is_some).await;
-        match pushed.ok().and_then(|pushed| *pushed) {
-            Some(pushed) => pushed,
-            None => std::future::pending().await,
-        }
-    }
-
-    /// The grant was looked at: only a new one counts.
-    pub(super) fn forget(&self) {
-        self.registry.waiting().take(self.attempt, None);
+    /// Cancel safe: no news is lost.
+    pub(super) async fn news(&self) -> News {
+        self.inbox.next().await
     }
 
     /// An answer had a provisional grant, whose push may come later: that push must not be sent
@@ -187,6 +188,12 @@ impl Drop for Place {
     }
 }
 
+impl Shard {
+    fn reach(&self) -> Reach {
+        *lock(&self.reach)
+    }
+}
+
 impl Registry {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         lock(&self.waiting)
@@ -199,7 +206,7 @@ impl Registry {
             at: message.at,
             received: self.runtime.now(),
         };
-        if self.waiting().take(message.attempt, Some(pushed)) {
+        if self.waiting().give(message.attempt, pushed) {
             return;
         }
         // An error means that the backend is being dropped: the lease runs out by itself.
@@ -215,9 +222,7 @@ impl Registry {
     fn missing(&self) -> Vec<u16> {
         let shards = (0_u16..).zip(&self.shards);
         shards
-            .filter(|(_, shard)| {
-                shard.wanted.load(Ordering::Acquire) && *shard.reach.borrow() == Reach::No
-            })
+            .filter(|(_, shard)| shard.wanted.load(Ordering::Acquire) && shard.reach() == Reach::No)
             .map(|(number, _)| number)
             .collect()
     }
@@ -225,13 +230,8 @@ impl Registry {
     /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have
     /// been missed, so all waiters of the shard ask again.
     fn reaches(&self, shard: u16, reach: Reach) {
-        self.shards[usize::from(shard)]
-            .reach
-            .send_if_modified(|known| {
-                let changed = *known != reach;
-                *known = reach;
-                changed
-            });
+        *lock(&self.shards[usize::from(shard)].reach) = reach;
+        self.waiting().reach_changed(shard);
     }
 }
 

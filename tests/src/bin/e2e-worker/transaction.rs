@@ -94,6 +94,7 @@ async fn stay(
         State::Chatty => loop {
             tx.execute(CHATTY).await?;
             tokio::select! {
+                biased;
                 _ = talk.told_to_go_on() => break,
                 () = tokio::time::sleep(Duration::from_millis(50)) => {}
             }

@@ -149,6 +149,7 @@ pub(crate) async fn lead(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Er
         }
     });
     tokio::select! {
+        biased;
         ended = leading => ended.map_err(|error: FencedLockError| error.into()),
         over = async { while talk.told_to_go_on().await? {} Ok(()) } => over,
     }
