@@ -112,7 +112,7 @@ fn with_constants(code: String) -> String {
     constants().into_iter().fold(code, put_in)
 }
 
-/// What scripts and clients have to agree on.
+/// The constants that scripts and clients have to agree on.
 fn constants() -> [(&'static str, String); 10] {
     let millis = |time: Duration| time.as_millis().to_string();
     // Commands take text, and it takes a while to make it of a number.

@@ -1,4 +1,4 @@
--- The fast path of an acquire that meets nobody: no lease, no queue, nobody suspended, no
+-- The fast path of an acquire of an idle resource: no lease, no queue, no suspended waiter, no
 -- tombstone, a sound counter, and no special option. For acquire.lua, whose keys and arguments it
 -- reads. It answers nothing to a caller that has to go another way.
 

@@ -1,6 +1,6 @@
--- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but nobody
--- suspended: it is told so, or takes a place in the queue, or keeps it. For acquire.lua, behind
--- fast_acquire.lua. It answers nothing to a caller that has to go another way.
+-- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but no
+-- suspended waiter: it is answered "held", or takes a place in the queue, or keeps it. For
+-- acquire.lua, behind fast_acquire.lua. It answers nothing to a caller that has to go another way.
 
 -- Holder, ttl, attempt and metadata of the lease that is asked for, which has no token yet.
 local function asked_for()

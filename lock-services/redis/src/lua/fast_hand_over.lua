@@ -1,6 +1,6 @@
--- The fast path of a release of a lease for which others wait, of whom the first can be reached and
--- asks for nothing special, while nobody is suspended. For release.lua, behind fast_release.lua. It
--- answers nothing to a caller that has to go another way.
+-- The fast path of a release with waiters, the first of which can be reached and has no special
+-- option, while no waiter is suspended. For release.lua, behind fast_release.lua. It answers
+-- nothing to a caller that has to go another way.
 
 -- The first in the queue, and its details.
 local function first_waiter()
@@ -37,7 +37,7 @@ local function fast_hand_over()
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
   local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
     .. ttl .. ":" .. now .. ":" .. KEYS[2])
-  -- Nobody gets that token.
+  -- The token is lost.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
   redis.call("SET", KEYS[2], write_lease(token, head, "p", ttl, attempt, metadata),
     "PX", ("%d"):format(ttl + 1 + ENDED_MS))

@@ -1,5 +1,5 @@
 -- The text of a lease, "token:holder:state:longest:attempts:metadata". Scripts read and write it
--- here, clients in lease_text.rs. The fast scripts compare it with a text of the client instead.
+-- here, clients in lease_text.rs. The fast paths compare it with a text of the client.
 --   token     fencing token of the grant
 --   holder    digest of the acquisition's secret, 32 hex digits
 --   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it

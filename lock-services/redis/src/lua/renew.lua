@@ -13,8 +13,8 @@
 -- Returns one text with a letter per lease, in order: "r" renewed | "n" it is not the holder
 --       | "b" the key holds something else
 --
--- Idempotent, and inert for a lease that has ended, and for a provisional one, of which nobody has
--- been told before it is confirmed. Atomic per lease; a key of a wrong type does not keep the
+-- Idempotent, and inert for a lease that has ended, and for a provisional one, which no client
+-- relies on before it is confirmed. Atomic per lease; a key of a wrong type does not keep the
 -- others from being renewed.
 
 -- How long the key of a lease stays.

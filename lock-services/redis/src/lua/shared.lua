@@ -1,12 +1,12 @@
--- What the scripts share; each begins with it.
+-- The functions that scripts share. Each script begins with them.
 --
 -- The key of a lease (lease.lua) stays for ENDED_MS after its end, until another lease is granted,
 -- so that a late request of its holder is not taken for a new one. So the time to live of the key
 -- gives the end, 1 ms later than clients count. A moment inside the value would have to be
 -- formatted and read again, which takes longer than all commands of an acquire without contention.
 
--- What the server's clock says, and the same in ms. It is text put together from text: to format a
--- number takes longer than a command.
+-- The time of the server's clock, and the same in ms. It is text put together from text: to format
+-- a number takes longer than a command.
 local time, now
 
 local function look_at_the_clock()
@@ -40,17 +40,18 @@ local function save(key, lease)
   redis.call("SET", key, pack(lease), "KEEPTTL")
 end
 
--- Writes a lease that lasts for so long from now, and never shorter than anybody relies on. More
--- than the longest promise is left of it only if the clock was set back: nobody relies on that.
+-- Writes a lease that lasts for so long from now, and never shorter than a client relies on. More
+-- than the longest promise is left of it only if the clock was set back: no client relies on that.
 local function extend(key, lease, ttl)
   lease.longest = text(math.max(lease.longest or 0, ttl))
   lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
   redis.call("SET", key, pack(lease), "PX", text(lease.left + ENDED_MS))
 end
 
--- Every attempt that is told of a lease, or waits for it, is kept: a cancel ends it only if no
--- other one relies on it. There may be any number of them, so from some number on they are not told
--- apart: nobody gives "0" up, and the lease ends when it is released or runs out.
+-- A lease keeps each attempt that was answered with it or waits for it, because a cancel ends the
+-- lease only if no other attempt relies on it. There may be any number of attempts. From some
+-- number on, "0" stands for all further ones: no cancel gives "0" up, and the lease ends when it is
+-- released or runs out.
 local function has_all(attempts) return ("," .. attempts):sub(-2) == ",0" end
 
 local function with_attempt(attempts, attempt)
@@ -98,7 +99,7 @@ local function is_buried(suspended, holder, attempt)
     or redis.call("ZSCORE", suspended, "/" .. attempt)
 end
 
--- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
+-- The last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
 local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 
 -- A lease is over. A full one leaves a tombstone. A provisional one was pushed to a client that is
