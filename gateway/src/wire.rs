@@ -157,7 +157,7 @@ mod tests {
 
     /// Catches: a log of an answer that lets its reader write.
     #[test]
-    fn what_is_for_the_holder_only_does_not_print() {
+    fn secrets_of_the_holder_do_not_print() {
         let lease: LeaseBody = serde_json::from_value(json!({
             "resource": "account:1",
             "token": 33,

@@ -169,7 +169,7 @@ mod tests {
 
     /// Catches: a login that has run out is given up, or a full disk is asked again and again.
     #[test]
-    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+    fn a_failure_that_passes_is_tried_again_and_no_other() {
         for (status, expected) in [
             (
                 Status::unavailable("etcdserver: request timed out"),

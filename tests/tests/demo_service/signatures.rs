@@ -16,7 +16,7 @@ use crate::{
 const ACCOUNT: &str = "/v1/accounts/1";
 
 #[tokio::test]
-async fn what_was_not_granted_is_not_accepted() {
+async fn a_token_that_was_not_granted_is_not_accepted() {
     let gateway = Gateway::start().await;
     let good = gateway.token("account:1", 60_000).await;
     let (number, rest) = good.split_once(';').unwrap();

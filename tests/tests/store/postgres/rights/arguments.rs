@@ -167,7 +167,7 @@ const HOSTILE: &[(&str, &str)] = &[
 
 /// Catches: an argument that nothing bounds, or a refusal that leaves something behind.
 #[tokio::test]
-async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
+async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     let roles = Roles::as_documented().await;
     let app = roles.store_of("app").await;
     for (call, constraint) in HOSTILE {

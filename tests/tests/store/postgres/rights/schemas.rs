@@ -95,7 +95,7 @@ async fn a_schema_in_which_another_role_may_create_is_refused() {
 
 /// Catches: a table of another role, whose triggers run with the rights of its writers.
 #[tokio::test]
-async fn what_another_role_has_made_before_is_refused() {
+async fn objects_that_another_role_has_made_before_are_refused() {
     let world = PostgresServer::unmigrated().await;
     let admin = world.store().pool();
     let role = format!("planter_{:016x}", rand::random::<u64>());
