@@ -167,7 +167,7 @@ impl Machines {
     /// The end of a process, and of its channel.
     fn possible_for_process(&self, state: &State, client: usize, actions: &mut Vec<Action>) {
         let (it, process) = (&state.clients[client], self.process(client));
-        if state.faults > 0 && it.waits() {
+        if !state.had_accident && it.waits() {
             for (may, looks) in [(May::Die, false), (May::Idle, true)] {
                 if self.may(may) {
                     actions.push(Action::Die { client, looks });
@@ -180,7 +180,7 @@ impl Machines {
         if process == client && self.may(May::Cut) {
             if state.server.unreached.contains(process) {
                 actions.push(Action::Mend(process));
-            } else if state.faults > 0 {
+            } else if !state.had_accident {
                 actions.push(Action::Cut(process));
             }
         }
@@ -199,11 +199,9 @@ impl Machines {
 
     /// Whether the common task would wake this waiter.
     pub(super) fn may_stir(&self, state: &State, client: usize) -> bool {
-        let looks = self.waking == Waking::Hints && !self.is(Flaw::NoneStirred);
-        looks
-            && !state.silent
-            && self.is_turn(state, client)
-            && state.clients[client].sent.is_none()
+        let it = &state.clients[client];
+        let looks = self.waking == Waking::Hints && !self.is(Flaw::NoneStirred) && !state.silent;
+        looks && it.waits() && it.sent.is_none() && self.is_turn(state, client)
     }
 
     /// Whether a waiter loses its place: looks of its process are signs of life of it only while
@@ -272,13 +270,13 @@ impl Machines {
     fn take_rare(&self, state: &mut State, action: Action) {
         match action {
             Action::Die { client, looks } => {
-                state.faults -= 1;
+                state.had_accident = true;
                 self.end(state, client, false);
                 state.clients[client].stage = Stage::Dead { looks };
             }
             Action::PassOver(client) => state.server.leave(client),
             Action::Cut(process) => {
-                state.faults -= 1;
+                state.had_accident = true;
                 state.server.unreached.insert(process);
             }
             Action::Mend(process) => {

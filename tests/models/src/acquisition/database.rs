@@ -142,7 +142,7 @@ impl Machines {
         };
         let tables = &state.server.tables;
         let (crashes, promotes) = (self.may(May::Crash), self.may(May::Promote));
-        if state.faults > 0 {
+        if !state.had_accident {
             if crashes {
                 steps.push(Step::Crash);
             }
@@ -230,7 +230,7 @@ fn flush(state: &mut State) {
 
 /// The server is at an earlier state of its tables again. The queue is not logged.
 fn go_back(state: &mut State, to: Tables) {
-    state.faults -= 1;
+    state.had_accident = true;
     let all = |tables: &Tables| {
         let holder = tables.held.map(|held| held.acquisition);
         (tables.ended, tables.over, holder)

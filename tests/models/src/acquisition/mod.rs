@@ -78,7 +78,7 @@ pub(crate) enum Waking {
     Hints,
 }
 
-/// Something that may happen, besides requests, wake-ups, releases and time.
+/// Something that may happen, besides requests, wake-ups, releases and time. There is one accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum May {
     /// Callers go away, give up, or see the manager shut down.
@@ -89,17 +89,17 @@ pub(crate) enum May {
     AnswerLate,
     /// A push arrives after its attempt has stopped waiting.
     PushLate,
-    /// The channel of a process breaks. That is a fault.
+    /// The channel of a process breaks. That is an accident.
     Cut,
-    /// A process dies while it waits. That is a fault.
+    /// A process dies while it waits. That is an accident.
     Die,
-    /// A waiter does nothing any more, but its process goes on looking for it. That is a fault.
+    /// A waiter does nothing any more, but its process goes on looking for it. That is an accident.
     Idle,
     /// Holders renew.
     Renew,
-    /// The database crashes. That is a fault.
+    /// The database crashes. That is an accident.
     Crash,
-    /// A standby takes the place of the database. That is a fault.
+    /// A standby takes the place of the database. That is an accident.
     Promote,
     /// Holders have transactions in a store that is in the same database.
     Transact,
@@ -110,8 +110,7 @@ pub(crate) enum May {
 pub(crate) struct Machines {
     callers: &'static [Caller],
     waking: Waking,
-    /// Requests that are lost, refused or repeated, silences of the common task, and the faults
-    /// among [`May`].
+    /// Requests that are lost, refused or repeated, and silences of the common task.
     faults: u8,
     may: &'static [May],
     flaw: Option<Flaw>,

@@ -95,12 +95,14 @@ impl Machines {
 
     pub(super) fn expectations(&self) -> Vec<Property<Self>> {
         let mut expected = vec![
-            // After a promotion, until the deadline of a lease that was lost with it.
+            // Not after a promotion, until the deadline of a lease that was lost with it. A release
+            // ends the lease for all that repeat the acquisition.
             Property::always("one holder", |model: &Self, state: &State| {
                 let clients = state.clients.iter().enumerate();
                 let relying = clients.filter(|(_, it)| it.relies());
-                let acquisitions: Set = relying.map(|(it, _)| model.acquisition(it)).collect();
-                acquisitions.len() <= 1 || state.was_promoted()
+                let acquisitions = relying.map(|(it, _)| model.acquisition(it));
+                let unreleased = acquisitions.filter(|it| !state.by_release.contains(*it));
+                unreleased.collect::<Set>().len() <= 1 || state.was_promoted()
             }),
             // A lease that a crash has brought back ends by its ttl.
             Property::always("nothing is left", |_, state: &State| {

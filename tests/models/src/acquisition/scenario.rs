@@ -76,7 +76,7 @@ impl Machines {
 
     /// Two attempts of one process wait, which may be paused at any time, and two others look.
     pub(crate) const fn paused() -> Self {
-        Self::of(PAUSED, Waking::Offers, 1)
+        Self::of(PAUSED, Waking::Offers, 0)
     }
 
     /// The same in which this may happen.

@@ -17,6 +17,7 @@ pub(crate) struct State {
     pub(super) database: Option<Box<Database>>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,
+    pub(super) had_accident: bool,
     /// The common task has no answer.
     pub(super) silent: bool,
     /// The greatest token that any caller knows.
@@ -100,6 +101,7 @@ impl State {
             database: model.has_database().then(Box::default),
             clients: clients.collect(),
             faults: model.faults,
+            had_accident: false,
             silent: false,
             greatest: 0,
             told: vec![None; model.callers.len()],

@@ -61,13 +61,13 @@ fn redis_holds() {
 /// Catches: a database that answers before it knows, or a store that lets an older token in.
 #[test]
 fn a_database_with_faults_holds() {
-    let two = || Machines::look_and_wait(Hints, 1);
+    let two = || Machines::look_and_wait(Hints, 0);
     assert_holds("crash", two().that(&[May::Crash, May::Renew]));
     assert_holds("promotion", two().that(&[May::Promote]));
     assert_holds("transactions", two().that(&[May::Transact, May::Crash]));
     assert_holds(
         "idle",
-        Machines::three(Hints, 1).that(&[May::Idle, May::Die]),
+        Machines::three(Hints, 0).that(&[May::Idle, May::Die]),
     );
 }
 
@@ -137,10 +137,10 @@ fn every_rule_of_redis_is_needed() {
 
 #[test]
 fn every_rule_of_a_database_is_needed() {
-    let look = |may| Machines::look_and_wait(Hints, 1).that(may);
+    let look = |may| Machines::look_and_wait(Hints, 0).that(may);
     let crash = || look(&[May::Crash, May::Renew]);
     let transact = || look(&[May::Transact]);
-    let idle = || Machines::three(Hints, 1).that(&[May::Idle]);
+    let idle = || Machines::three(Hints, 0).that(&[May::Idle]);
     let claim = "nothing older after a claim";
     assert_needed([
         (Flaw::OldSnapshot, ONE, look(&[])),
