@@ -11,7 +11,7 @@ use super::{
     Flaw, LONG, Machines, May, NOW, State, Waking,
     database::Step,
     server::Copy,
-    state::{Lie, Stage},
+    state::{Client, Lie, Stage},
     ticks,
 };
 
@@ -34,6 +34,8 @@ pub(crate) enum Action {
     Lose(usize),
     /// The request cannot be sent.
     Refuse(usize),
+    /// Without [`May::RunLate`]: the request is late, and its answer does not arrive.
+    Delay(usize),
     /// A wake-up arrives. It may arrive once more.
     Wake(usize, Wake),
     Due(usize),
@@ -94,8 +96,10 @@ impl Machines {
         let mut steps = Vec::new();
         self.possible_for_database(state, &mut steps);
         actions.extend(steps.into_iter().map(Action::Database));
+        let is_sent = |it: &Client| it.sent.is_some() && it.reply.is_none();
+        let runs = !self.may(May::RunLate) && state.clients.iter().any(is_sent);
         // Timers are not late; everything else may be.
-        if !is_due {
+        if !is_due && !runs {
             actions.push(Action::Tick);
         }
     }
@@ -121,6 +125,9 @@ impl Machines {
             actions.push(Action::Lose(client));
             if it.reply.is_none() {
                 actions.push(Action::Refuse(client));
+                if !self.may(May::RunLate) {
+                    actions.push(Action::Delay(client));
+                }
             }
         }
     }
@@ -239,6 +246,10 @@ impl Machines {
                 self.fail(state, client, Outcome::Unknown);
             }
             Action::Refuse(client) => self.fail(state, client, Outcome::NotApplied),
+            Action::Delay(client) => {
+                state.faults -= 1;
+                state.clients[client].stop_awaiting();
+            }
             Action::Wake(client, wake) => self.wake(state, client, wake),
             Action::Due(client) => self.on(state, client, Event::Due),
             Action::Leave(client) => self.leave(state, client),

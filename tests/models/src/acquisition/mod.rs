@@ -85,6 +85,8 @@ pub(crate) enum May {
     Leave,
     /// Attempts begin without a channel for wake-ups.
     BeDeaf,
+    /// Time goes by before a request is run. Otherwise each such request counts as a fault.
+    RunLate,
     /// An answer is late, and not only its request.
     AnswerLate,
     /// A push arrives after its attempt has stopped waiting.

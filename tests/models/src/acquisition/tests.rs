@@ -12,8 +12,8 @@ const RISE: &str = "tokens rise";
 const TURN: &str = "in turn";
 const CHEAP: &str = "a pause is cheap";
 
-const LEAVE: &[May] = &[May::Leave];
-const LATE: &[May] = &[May::Leave, May::AnswerLate];
+const LEAVE: &[May] = &[May::Leave, May::RunLate];
+const LATE: &[May] = &[May::Leave, May::RunLate, May::AnswerLate];
 
 #[test]
 fn holds() {
