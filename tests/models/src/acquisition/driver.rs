@@ -154,8 +154,12 @@ impl Machines {
     fn judge_release(&self, state: &mut State, client: usize, released: Released) {
         let (lived, held) = state.clients[client].released.unwrap_or_default();
         let by_release = state.by_release.contains(self.acquisition(client));
+        // The machine cannot know of the crash.
+        let forgot = state.forgot();
         match released {
-            Released::Released => state.blame(Lie::LossIsReleased, !lived && !by_release),
+            Released::Released => {
+                state.blame(Lie::LossIsReleased, !lived && !by_release && !forgot)
+            }
             _ => state.blame(Lie::ReleaseIsLoss, held && by_release),
         }
     }

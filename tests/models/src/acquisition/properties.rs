@@ -69,17 +69,6 @@ impl Client {
     }
 }
 
-impl State {
-    /// A crash has taken back what was answered.
-    fn forgot(&self) -> bool {
-        self.database.as_ref().is_some_and(|it| it.forgot)
-    }
-
-    fn was_promoted(&self) -> bool {
-        self.database.as_ref().is_some_and(|it| it.was_promoted)
-    }
-}
-
 impl Machines {
     /// The lease is free, an attempt waits for it, and nothing that comes by itself changes that.
     fn is_lost(&self, state: &State) -> bool {

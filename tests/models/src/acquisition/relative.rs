@@ -194,7 +194,9 @@ impl Machines {
             && state.server.tables.living().is_none()
         {
             if held.offered {
-                let pushed = held.attempts.members().last();
+                let place = state.server.place(held.acquisition);
+                let pushed = place.map(|place| place.latest);
+                let pushed = pushed.or(held.attempts.members().last());
                 pushed
                     .into_iter()
                     .for_each(|it| state.paused.insert(self.process(it)));

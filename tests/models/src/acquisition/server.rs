@@ -138,7 +138,7 @@ impl Server {
         (self.queue.iter()).any(|place| place.attempts.contains(client))
     }
 
-    fn place(&mut self, acquisition: usize) -> Option<&mut Place> {
+    pub(super) fn place(&mut self, acquisition: usize) -> Option<&mut Place> {
         let mut places = self.queue.iter_mut();
         places.find(|place| place.acquisition == acquisition)
     }

@@ -116,6 +116,15 @@ impl State {
             self.broken.insert(lie);
         }
     }
+
+    /// A crash has taken back what was answered.
+    pub(super) fn forgot(&self) -> bool {
+        self.database.as_ref().is_some_and(|it| it.forgot)
+    }
+
+    pub(super) fn was_promoted(&self) -> bool {
+        self.database.as_ref().is_some_and(|it| it.was_promoted)
+    }
 }
 
 impl Client {

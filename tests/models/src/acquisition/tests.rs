@@ -16,7 +16,7 @@ const LEAVE: &[May] = &[May::Leave, May::RunLate];
 const LATE: &[May] = &[May::Leave, May::RunLate, May::AnswerLate];
 
 #[test]
-fn holds() {
+fn two_hold() {
     for waking in [Offers, Grants, Hints] {
         let holds = |name: &str, model| assert_holds(&format!("{waking:?}: {name}"), model);
         holds(
@@ -30,45 +30,47 @@ fn holds() {
         );
         holds(
             "siblings, a fault",
-            Machines::siblings(waking, 1).that(LEAVE),
+            Machines::siblings(waking, 1).that(LATE),
         );
     }
+    let bounded = Machines::bounded(Grants, 1).that(LEAVE);
+    assert_holds("Grants: bounded, a fault", bounded);
 }
 
 /// Catches: a promise that two callers keep and three do not.
 #[test]
 fn three_hold() {
     for waking in [Offers, Grants, Hints] {
-        let name = format!("{waking:?}: three, a fault");
-        assert_holds(&name, Machines::three(waking, 1));
+        let holds = |name: &str, model| assert_holds(&format!("{waking:?}: {name}"), model);
+        holds("three, a fault", Machines::three(waking, 1));
+        let leave = &[May::Leave];
+        holds("three leave", Machines::three(waking, 0).that(leave));
     }
 }
 
 /// Catches: a script of Redis that goes by a process which is paused, cut off or late.
 #[test]
 fn redis_holds() {
-    let (late, cut) = (&[May::PushLate, May::Leave], &[May::Cut]);
+    let late = &[May::PushLate, May::Leave];
+    let deaf = &[May::BeDeaf, May::RunLate];
     assert_holds("late pushes", Machines::look_and_wait(Offers, 1).that(late));
-    assert_holds("paused", Machines::paused());
-    assert_holds("paused, cut", Machines::paused().that(cut));
     assert_holds("rival, late pushes", Machines::rival(Offers, 0).that(late));
-    assert_holds(
-        "no channel",
-        Machines::bounded(Offers, 1).that(&[May::BeDeaf]),
-    );
+    assert_holds("paused", Machines::paused());
+    assert_holds("cut", Machines::paused().that(&[May::Cut]));
+    assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
 
 /// Catches: a database that answers before it knows, or a store that lets an older token in.
 #[test]
-fn a_database_with_faults_holds() {
-    let two = || Machines::look_and_wait(Hints, 0);
-    assert_holds("crash", two().that(&[May::Crash, May::Renew]));
-    assert_holds("promotion", two().that(&[May::Promote]));
-    assert_holds("transactions", two().that(&[May::Transact, May::Crash]));
-    assert_holds(
-        "idle",
-        Machines::three(Hints, 0).that(&[May::Idle, May::Die]),
-    );
+fn a_database_with_accidents_holds() {
+    let two = |faults| Machines::look_and_wait(Hints, faults);
+    let three = |faults| Machines::three(Hints, faults);
+    let crash = &[May::Crash, May::Renew, May::RunLate];
+    let transact = &[May::Crash, May::Transact, May::RunLate];
+    assert_holds("crash, a fault", two(1).that(crash));
+    assert_holds("promotion", three(0).that(&[May::Promote]));
+    assert_holds("transactions", two(0).that(transact));
+    assert_holds("idle, a fault", three(1).that(&[May::Idle, May::Die]));
 }
 
 #[test]
