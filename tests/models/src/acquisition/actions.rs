@@ -211,15 +211,15 @@ impl Machines {
         looks && it.waits() && it.sent.is_none() && self.is_turn(state, client)
     }
 
-    /// Whether a waiter loses its place: looks of its process are signs of life of it only while
-    /// its turn has not come.
+    /// Whether an attempt loses its place. Looks of its process are signs of life of those attempts
+    /// only that wait, and whose turn has not come.
     pub(super) fn may_pass_over(&self, state: &State, client: usize) -> bool {
         let silent = match state.clients[client].stage {
-            Stage::Dead { looks: false } => true,
+            Stage::Waiting => false,
             Stage::Dead { looks: true } => {
                 !self.is(Flaw::IdleStaysFirst) && self.is_turn(state, client)
             }
-            _ => false,
+            _ => true,
         };
         silent && self.waking == Waking::Hints && state.server.has_place(client)
     }

@@ -79,6 +79,11 @@ impl Machines {
         Self::of(PAUSED, Waking::Offers, 0)
     }
 
+    /// The same with one that looks, and a channel may break.
+    pub(crate) const fn cut() -> Self {
+        Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut])
+    }
+
     /// The same in which this may happen.
     pub(crate) const fn that(self, may: &'static [May]) -> Self {
         Self { may, ..self }

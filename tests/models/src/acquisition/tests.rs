@@ -56,7 +56,7 @@ fn redis_holds() {
     assert_holds("late pushes", Machines::look_and_wait(Offers, 1).that(late));
     assert_holds("rival, late pushes", Machines::rival(Offers, 0).that(late));
     assert_holds("paused", Machines::paused());
-    assert_holds("cut", Machines::paused().that(&[May::Cut]));
+    assert_holds("cut", Machines::cut());
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
 
@@ -106,11 +106,11 @@ fn every_rule_of_a_server_is_needed() {
         (Flaw::CancelIgnoresAttempts, LOSS, siblings(Offers)),
         (Flaw::OnlyLatestAttempt, LOSS, siblings(Offers)),
         (Flaw::ReleaseNotCompared, OWN, look(Offers, 1)),
-        (Flaw::ConfirmNotCompared, OWN, three(Offers, 0)),
+        (Flaw::ConfirmNotCompared, OWN, three(Offers, 1)),
         (
             Flaw::PlaceKept,
             LEFT,
-            Machines::bounded(Offers, 0).that(&[May::BeDeaf]),
+            Machines::bounded(Offers, 0).that(&[May::BeDeaf, May::RunLate]),
         ),
         (Flaw::TokenRepeats, RISE, look(Offers, 0)),
         (Flaw::ReplayExtends, "replay is inert", look(Offers, 0)),
@@ -125,7 +125,6 @@ fn every_rule_of_a_server_is_needed() {
 fn every_rule_of_redis_is_needed() {
     let late = || Machines::look_and_wait(Offers, 0).that(&[May::PushLate]);
     let rival = || Machines::rival(Offers, 0).that(&[May::PushLate, May::Leave]);
-    let cut = || Machines::paused().that(&[May::Cut]);
     assert_needed([
         (Flaw::RegistersLate, "no refusal for nothing", late()),
         (Flaw::LatePushCancels, LOSS, late()),
@@ -133,7 +132,7 @@ fn every_rule_of_redis_is_needed() {
         (Flaw::PushIsFull, CHEAP, Machines::paused()),
         (Flaw::PlaceLeavesAtOffer, CHEAP, Machines::paused()),
         (Flaw::LookClearsTooEarly, TURN, Machines::paused()),
-        (Flaw::CallerNotExempt, "a poll is enough", cut()),
+        (Flaw::CallerNotExempt, "a poll is enough", Machines::cut()),
     ]);
 }
 
