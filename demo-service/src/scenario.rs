@@ -34,6 +34,7 @@ pub(crate) async fn run(args: &ScenarioArgs) -> Result<(), Failure> {
     let progress = Progress::new(args);
     let recorder = Recorder::new(move |event| progress.tell(event));
     let recording = tokio::select! {
+        biased;
         recording = record(args, recorder.clone()) => recording?,
         interrupt = interrupts.next() => return Err(Failure::Stopped {
             interrupt,

@@ -26,7 +26,7 @@ use self::{section::Worker, step::tell};
 use crate::events::{Act, ClientName, Story};
 use palisade_cli::Failure;
 
-/// What a client is to do.
+/// The order to a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
     /// Base URL of the gateway.
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) client: ClientName,
     /// Which endpoint it writes to.
     pub(crate) act: Act,
-    /// What it wants to do.
+    /// The story that it plays.
     pub(crate) story: Story,
     /// The account to deposit into, or that counts how often the job was done.
     pub(crate) account: String,
@@ -52,6 +52,7 @@ pub(crate) async fn run(job: &str) -> Result<ExitCode, Failure> {
     let job: Job = serde_json::from_str(job).map_err(|error| Failure::Usage(error.to_string()))?;
     let (order, orders) = mpsc::channel(1);
     let result = tokio::select! {
+        biased;
         result = Worker::deposit(job, orders) => result,
         () = pass_on_orders(order) => return Ok(ExitCode::FAILURE),
     };

@@ -99,7 +99,8 @@ impl Place<'_> {
         }
     }
 
-    /// What is left to say of a commit that failed. Nothing is noted of one that may have happened.
+    /// The error to return for a failed commit. The store notes a failure, unless the commit may
+    /// have happened.
     pub(crate) async fn not_committed<DB: Dialect>(
         &self,
         error: FenceError,
@@ -132,15 +133,16 @@ impl Place<'_> {
         let mut tx = guard.begin().await?;
         let state = DB::Jobs::look(&mut tx, self.texts()).await?;
         let many = usize::try_from(state.attempts.min(MANY)).unwrap_or(0);
-        let pause = self.back_off.limit(u32::MAX).pauses().nth(many);
-        let pause = pause.unwrap_or_default().as_millis();
+        let mut pauses = self.back_off.limit(u32::MAX).pauses();
+        let pauses = (0..=many).map_while(|_| pauses.next(guard.runtime()));
+        let pause = pauses.last().unwrap_or_default().as_millis();
         let pause = i64::try_from(pause).unwrap_or(i64::from(u32::MAX));
         DB::Jobs::fail(&mut tx, self.texts(), error, pause).await?;
         tx.commit().await.map(drop)
     }
 }
 
-/// What a job that has panicked has said.
+/// The text of a panic of a job.
 pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,4 +1,9 @@
-use lock_core::{FencingToken, Plausibility, ResourceName, Sequencer};
+use std::sync::Arc;
+
+use lock_core::{
+    FencingToken, Plausibility, ResourceName, Sequencer,
+    backend::{Runtime, TokioRuntime, support::Tasks},
+};
 use sqlx::Pool;
 
 use crate::{
@@ -54,7 +59,8 @@ use crate::{
 pub struct FencedStore<DB: Dialect> {
     pool: Pool<DB>,
     tx_options: DB::TxOptions,
-    plausibility: Plausibility,
+    plausibility: Option<Plausibility>,
+    pub(crate) runtime: Arc<dyn Runtime>,
 }
 
 impl<DB: Dialect> FencedStore<DB> {
@@ -65,8 +71,19 @@ impl<DB: Dialect> FencedStore<DB> {
         Self {
             pool,
             tx_options: <DB as Operations>::TxOptions::default(),
-            plausibility: Plausibility::by_the_clock(),
+            plausibility: None,
+            runtime: Arc::new(TokioRuntime),
         }
+    }
+
+    /// The source of time, of chance and of tasks: pauses between the attempts of
+    /// [`transact`](FencedStore::transact), the names of transactions, clean-ups of those that were
+    /// dropped. Defaults to [`TokioRuntime`]. Time limits of the pool and of the database are
+    /// counted by sqlx and the server.
+    #[must_use]
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = runtime;
+        self
     }
 
     pub(crate) fn with_tx_options(mut self, tx_options: DB::TxOptions) -> Self {
@@ -75,19 +92,27 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 
     /// The bound for tokens that are claimed, and for marks that an administrator sets. Defaults to
-    /// [`Plausibility::by_the_clock`].
+    /// [`Plausibility::by`] the clock of the [`runtime`](FencedStore::runtime).
     ///
     /// For a lock service whose counters start at a small number choose [`Plausibility::up_to`].
     /// Claims that do not come through this method, from SQL in another language for example, are
     /// not checked.
     #[must_use]
     pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
-        self.plausibility = plausibility;
+        self.plausibility = Some(plausibility);
         self
     }
 
     pub(crate) fn admits(&self, token: FencingToken) -> bool {
-        self.plausibility.admits(token)
+        match &self.plausibility {
+            Some(plausibility) => plausibility.admits(token),
+            None => Plausibility::by(Arc::clone(&self.runtime)).admits(token),
+        }
+    }
+
+    /// Where its work is finished if a caller goes away.
+    pub(crate) fn tasks(&self) -> Tasks {
+        Tasks::here(Arc::clone(&self.runtime))
     }
 
     /// The pool. Direct writes through it are not fenced.
@@ -116,7 +141,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn migrate(&self) -> Result<(), FenceError> {
         let pool = self.pool.clone();
-        uninterrupted(async move { readiness::migrate(&pool).await }).await
+        uninterrupted(self.tasks(), async move { readiness::migrate(&pool).await }).await
     }
 
     /// Checks that the database is as this build needs it, and that the role has the rights for
@@ -199,13 +224,13 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 
     pub(crate) async fn claim_uncounted(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
-        if !self.plausibility.admits(sequencer.token()) {
+        if !self.admits(sequencer.token()) {
             let resource = sequencer.resource().clone();
             return Err(FenceError::implausible(resource, sequencer.token()));
         }
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
-        uninterrupted(claim).await
+        uninterrupted(self.tasks(), claim).await
     }
 
     /// Waits until no transaction of this grant is in progress. Call it after a commit whose answer
@@ -230,7 +255,7 @@ impl<DB: Dialect> FencedStore<DB> {
     pub async fn settle(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         let (store, sequencer) = (self.clone(), sequencer.clone());
         let settle = async move { DB::settle(&store.pool, &store.tx_options, &sequencer).await };
-        let settled = counted::refusal(uninterrupted(settle).await);
+        let settled = counted::refusal(uninterrupted(self.tasks(), settle).await);
         settled.map_err(FenceError::of_claimed)
     }
 
@@ -255,6 +280,7 @@ impl<DB: Dialect> Clone for FencedStore<DB> {
             pool: self.pool.clone(),
             tx_options: self.tx_options.clone(),
             plausibility: self.plausibility.clone(),
+            runtime: Arc::clone(&self.runtime),
         }
     }
 }

@@ -76,12 +76,14 @@ impl Connections {
                 (place, Listener::accept(&mut listener).await)
             };
             tokio::select! {
+                biased;
+                // However many clients come.
+                () = &mut closing => break,
+                Some(_) = self.tasks.join_next() => {}
                 (place, (stream, _)) = next => match Caller::of(&stream) {
                     Ok(caller) => self.open(stream, caller, place),
                     Err(error) => tracing::error!(%error, "a connection cannot be served"),
                 },
-                Some(_) = self.tasks.join_next() => {}
-                () = &mut closing => break,
             }
         }
         drop(listener);
@@ -133,6 +135,7 @@ impl Connections {
     async fn drain(self) -> io::Result<()> {
         let all = async {
             tokio::select! {
+                biased;
                 () = self.graceful.shutdown() => {}
                 () = self.requests.quiet(FAREWELL) => {}
             }

@@ -137,6 +137,7 @@ impl Gateway {
         let under_way = self.time_limit.under_way().clone();
         let connections = Connections::new(edge, self.limits, under_way);
         let served = tokio::select! {
+            biased;
             served = connections.serve(listener, closing) => served,
             never = counted::upkeep(self.metrics) => match never {},
         };

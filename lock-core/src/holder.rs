@@ -3,6 +3,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest, Sha256};
 
+use crate::Runtime;
+
 /// The identity of a lease's holder: a random 128-bit nonce *per acquisition*, never per process.
 ///
 /// It exists before the first byte is sent, so that an acquisition whose reply was lost can find
@@ -20,6 +22,12 @@ impl Holder {
     #[must_use]
     pub fn random() -> Self {
         Self(rand::random())
+    }
+
+    /// Draws a fresh holder from a runtime, as a lock manager does.
+    #[must_use]
+    pub fn draw(runtime: &dyn Runtime) -> Self {
+        Self(runtime.random())
     }
 
     /// The secret as 32 lower-case hex digits. Not for logs, errors or metrics.
@@ -61,7 +69,7 @@ impl Holder {
     }
 }
 
-/// What a store keeps of a presented text: its SHA-256 as 64 hex digits.
+/// The kept digest of a presented text: its SHA-256 as 64 hex digits.
 fn kept_digest_of(presented: &str) -> String {
     let digest = Sha256::digest(presented.as_bytes());
     let (high, low) = digest.split_at(16);
@@ -83,7 +91,7 @@ impl fmt::Debug for Holder {
     }
 }
 
-/// Accepts what [`Holder::expose`] writes: 32 lower-case hex digits.
+/// Accepts the text of [`Holder::expose`]: 32 lower-case hex digits.
 impl FromStr for Holder {
     type Err = InvalidHolder;
 
@@ -157,7 +165,7 @@ mod tests {
         assert_eq!(kept_digest_of("abc"), of_abc);
     }
 
-    /// Catches: two texts that are one holder, and differ for whoever compares them as text.
+    /// Catches: two texts for one holder, which differ when they are compared as text.
     #[test]
     fn only_its_own_text_is_a_holder() {
         let holder = Holder::random();

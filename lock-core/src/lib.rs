@@ -11,7 +11,6 @@ mod acquisition;
 pub mod backend;
 mod boxed;
 mod capabilities;
-mod clock;
 mod error;
 mod floor;
 mod holder;
@@ -23,14 +22,16 @@ mod metadata;
 mod plausibility;
 mod resource;
 mod retry_policy;
+mod runtime;
 mod sequencer;
 mod token;
 mod ttl;
 mod unpoisoned;
 
 pub(crate) use self::backend::{
-    AcquireRequest, AttemptId, AttemptRef, BoxFuture, Clock, Forced, Grant, Lease, LockBackend,
-    LockService, Moment, Pauses, RenewRequest, Renewed, SystemClock, Upkeep, Wait, support,
+    AcquireRequest, AttemptId, AttemptRef, BoxFuture, Forced, Grant, Lease, LockBackend,
+    LockService, Moment, Pauses, RenewRequest, Renewed, Runtime, TokioRuntime, Upkeep, Wait,
+    support,
 };
 pub use self::{
     backend::answer::{Attempt, HolderView, Inspection, Listed, Released},

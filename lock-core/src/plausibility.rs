@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Clock, FencingToken, InitialToken, SystemClock};
+use crate::{FencingToken, InitialToken, Runtime, TokioRuntime};
 
 /// The bound above which a token must be a mistake.
 ///
@@ -14,7 +14,7 @@ pub struct Plausibility {
 
 #[derive(Clone, Debug)]
 enum Bound {
-    Clock(Arc<dyn Clock>),
+    Clock(Arc<dyn Runtime>),
     Token(FencingToken),
 }
 
@@ -26,12 +26,12 @@ impl Plausibility {
     /// since clocks differ. Tokens of a counter that starts at a small number are far below.
     #[must_use]
     pub fn by_the_clock() -> Self {
-        Self::by(Arc::<SystemClock>::default())
+        Self::by(Arc::<TokioRuntime>::default())
     }
 
     /// As [`by_the_clock`](Self::by_the_clock), but takes the time from another clock.
     #[must_use]
-    pub const fn by(clock: Arc<dyn Clock>) -> Self {
+    pub const fn by(clock: Arc<dyn Runtime>) -> Self {
         let bound = Bound::Clock(clock);
         Self { bound }
     }

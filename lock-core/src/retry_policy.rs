@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::Runtime;
+
 /// How often, and how many times, to look again at a resource that somebody else holds.
 ///
 /// For callers that do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy
@@ -11,12 +13,13 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use lock_core::{Jitter, RetryPolicy};
+/// use lock_core::{Jitter, RetryPolicy, backend::TokioRuntime};
 /// use std::time::Duration;
 ///
 /// let millis = Duration::from_millis;
 /// let policy = RetryPolicy::exponential(millis(50)).longest(millis(300)).limit(5);
-/// let pauses: Vec<_> = policy.jitter(Jitter::None).pauses().collect();
+/// let mut pauses = policy.jitter(Jitter::None).pauses();
+/// let pauses: Vec<_> = std::iter::from_fn(|| pauses.next(&TokioRuntime)).collect();
 /// assert_eq!(pauses, [50, 100, 200, 300, 300].map(millis));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,6 +114,11 @@ impl RetryPolicy {
 }
 
 impl Pauses {
+    /// The next pause. The runtime draws a point in the range that jitter allows.
+    pub fn next(&mut self, runtime: &dyn Runtime) -> Option<Duration> {
+        self.draw(runtime.dice())
+    }
+
     /// How many were drawn.
     pub(crate) const fn taken(&self) -> u32 {
         self.taken
@@ -135,26 +143,20 @@ impl Pauses {
     }
 }
 
-impl Iterator for Pauses {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        self.draw(rand::random())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::TokioRuntime;
 
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
 
     fn first(policy: RetryPolicy, count: usize) -> Vec<Duration> {
-        policy.jitter(Jitter::None).pauses().take(count).collect()
+        let mut pauses = policy.jitter(Jitter::None).pauses();
+        (0..count).map_while(|_| pauses.draw(0.5)).collect()
     }
 
     /// Catches: growth without end, a long pause that is cut short, and clients that all look at
@@ -170,7 +172,8 @@ mod tests {
         ] {
             assert_eq!(first(policy, 3), expected);
         }
-        let spread = RetryPolicy::fixed(millis(1000)).pauses().take(50);
+        let mut pauses = RetryPolicy::fixed(millis(1000)).pauses();
+        let spread = (0..50).map(|_| pauses.next(&TokioRuntime));
         let spread: std::collections::BTreeSet<_> = spread.collect();
         assert!(spread.len() > 25, "{}", spread.len());
     }

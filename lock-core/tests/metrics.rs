@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use lock_core::{
     Attempt, InitialToken, LockManager, Operation, RetryPolicy, Ttl,
     backend::{
-        Clock,
+        Runtime,
         metric::{self, MetricKind},
     },
     memory::MemoryBackend,
@@ -37,7 +37,7 @@ type Exported = BTreeMap<(String, String), DebugValue>;
 fn world() -> World {
     let recorder = DebuggingRecorder::new();
     let clock = ManualClock::new();
-    let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
     let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
     let chaos = Chaos::new(Arc::new(service), Arc::clone(&timer));
     let builder = LockManager::builder();

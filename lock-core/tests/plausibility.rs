@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{FencingToken, Plausibility, backend::Clock};
+use lock_core::{FencingToken, Plausibility, backend::Runtime};
 use lock_testing::ManualClock;
 
 #[test]

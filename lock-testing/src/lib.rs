@@ -4,7 +4,7 @@
 //!   rival through, and checks your invariant. Start here.
 //! - [`DropAt`]: drops a future at one of its awaits, as `select!` or a client that hangs up does.
 //! - [`Process`]: a simulated client process that can be frozen together with its watchdog.
-//! - [`ManualClock`]: a clock that stands still until you move it.
+//! - [`ManualClock`]: a clock that stands still until you move it, and a seed that repeats a run.
 //! - [`FencedCell`]: a protected resource in memory.
 //! - [`Chaos`]: a lock service that loses, delays and repeats messages.
 //!

@@ -5,8 +5,8 @@ use lock_core::{
     Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Released, ResourceName,
     Sequencer,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, BoxedRequests, Clock, Forced, Grant, LockBackend,
-        LockService, RenewRequest, Renewed, Reply, Request, Requests, Wake,
+        AcquireRequest, AttemptId, AttemptRef, BoxedRequests, Forced, Grant, LockBackend,
+        LockService, RenewRequest, Renewed, Reply, Request, Requests, Runtime, Wake,
     },
 };
 
@@ -17,15 +17,15 @@ use lock_core::{
 pub(super) struct Link {
     service: LockService,
     /// That of the process.
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
 }
 
 /// The requests of one attempt, over the link.
 struct Linked<'a>(BoxedRequests<'a>);
 
 impl Link {
-    pub(super) const fn new(service: LockService, clock: Arc<dyn Clock>) -> Self {
-        Self { service, clock }
+    pub(super) const fn new(service: LockService, runtime: Arc<dyn Runtime>) -> Self {
+        Self { service, runtime }
     }
 }
 
@@ -71,8 +71,8 @@ impl LockBackend for Link {
         self.service.capabilities()
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

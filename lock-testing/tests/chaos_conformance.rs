@@ -1,10 +1,10 @@
-//! Chaos that is told nothing is no chaos: it passes what the backend in it passes.
+//! Chaos without a script has no effect: it passes all cases that its backend passes.
 
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
     InitialToken,
-    backend::{Clock, LockService},
+    backend::{LockService, Runtime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, ManualClock, conformance::Harness};
@@ -17,7 +17,7 @@ struct Calm {
 impl Calm {
     fn fresh() -> Self {
         let clock = ManualClock::new();
-        let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+        let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
         let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
         Self {
             clock,

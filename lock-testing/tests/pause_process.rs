@@ -6,7 +6,7 @@ use std::{cell::Cell, sync::Arc, time::Duration};
 use futures_util::future::join;
 use lock_core::{
     FencingToken, InitialToken, Operation, ResourceName, Ttl,
-    backend::{Clock, LockBackend},
+    backend::{LockBackend, Runtime},
     memory::MemoryBackend,
 };
 use lock_testing::{Chaos, Fault, ManualClock, Process, Until};
@@ -22,7 +22,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+        let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
         let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::At(FencingToken::MIN));
         Self {
             chaos: Chaos::new(Arc::new(service.clone()), timer),

@@ -63,6 +63,7 @@ impl Interrupts {
     /// Safe: the next call returns a signal that arrives later.
     pub async fn next(&mut self) -> Interrupt {
         tokio::select! {
+            biased;
             _ = self.int.recv() => Interrupt::CtrlC,
             _ = self.term.recv() => Interrupt::Terminate,
             _ = self.hup.recv() => Interrupt::HangUp,

@@ -131,6 +131,7 @@ impl Service {
         tokio::pin!(serving);
         loop {
             tokio::select! {
+                biased;
                 served = &mut serving => {
                     return served.map_err(Failure::machine("finishing the requests under way"));
                 }

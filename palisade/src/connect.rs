@@ -2,7 +2,7 @@ use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use lock_core::{
     Error, ErrorKind, InitialToken, Issuer, LockManager, LockManagerBuilder, Operation, Ttl,
-    backend::{BoxFuture, Clock, ConnectOptions, LockService, SystemClock, support::OURSELVES},
+    backend::{BoxFuture, ConnectOptions, LockService, Runtime, TokioRuntime, support::OURSELVES},
     memory::MemoryBackend,
 };
 
@@ -73,7 +73,7 @@ use lock_core::{
 pub fn connect(to: impl Into<ConnectOptions>) -> Connect {
     Connect {
         to: to.into(),
-        clock: Arc::new(SystemClock),
+        runtime: Arc::new(TokioRuntime),
         manager: LockManager::builder(),
     }
 }
@@ -83,7 +83,7 @@ pub fn connect(to: impl Into<ConnectOptions>) -> Connect {
 #[must_use = "nothing is connected until this is awaited"]
 pub struct Connect {
     to: ConnectOptions,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     manager: LockManagerBuilder,
 }
 
@@ -112,9 +112,9 @@ impl Connect {
         self
     }
 
-    /// The clock of the lock service: ends of waits and of leases are moments of it.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
+    /// Time and chance of the lock service: ends of waits and of leases are moments of it.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = runtime;
         self
     }
 
@@ -175,31 +175,33 @@ impl Connect {
     }
 
     async fn backend(&self) -> Result<LockService, Error> {
-        let (to, clock) = (self.to.clone(), Arc::clone(&self.clock));
+        let (to, runtime) = (self.to.clone(), Arc::clone(&self.runtime));
         let url = self.to.url();
         let (scheme, _) = url.split_once(':').ok_or_else(|| {
             let why = "not a URL, such as redis://127.0.0.1:6379";
             connect_error(ErrorKind::InvalidInput, why)
         })?;
         Ok(match scheme {
-            "memory" => memory(&to, clock)?.into(),
+            "memory" => memory(&to, runtime)?.into(),
             #[cfg(feature = "redis")]
             "redis" | "redis+sentinel" | "redis+cluster" | "rediss" | "rediss+sentinel"
-            | "rediss+cluster" => crate::redis::RedisBackend::connect(to, clock).await?.into(),
+            | "rediss+cluster" => crate::redis::RedisBackend::connect(to, runtime)
+                .await?
+                .into(),
             #[cfg(feature = "redlock")]
             "redlock+redis" | "redlock+rediss" => {
-                crate::redlock::RedlockBackend::connect(to, clock)
+                crate::redlock::RedlockBackend::connect(to, runtime)
                     .await?
                     .into()
             }
             #[cfg(feature = "etcd")]
-            "etcd" | "etcds" => crate::etcd::EtcdBackend::connect(to, clock).await?.into(),
+            "etcd" | "etcds" => crate::etcd::EtcdBackend::connect(to, runtime).await?.into(),
             #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => crate::postgres::PostgresBackend::connect(to, clock)
+            "postgres" | "postgresql" => crate::postgres::PostgresBackend::connect(to, runtime)
                 .await?
                 .into(),
             #[cfg(feature = "zookeeper")]
-            "zookeeper" => crate::zookeeper::ZooKeeperBackend::connect(to, clock)
+            "zookeeper" => crate::zookeeper::ZooKeeperBackend::connect(to, runtime)
                 .await?
                 .into(),
             scheme => return Err(unsupported(scheme, url)),
@@ -208,11 +210,11 @@ impl Connect {
 }
 
 /// It answers at once, and each one is a name space of its own.
-fn memory(to: &ConnectOptions, clock: Arc<dyn Clock>) -> Result<MemoryBackend, Error> {
+fn memory(to: &ConnectOptions, runtime: Arc<dyn Runtime>) -> Result<MemoryBackend, Error> {
     let settings = to.read(Duration::from_secs(1), Duration::ZERO..=Duration::MAX);
     let checked = settings.and_then(|settings| {
         settings.none_left("")?;
-        Ok(MemoryBackend::new(clock, settings.initial_token))
+        Ok(MemoryBackend::new(runtime, settings.initial_token))
     });
     checked.map_err(|error| error.during(Operation::Connect, "memory"))
 }
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_without_a_scheme_is_told_what_it_may_have_meant() {
+    async fn the_error_for_an_address_without_a_scheme_suggests_one() {
         for (url, meant) in [
             ("localhost:6379", "redis://localhost:6379"),
             ("127.0.0.1:7000", "redis://127.0.0.1:7000"),

@@ -3,13 +3,13 @@ use std::sync::Arc;
 use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, Rights};
 use lock_core::{
     LockManager,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade_postgres::{PostgresBackend, address_of};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-/// What [`open`] opens: the URL of a PostgreSQL database, with or without [`ConnectOptions`], the
-/// pool of an application, or a store with settings. Sealed.
+/// The argument of [`open`]: the URL of a PostgreSQL database, with or without [`ConnectOptions`],
+/// the pool of an application, or a store with settings. Sealed.
 pub trait Database: sealed::Database {}
 
 impl<D: sealed::Database> Database for D {}
@@ -53,7 +53,7 @@ pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockEr
     store.migrate().await?;
     store.check(Rights::ClaimAndWrite).await?;
     let pool = store.pool().clone();
-    let backend = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await?;
+    let backend = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await?;
     let locks = LockManager::builder().build(backend)?;
     Ok(PgFencedLocks::in_one_database(locks, store))
 }

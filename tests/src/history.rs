@@ -11,7 +11,7 @@ use std::{
 
 use lock_core::{
     Sequencer,
-    backend::{Clock, Moment, SystemClock},
+    backend::{Moment, Runtime, TokioRuntime},
 };
 
 /// A grant, or an action under one, with its times.
@@ -31,7 +31,7 @@ impl Event {
         Self {
             grant: grant.clone(),
             asked,
-            answered: SystemClock.now(),
+            answered: TokioRuntime.now(),
         }
     }
 }

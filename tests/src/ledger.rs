@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::{
     LeaseGuard, Sequencer,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use lock_testing::FencedCell;
 
@@ -44,7 +44,7 @@ impl Ledger {
     /// It may be claimed. Nothing is written.
     pub async fn enter<'a>(&'a self, guard: &LeaseGuard, history: &'a History) -> Section<'a> {
         let grant = guard.sequencer().clone();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let fenced = match self.fenced.claim(&grant).await {
             Ok(()) => {
                 history.claimed(Event::answered(&grant, asked));
@@ -81,11 +81,11 @@ impl Ledger {
 }
 
 impl Section<'_> {
-    /// Writes back the list with one more number, which nobody else adds. False if the store
+    /// Writes back the list with one more number, which no other section adds. False if the store
     /// refused.
     ///
     /// # Cancel safety
-    /// It may be written, but nobody knows: it counts as neither accepted nor lost.
+    /// It may be written, but the task does not know: it counts as neither accepted nor lost.
     pub async fn add(mut self, number: u64) -> bool {
         self.twin.push(number);
         self.ledger.twin.write_unfenced(self.twin).await;
@@ -94,7 +94,7 @@ impl Section<'_> {
             return false;
         };
         read.push(number);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         if self.ledger.fenced.write(&self.grant, read).await.is_err() {
             return false;
         }

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, LockManager,
-    backend::{Bounds, Clock, SystemClock},
+    backend::{Bounds, Runtime, TokioRuntime},
 };
 
 /// By how much a wait may be late if nothing else keeps the machine busy.
@@ -21,7 +21,7 @@ struct Case {
     ends: RangeInclusive<Duration>,
 }
 
-/// Acquires while the lock service does not answer, or nobody listens at its address: with each
+/// Acquires while the lock service does not answer, or has no listener at its address: with each
 /// kind of wait at once.
 ///
 /// # Panics
@@ -63,13 +63,13 @@ pub async fn ends_with_a_look_of(look: Duration, locks: &LockManager) {
 
 /// Acquires in vain. How long that took.
 async fn fails(locks: &LockManager, case: &Case) -> Duration {
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let acquire = locks.acquire(format!("waits:{:?}", case.wait));
     let acquired = match case.wait {
         None => acquire.try_acquire().await.map(drop),
         Some(wait) => acquire.wait(wait).await.map(drop),
     };
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     let kind = acquired.map_err(|error| error.kind());
     assert_eq!(kind, Err(ErrorKind::Unavailable), "{:?}", case.wait);
     assert!(took >= *case.ends.start(), "{:?}: {took:?}", case.wait);

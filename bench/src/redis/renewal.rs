@@ -6,7 +6,7 @@ use e2e::servers::Redis;
 use futures_util::{StreamExt, stream};
 use lock_core::{
     Attempt, Ttl,
-    backend::{LockBackend, RenewRequest, Renewed, SystemClock},
+    backend::{LockBackend, RenewRequest, Renewed, TokioRuntime},
 };
 use palisade::redis::RedisBackend;
 use redis::aio::MultiplexedConnection;
@@ -53,7 +53,7 @@ impl Renewals {
         }
         let mut connection = connect(server.url()).await?;
         let () = plain_keys.query_async(&mut connection).await?;
-        let backend = RedisBackend::connect(server.url(), Arc::new(SystemClock)).await?;
+        let backend = RedisBackend::connect(server.url(), Arc::new(TokioRuntime)).await?;
         Ok(Self {
             _server: server,
             backend,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_core::{
     Attempt, Ttl,
-    backend::{ConnectOptions, LockBackend, RenewRequest, Renewed, SystemClock},
+    backend::{ConnectOptions, LockBackend, RenewRequest, Renewed, TokioRuntime},
 };
 use palisade::postgres::PostgresBackend;
 
@@ -28,8 +28,8 @@ pub(super) async fn vs_update(rounds: u32) -> Result<Measured, BoxError> {
         };
         requests.push(RenewRequest::new(lease.sequencer, TTL));
     }
-    let (options, clock) = (ConnectOptions::default(), Arc::new(SystemClock));
-    let backend = PostgresBackend::on(world.pool.clone(), options, clock).await?;
+    let (options, runtime) = (ConnectOptions::default(), Arc::new(TokioRuntime));
+    let backend = PostgresBackend::on(world.pool.clone(), options, runtime).await?;
     let ids: Vec<_> = (0..i32::try_from(ACCOUNTS)?).collect();
     let renew_all = async || {
         let answers = backend.renew(&requests).await;

@@ -1,4 +1,4 @@
-//! What is there after a while, and what goes on while nothing happens.
+//! The size of a lease after many cycles, and the CPU time of waiters while nothing happens.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -6,7 +6,7 @@ use e2e::servers::{PgBouncer, PoolMode, until};
 use futures_util::future::try_join_all;
 use lock_core::{
     LockManager, Ttl,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade::postgres::PostgresBackend;
 use sqlx::postgres::PgPoolOptions;
@@ -61,8 +61,8 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         .max_connections(2)
         .connect(&address)
         .await?;
-    let clock = Arc::new(SystemClock);
-    let backend = PostgresBackend::on(pool, ConnectOptions::default(), clock).await?;
+    let runtime = Arc::new(TokioRuntime);
+    let backend = PostgresBackend::on(pool, ConnectOptions::default(), runtime).await?;
     let locks = LockManager::builder().build(backend)?;
     let held = locks.acquire("r").ttl(Ttl::secs(600)).await?;
     let waiters = (0..WAITERS).map(|_| async { locks.acquire("r").await.map(drop) });
@@ -79,7 +79,10 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         Ok::<_, BoxError>(cpu_seconds(&world).await? - before)
     };
     tokio::select! {
-        waited = try_join_all(waiters) => Err(format!("nobody should get it: {waited:?}").into()),
+        biased;
+        waited = try_join_all(waiters) => {
+            Err(format!("no waiter should get it: {waited:?}").into())
+        }
         used = watch => {
             let (used, watched) = (used? * 1e6, WATCHED.as_secs_f64() * 1e6);
             Ok(Measured { ratio: used / watched, ours: used, other: watched, unit: Unit::Micros })
@@ -87,8 +90,8 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
     }
 }
 
-/// By the scheduler's own count. The ticks of `stat` are wrong for what a timer wakes: it runs when
-/// a tick is counted.
+/// By the scheduler's own count. The ticks of `stat` are wrong for a process that a timer wakes,
+/// because it runs when a tick is counted.
 async fn cpu_seconds(world: &World) -> Result<f64, BoxError> {
     let own = "SELECT pg_backend_pid()";
     let session: i32 = sqlx::query_scalar(own).fetch_one(&world.pool).await?;

@@ -121,8 +121,9 @@ async fn changes(State(live): State<Live>) -> Sse<impl Stream<Item = Result<Even
         (seen, live.is_closing),
         |(mut seen, mut closing)| async move {
             tokio::select! {
-                changed = seen.changed() => changed.ok()?,
+                biased;
                 _closing = closing.wait_for(|closing| *closing) => return None,
+                changed = seen.changed() => changed.ok()?,
             }
             let version = *seen.borrow_and_update();
             let event = Event::default().data(version.to_string());

@@ -6,7 +6,7 @@ use fenced_jobs::{Jobs, Missed, Schedule, Scheduled};
 use fenced_store::{FencedLockError, FencedLocks, FencedStore};
 use futures_util::FutureExt;
 use jiff::Timestamp;
-use lock_core::{InitialToken, Ttl, backend::Clock, memory::MemoryBackend};
+use lock_core::{InitialToken, Ttl, backend::Runtime, memory::MemoryBackend};
 use lock_testing::{ManualClock, Process};
 use sqlx::Sqlite;
 

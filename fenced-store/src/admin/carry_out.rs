@@ -1,7 +1,7 @@
 //! Carries out orders, and reads the marks before that.
 
 use lock_core::{FencingToken, Issuer, ResourceName};
-use tokio::{sync::Mutex, time::sleep};
+use tokio::sync::Mutex;
 use tracing::debug;
 
 use super::{
@@ -82,7 +82,7 @@ pub(super) async fn carry_out<DB: Dialect>(
     order: Order,
 ) -> Result<Option<Issuer>, AdminError> {
     let store = store.clone();
-    uninterrupted(async move {
+    uninterrupted(store.tasks(), async move {
         let _turn = match order {
             Order::ChangeIssuer(_) => Some(CHANGING.lock().await),
             _ => None,
@@ -93,11 +93,11 @@ pub(super) async fn carry_out<DB: Dialect>(
                 Err(AdminError::Store(error @ FenceError::Serialization { .. })) => error,
                 result => return result,
             };
-            let Some(pause) = pauses.next() else {
+            let Some(pause) = pauses.next(&*store.runtime) else {
                 return Err(error.into());
             };
             debug!(%error, ?pause, "carrying out the order again");
-            sleep(pause).await;
+            store.runtime.sleep(pause).await;
         }
     })
     .await

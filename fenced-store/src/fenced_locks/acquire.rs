@@ -25,7 +25,7 @@ use crate::{Dialect, FenceError};
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireFenced<DB: Dialect, L = Acquire> {
-    protected: FencedLocks<DB>,
+    pub(super) protected: FencedLocks<DB>,
     leases: L,
     /// The wait for all attempts together.
     wait: Option<Duration>,
@@ -98,7 +98,7 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
     /// lock service: it gives the leases back and acquires afresh with tokens above the marks.
     /// Safety does not depend on it, because the store refuses the old tokens.
     async fn lock_and_claim(self) -> Result<L::Guard<DB>, FencedLockError> {
-        let started = self.protected.locks.clock().now();
+        let started = self.protected.locks.runtime().now();
         let protected = self.protected.clone();
         let mut leases = self.leases.clone();
         if protected.one_database {
@@ -178,7 +178,7 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
 
     /// The rest of the wait.
     fn left(&self, started: Moment) -> Option<Duration> {
-        let waited = self.protected.locks.clock().now().since(started);
+        let waited = self.protected.locks.runtime().now().since(started);
         self.wait.map(|wait| wait.saturating_sub(waited))
     }
 }

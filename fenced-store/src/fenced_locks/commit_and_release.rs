@@ -93,7 +93,8 @@ impl<DB: Dialect> FencedTx<DB> {
         self,
         guard: FencedGuard<DB>,
     ) -> Result<Receipt, NotCommitted<DB>> {
-        uninterrupted(self.committed_and_released(guard)).await
+        let tasks = self.tasks().clone();
+        uninterrupted(tasks, self.committed_and_released(guard)).await
     }
 
     async fn committed_and_released(

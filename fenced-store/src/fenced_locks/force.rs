@@ -49,7 +49,10 @@ impl<DB: Dialect> FencedLocks<DB> {
             ForceReleased::Ended { revocation, .. } => {
                 // No client has this holder, so its claim shuts out earlier holders and lets no
                 // other in.
-                let (issuer, no_client) = (self.locks.issuer().clone(), Holder::random());
+                let (issuer, no_client) = (
+                    self.locks.issuer().clone(),
+                    Holder::draw(self.locks.runtime()),
+                );
                 let revocation = Sequencer::new(issuer, resource.clone(), *revocation, no_client);
                 self.revoke(&revocation).await?;
             }

@@ -2,7 +2,7 @@
 
 use lock_core::{
     Error, LeaseGuard, Released,
-    backend::{Candidate, TermGuard},
+    backend::{Candidate, Runtime, TermGuard},
 };
 
 use super::{AcquireFenced, FencedGuard, FencedLockError};
@@ -14,6 +14,10 @@ impl<DB: Dialect> Candidate for AcquireFenced<DB> {
 
     async fn campaign(self) -> Result<FencedGuard<DB>, FencedLockError> {
         self.await
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        self.protected.locks.runtime()
     }
 
     fn may_pass(error: &FencedLockError) -> bool {

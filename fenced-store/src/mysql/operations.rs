@@ -118,7 +118,7 @@ impl Operations for MySql {
             literal(&fence::resources(request)),
         );
         let begin = AssertSqlSafe(begin).into_sql_str();
-        let begun = begin_counted(pool, begin, tx_name, Some(PATIENCE)).await;
+        let begun = begin_counted(pool, begin, request, Some(PATIENCE)).await;
         let mut tx = begun.map_err(before_anything::<Self>)?;
         for sequencer in request.fences().map(Fence::sequencer) {
             let fenced = fence::fence(&mut tx, options, sequencer, tx_name).await;
@@ -134,7 +134,8 @@ impl Operations for MySql {
     /// nothing. In that case the release of the savepoint fails, and the `COMMIT` after it is not
     /// reached.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
-        let caught_up = in_time(PATIENCE, answers::catch_up(&mut tx)).await;
+        let tasks = tx.tasks().clone();
+        let caught_up = in_time(&tasks, PATIENCE, answers::catch_up(&mut tx)).await;
         tx.unless_lost(caught_up)?;
         let tx_name = tx.tx_name();
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {tx_name}; {FORGET}; COMMIT");
@@ -146,7 +147,7 @@ impl Operations for MySql {
         if is_name_missing(&error) {
             // A statement that ended the transaction may have committed its note.
             let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
-            let left = in_time(PATIENCE, answers::to(&mut tx, leave, 4)).await;
+            let left = in_time(&tasks, PATIENCE, answers::to(&mut tx, leave, 4)).await;
             match tx.unless_lost(left) {
                 Ok(()) => tx.end(),
                 Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),

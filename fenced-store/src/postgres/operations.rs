@@ -86,10 +86,10 @@ impl Operations for Postgres {
         options: &PgTxOptions,
         request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
-        let (begin, tx_name) = (calls::begin(request, options), request.tx_name());
+        let begin = calls::begin(request, options);
         // A server that is there has answered by then.
         let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
-        let begun = begin_counted(pool, begin, tx_name, patience).await;
+        let begun = begin_counted(pool, begin, request, patience).await;
         begun.map_err(Self::of_our_call)
     }
 

@@ -109,12 +109,17 @@ impl<DB: Dialect> Observer<DB> {
     pub async fn look(&self, sequencer: &Sequencer) -> Observed {
         let (store, grant) = (self.store.clone(), sequencer.clone());
         let look = async move {
-            let request = BeginRequest::of(Presented::from(&grant).fence(), Vec::new())?;
+            let fence = Presented::from(&grant).fence();
+            let request = BeginRequest::of(fence, Vec::new(), store.tasks())?;
             let options = store.tx_options();
             let tx = <DB as Operations>::begin(store.pool(), options, &request).await?;
             Ok(tx.rollback().await?)
         };
-        observed("write", sequencer, uninterrupted(look).await)
+        observed(
+            "write",
+            sequencer,
+            uninterrupted(self.store.tasks(), look).await,
+        )
     }
 }
 

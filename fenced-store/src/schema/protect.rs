@@ -33,7 +33,8 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn protect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
-        uninterrupted(async move { <DB as Installation>::protect(&pool, &protection).await }).await
+        let protect = async move { <DB as Installation>::protect(&pool, &protection).await };
+        uninterrupted(self.tasks(), protect).await
     }
 
     /// Removes everything that [`protect`](FencedStore::protect) has created for this table, under
@@ -46,7 +47,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: work that has been started is finished in the background, or not done at all.
     pub async fn unprotect(&self, protection: &Protection) -> Result<(), FenceError> {
         let (pool, protection) = (self.pool().clone(), protection.clone());
-        uninterrupted(async move { <DB as Installation>::unprotect(&pool, &protection).await })
-            .await
+        let unprotect = async move { <DB as Installation>::unprotect(&pool, &protection).await };
+        uninterrupted(self.tasks(), unprotect).await
     }
 }

@@ -51,7 +51,8 @@ pub(super) async fn only_writer(
     if connection.is_in_transaction() {
         return Err(sqlx::Error::InvalidSavePointStatement);
     }
-    let mut tx = OpenTx::new(pool, connection, request.tx_name(), None);
+    let tasks = request.tasks().clone();
+    let mut tx = OpenTx::new(pool, connection, request.tx_name(), None, tasks);
     match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {

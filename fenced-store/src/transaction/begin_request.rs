@@ -2,7 +2,7 @@
 use std::time::Duration;
 use std::{iter, mem};
 
-use lock_core::{ResourceName, Sequencer};
+use lock_core::{ResourceName, Sequencer, backend::support::Tasks};
 
 use crate::{FenceError, transaction::tx_name::TxName};
 
@@ -13,6 +13,7 @@ pub struct BeginRequest {
     first: Fence,
     others: Vec<Fence>,
     tx_name: TxName,
+    tasks: Tasks,
 }
 
 /// A grant that fences the transaction: the mark of its resource has to show it.
@@ -27,7 +28,11 @@ impl BeginRequest {
     /// Sorts the grants by resource, because all transactions have to check their resources in the
     /// same order. Otherwise a transaction in `a` could wait for `b`, behind a claim, while one in
     /// `b` waits for `a`, behind another claim. These four would wait for ever.
-    pub(crate) fn of(mut first: Fence, mut others: Vec<Fence>) -> Result<Self, FenceError> {
+    pub(crate) fn of(
+        mut first: Fence,
+        mut others: Vec<Fence>,
+        tasks: Tasks,
+    ) -> Result<Self, FenceError> {
         for other in &mut others {
             if other.resource() < first.resource() {
                 mem::swap(other, &mut first);
@@ -37,7 +42,8 @@ impl BeginRequest {
         let request = Self {
             first,
             others,
-            tx_name: TxName::random(),
+            tx_name: TxName::draw(&**tasks.runtime()),
+            tasks,
         };
         for (one, next) in request.fences().zip(&request.others) {
             if one.resource() == next.resource() {
@@ -68,6 +74,11 @@ impl BeginRequest {
     /// The name by which the commit finds out whether it is still in this transaction.
     pub(crate) const fn tx_name(&self) -> TxName {
         self.tx_name
+    }
+
+    /// Where its work is finished if a caller goes away.
+    pub(crate) const fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 }
 

@@ -2,9 +2,10 @@ use std::{
     borrow::Cow,
     fmt,
     ops::{Deref, DerefMut},
+    sync::Arc,
 };
 
-use lock_core::Sequencer;
+use lock_core::{Sequencer, backend::support::Tasks};
 use tracing::debug;
 
 use crate::{
@@ -76,6 +77,11 @@ impl<DB: Dialect> FencedTx<DB> {
         }
     }
 
+    /// Where its work is finished if a caller goes away.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        self.tx.tasks()
+    }
+
     /// The grant that fences this transaction; if there are several, the first that was named.
     #[must_use]
     pub fn sequencer(&self) -> &Sequencer {
@@ -95,7 +101,8 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Cancel safety
     /// Cancel safe: a savepoint that was set meanwhile stays unused and has no effect.
     pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
-        FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints).await
+        let runtime = Arc::clone(self.tx.tasks().runtime());
+        FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints, runtime).await
     }
 
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
@@ -137,13 +144,14 @@ impl<DB: Dialect> FencedTx<DB> {
             return Err(FenceError::Aborted);
         }
         let lease = lease.map(|(name, lease)| (name.into_owned(), lease.clone()));
+        let tasks = tx.tasks().clone();
         let committed = async move {
             match lease {
                 None => DB::commit(tx).await.map(|()| false),
                 Some((name, lease)) => DB::commit_and_release(tx, &name, &lease).await,
             }
         };
-        let released = uninterrupted(committed).await?;
+        let released = uninterrupted(tasks, committed).await?;
         Ok((Receipt::of_commit(&sequencers), released))
     }
 

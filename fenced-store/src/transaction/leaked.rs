@@ -9,7 +9,9 @@ use tokio::time::timeout;
 use tracing::warn;
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::transaction::{open_tx::OpenTx, uninterrupted::uninterrupted};
+use crate::transaction::{
+    begin_request::BeginRequest, open_tx::OpenTx, uninterrupted::uninterrupted,
+};
 use crate::{
     FenceError,
     dialect::{Installation, Operations},
@@ -137,17 +139,18 @@ async fn close_leaked<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error
 pub(crate) async fn begin_counted<DB: Operations>(
     pool: &Pool<DB>,
     begin: sqlx::SqlStr,
-    tx_name: crate::transaction::tx_name::TxName,
+    request: &BeginRequest,
     patience: Option<std::time::Duration>,
 ) -> Result<OpenTx<DB>, sqlx::Error> {
     past_leaked(pool, || async {
         let (begin, pool) = (begin.clone(), pool.clone());
+        let (tx_name, tasks) = (request.tx_name(), request.tasks().clone());
         let mut connection = pool.acquire().await?;
-        uninterrupted(async move {
+        uninterrupted(request.tasks().clone(), async move {
             let begun = DB::TransactionManager::begin(&mut connection, Some(begin));
             let begun = unlogged(begun).await;
             unless_read_only(&mut connection, begun)?;
-            Ok(OpenTx::new(&pool, connection, tx_name, patience))
+            Ok(OpenTx::new(&pool, connection, tx_name, patience, tasks))
         })
         .await
     })

@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
+use lock_core::backend::support::Tasks;
 use scopeguard::{ScopeGuard, guard};
 use sqlx::{Connection, Database, Pool, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
-use tokio::{runtime::Handle, time::timeout};
 use tracing::{Instrument, warn};
 
 use crate::transaction::{tx_name::TxName, uninterrupted::uninterrupted};
@@ -55,7 +55,7 @@ struct Held<DB: RollBack> {
     tx_name: TxName,
     patience: Option<Duration>,
     is_lost: bool,
-    runtime: Handle,
+    tasks: Tasks,
 }
 
 impl<DB: RollBack> OpenTx<DB> {
@@ -66,6 +66,7 @@ impl<DB: RollBack> OpenTx<DB> {
         connection: PoolConnection<DB>,
         tx_name: TxName,
         patience: Option<Duration>,
+        tasks: Tasks,
     ) -> Self {
         let held = Held {
             connection,
@@ -73,7 +74,7 @@ impl<DB: RollBack> OpenTx<DB> {
             tx_name,
             patience,
             is_lost: false,
-            runtime: Handle::current(),
+            tasks,
         };
         let held = guard(held, Held::abandon as fn(_));
         Self { held }
@@ -82,6 +83,11 @@ impl<DB: RollBack> OpenTx<DB> {
     /// The name of the transaction.
     pub(crate) fn tx_name(&self) -> TxName {
         self.held.tx_name
+    }
+
+    /// Where its work is finished if a caller goes away.
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.held.tasks
     }
 
     /// Remembers that the commit has to remove a note of the transaction.
@@ -116,19 +122,18 @@ impl<DB: RollBack> OpenTx<DB> {
 
     /// Rolls back. If the future is dropped, a task goes on with it.
     pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
-        uninterrupted(ScopeGuard::into_inner(self.held).roll_back()).await
+        let held = ScopeGuard::into_inner(self.held);
+        uninterrupted(held.tasks.clone(), held.roll_back()).await
     }
 }
 
 impl<DB: RollBack> Held<DB> {
     /// Runs when a transaction is dropped. It spawns a task, although a drop should not do that:
-    /// see decision 23. A drop may happen outside of the runtime, and the connection needs the
-    /// runtime, so it is entered here.
+    /// see decision 23.
     fn abandon(self) {
-        let runtime = self.runtime.clone();
-        let _inside = runtime.enter();
+        let tasks = self.tasks.clone();
         let rolled_back = async { drop(self.roll_back().await) };
-        drop(runtime.spawn(rolled_back.in_current_span()));
+        tasks.spawn(rolled_back.in_current_span());
     }
 
     /// Gives the connection back once the database has answered, with any answer.
@@ -138,7 +143,7 @@ impl<DB: RollBack> Held<DB> {
                 let reason = "the answers of this connection are out of step";
                 Err(sqlx::Error::Protocol(reason.to_owned()))
             }
-            Some(patience) => in_time(patience, DB::undo(&mut self.connection)).await,
+            Some(patience) => in_time(&self.tasks, patience, DB::undo(&mut self.connection)).await,
             None => DB::undo(&mut self.connection).await,
         };
         match &undone {
@@ -152,8 +157,9 @@ impl<DB: RollBack> Held<DB> {
     /// although its client is gone. The connection does not go back to the pool, which would wait
     /// for an answer.
     async fn close(self, error: &sqlx::Error) {
-        let ended = in_time(PATIENCE, DB::end_session(&self.pool, self.tx_name)).await;
-        let closed = in_time(PATIENCE, self.connection.close()).await;
+        let ended = DB::end_session(&self.pool, self.tx_name);
+        let ended = in_time(&self.tasks, PATIENCE, ended).await;
+        let closed = in_time(&self.tasks, PATIENCE, self.connection.close()).await;
         warn!(
             error = error as &dyn std::error::Error,
             ?ended,
@@ -166,10 +172,12 @@ impl<DB: RollBack> Held<DB> {
 
 /// Fails if there is no answer in time. The work may then have been executed, or not.
 pub(crate) async fn in_time(
+    tasks: &Tasks,
     patience: Duration,
     work: impl Future<Output = Result<(), sqlx::Error>>,
 ) -> Result<(), sqlx::Error> {
-    timeout(patience, work).await.unwrap_or_else(|_| {
+    let answer = tasks.runtime().timeout(patience, work).await;
+    answer.unwrap_or_else(|| {
         let reason = format!("no answer for {patience:?}");
         Err(io::Error::new(io::ErrorKind::TimedOut, reason).into())
     })

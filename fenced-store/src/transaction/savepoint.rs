@@ -1,7 +1,10 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
+    sync::Arc,
 };
+
+use lock_core::backend::Runtime;
 
 use crate::{Dialect, FenceError, dialect::Operations, transaction::tx_name::TxName};
 
@@ -50,6 +53,7 @@ pub struct FencedSavepoint<'tx, DB: Dialect> {
     name: TxName,
     undecided: &'tx mut usize,
     undecided_before: usize,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
@@ -58,8 +62,9 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     pub(crate) async fn set(
         connection: &'tx mut DB::Connection,
         undecided: &'tx mut usize,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, FenceError> {
-        let name = TxName::random();
+        let name = TxName::draw(&*runtime);
         DB::rows(connection, &format!("SAVEPOINT {name}"), &[]).await?;
         let undecided_before = *undecided;
         *undecided += 1;
@@ -68,6 +73,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
             name,
             undecided,
             undecided_before,
+            runtime,
         })
     }
 
@@ -79,7 +85,8 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
-        FencedSavepoint::set(self.connection, self.undecided).await
+        let runtime = Arc::clone(&self.runtime);
+        FencedSavepoint::set(self.connection, self.undecided, runtime).await
     }
 
     /// Keeps the writes since the savepoint. They are stored when the transaction is committed.

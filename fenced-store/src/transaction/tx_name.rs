@@ -1,5 +1,7 @@
 use std::fmt;
 
+use lock_core::backend::Runtime;
+
 /// The name of one transaction. By this name its commit finds out whether it is still in that
 /// transaction.
 ///
@@ -18,9 +20,9 @@ impl TxName {
     /// The prefix of all names.
     pub(crate) const PREFIX: &str = "fenced_";
 
-    pub(crate) fn random() -> Self {
+    pub(crate) fn draw(runtime: &dyn Runtime) -> Self {
         Self {
-            name: rand::random(),
+            name: (runtime.random() >> 64) as u64,
             #[cfg(feature = "sqlite")]
             is_noted: false,
         }

@@ -1,7 +1,6 @@
 use std::future::poll_fn;
 
-use lock_core::backend::BoxFuture;
-use tokio::runtime::Handle;
+use lock_core::backend::{BoxFuture, support::Tasks};
 use tracing::Instrument;
 
 /// Runs work to its end. If the caller's future is dropped half way, a task finishes the work.
@@ -16,11 +15,12 @@ use tracing::Instrument;
 /// The caller's own task does the work as long as it polls the future, because a task for each call
 /// has a price (decision 23). Work that was never polled is not begun.
 pub(crate) async fn uninterrupted<T: Send + 'static>(
+    tasks: Tasks,
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     let mut unfinished = Unfinished {
         work: Some(Box::pin(work.in_current_span())),
-        runtime: Handle::current(),
+        tasks,
     };
     poll_fn(|context| {
         let work = unfinished.work.take();
@@ -37,7 +37,7 @@ pub(crate) async fn uninterrupted<T: Send + 'static>(
 struct Unfinished<T: Send + 'static> {
     /// `None` after the work has ended or panicked.
     work: Option<BoxFuture<'static, T>>,
-    runtime: Handle,
+    tasks: Tasks,
 }
 
 /// Spawns a task, although a drop should not do that. The runtime is known, so the drop cannot
@@ -46,15 +46,17 @@ struct Unfinished<T: Send + 'static> {
 impl<T: Send + 'static> Drop for Unfinished<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            let _inside = self.runtime.enter();
-            drop(self.runtime.spawn(work));
+            self.tasks.spawn(async { drop(work.await) });
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use futures_util::{FutureExt, future::BoxFuture};
+    use lock_core::backend::TokioRuntime;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -67,10 +69,14 @@ mod tests {
     ) {
         let (go_on, wait) = oneshot::channel();
         let (done, end) = oneshot::channel();
-        let work = uninterrupted(async move {
-            wait.await.unwrap();
-            done.send(()).unwrap();
-        });
+        let work = async move {
+            let tasks = Tasks::here(Arc::new(TokioRuntime));
+            let work = async {
+                wait.await.unwrap();
+                done.send(()).unwrap();
+            };
+            uninterrupted(tasks, work).await;
+        };
         (work.boxed(), go_on, end)
     }
 

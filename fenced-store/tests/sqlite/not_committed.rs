@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use fenced_store::{FencedLocks, NotCommitted};
 use lock_core::{
-    InitialToken, LockManager, LostReason, ResourceName, Ttl, backend::Clock, memory::MemoryBackend,
+    InitialToken, LockManager, LostReason, ResourceName, Ttl, backend::Runtime,
+    memory::MemoryBackend,
 };
 use lock_testing::ManualClock;
 use sqlx::{Executor, Sqlite};
@@ -26,7 +27,7 @@ struct World {
 impl World {
     async fn new() -> Self {
         let (store, clock) = (fresh::<SqliteFile>().await, ManualClock::new());
-        let timer: Arc<dyn Clock> = Arc::new(clock.clone());
+        let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
         let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
         let locks = LockManager::builder().build(service);
         Self {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Request, Sharing, Terms};
-use crate::{AttemptId, Clock, Error, ErrorKind, Moment, Outcome, Wait};
+use crate::{AttemptId, Error, ErrorKind, Moment, Outcome, Runtime, Wait};
 
 /// After so many grants in a row that arrived after their own end, the caller gets the error that
 /// its ttl is too short. The first may be a hiccup.
@@ -131,23 +131,17 @@ impl Terms {
     }
 
     /// The step after a request that failed just now.
-    pub(super) fn again(&self, request: Request, silence: Silence, now: Moment) -> Again {
+    pub(super) fn again(&mut self, request: Request, silence: Silence, now: Moment) -> Again {
         let until = self.asks_until(request, silence);
         let waits = matches!(request, Request::Look { .. }) && self.wait != Wait::Never;
-        let dice = self.dice(silence.failed);
-        self.bounds.again(until, waits, silence.failed, dice, now)
-    }
-
-    /// The same by the policy of the caller.
-    pub(super) fn polls_again(&mut self, silence: Silence, now: Moment) -> Again {
-        let look = Request::Look { queue: false };
-        let until = match self.wait {
-            Wait::Never => now,
-            _ => self.asks_until(look, silence),
-        };
-        match self.next_poll() {
-            Some(pause) if now < until => Again::At(min(now + pause, until)),
-            _ => Again::Not(now),
+        let polls = matches!(request, Request::Look { .. }) && self.polls.is_some();
+        match polls.then(|| self.next_poll()) {
+            Some(Some(pause)) if waits && now < until => Again::At(min(now + pause, until)),
+            Some(_) => Again::Not(now),
+            None => {
+                let dice = self.dice(silence.failed);
+                self.bounds.again(until, waits, silence.failed, dice, now)
+            }
         }
     }
 
@@ -229,12 +223,12 @@ impl Background {
 ///
 /// # Cancel safety
 /// That of the request.
-pub async fn repeat<T, F>(clock: &dyn Clock, send: impl Fn() -> F) -> Result<T, Error>
+pub async fn repeat<T, F>(runtime: &dyn Runtime, send: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {
-    let until = clock.now() + Bounds::USUAL.short;
-    let dice = u32::from(AttemptId::random().spread().to_be_bytes()[0]);
+    let until = runtime.now() + Bounds::USUAL.short;
+    let dice = u32::from(AttemptId::draw(runtime).spread().to_be_bytes()[0]);
     let (mut failed, mut is_unknown) = (0_u32, false);
     loop {
         let error = match send().await {
@@ -243,14 +237,14 @@ where
         };
         is_unknown |= error.outcome() == Outcome::Unknown;
         failed = failed.saturating_add(1);
-        let now = clock.now();
+        let now = runtime.now();
         let again = match error.kind() {
             ErrorKind::Unavailable => Bounds::USUAL.again(until, false, failed, dice, now),
             _ => Again::Not(now),
         };
         let (Again::At(moment) | Again::Not(moment)) = again;
         if moment > now {
-            clock.sleep_until(moment).await;
+            runtime.sleep_until(moment).await;
         }
         if let Again::Not(_) = again {
             return Err(match is_unknown {

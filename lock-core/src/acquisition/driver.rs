@@ -1,14 +1,15 @@
 //! Does what the machine says, on Tokio.
 
 use std::{
-    future::{Future, pending, poll_fn, ready},
+    future::{Future, pending, ready},
     pin::{Pin, pin},
-    task::Poll,
     time::Duration,
 };
 
+use futures_util::future::OptionFuture;
+
 use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
-use crate::{Attempt, Clock, Error, ErrorKind, Grant, Outcome};
+use crate::{Attempt, Error, ErrorKind, Grant, Outcome, Runtime};
 
 /// The requests of one attempt, as a lock service sends them, until this is dropped.
 pub trait Requests: Sync {
@@ -64,14 +65,14 @@ pub struct Ended {
 pub(crate) async fn acquire(
     machine: &mut Acquisition,
     requests: &impl Requests,
-    clock: &dyn Clock,
+    runtime: &dyn Runtime,
     shutdown: Shutdown<'_>,
 ) -> Ended {
     machine.terms.longest_request = requests.longest_request();
     let started = Event::Started {
         hears: requests.hears(),
     };
-    run(machine, started, requests, clock, shutdown).await
+    run(machine, started, requests, runtime, shutdown).await
 }
 
 /// Sends requests and waits, as the machine says, until it has an answer for the caller.
@@ -82,24 +83,24 @@ pub async fn run(
     machine: &mut Acquisition,
     first: Event,
     requests: &impl Requests,
-    clock: &dyn Clock,
+    runtime: &dyn Runtime,
     mut shutdown: Shutdown<'_>,
 ) -> Ended {
-    let (mut request, mut error) = (pin!(None), None);
+    let (mut request, mut error) = (pin!(OptionFuture::from(None)), None);
     // A caller that comes after the shutdown sends nothing.
     let (first, mut is_open) = tokio::select! {
         biased;
         () = shutdown.as_mut() => (Event::Closed, false),
         () = ready(()) => (first, true),
     };
-    let mut step = machine.on(first, clock.now());
+    let mut step = machine.on(first, runtime.now());
     loop {
         let until = match step {
             Step::Send {
                 request: sent,
                 until,
             } => {
-                request.set(Some(requests.send(sent)));
+                request.set(Some(requests.send(sent)).into());
                 until
             }
             Step::Wait { until } => until,
@@ -111,8 +112,8 @@ pub async fn run(
                 is_open = false;
                 Event::Closed
             }
-            answer = answered(request.as_mut()) => {
-                request.set(None);
+            Some(answer) = request.as_mut() => {
+                request.set(None.into());
                 let reply = answer.unwrap_or_else(|failed| {
                     let failure = Failure::of(&failed);
                     error = Some(failed);
@@ -123,29 +124,9 @@ pub async fn run(
             }
             wake = requests.woken() => Event::Woken(wake),
             // Most answers need no timer: it is made when it is polled.
-            () = async { clock.sleep_until(until).await } => Event::Due,
+            () = async { runtime.sleep_until(until).await } => Event::Due,
         };
-        step = machine.on(event, clock.now());
-    }
-}
-
-/// The answer to the request that is under way, if there is one.
-async fn answered<F: Future>(mut request: Pin<&mut Option<F>>) -> F::Output {
-    poll_fn(|cx| match request.as_mut().as_pin_mut() {
-        Some(request) => request.poll(cx),
-        None => Poll::Pending,
-    })
-    .await
-}
-
-impl Failure {
-    /// The part of an error that decisions need.
-    #[must_use]
-    pub const fn of(error: &Error) -> Self {
-        Self {
-            kind: error.kind(),
-            outcome: error.outcome(),
-        }
+        step = machine.on(event, runtime.now());
     }
 }
 

@@ -4,17 +4,18 @@ use super::{
     Acquisition, Answer, Failure, Request, SILENT, Sharing, Step,
     state::{Phase, Then},
 };
-use crate::{ErrorKind, Moment, Outcome, Released};
+use crate::{ErrorKind, Moment, Released};
 
 impl Acquisition {
     /// Begins to give back what is left.
     pub(super) fn give_back(&mut self, now: Moment) -> Step {
         self.copy |= self.is_looking();
         self.silence = None;
-        let releases = match self.phase {
+        let request = match self.phase {
             // Another attempt of the same acquisition may have been told of the lease.
-            Phase::Holding => self.terms.sharing != Sharing::Repeated,
-            Phase::Releasing
+            Phase::Holding if self.terms.sharing == Sharing::Repeated => Request::Cancel,
+            Phase::Holding
+            | Phase::Releasing
             | Phase::Asking {
                 request: Request::Release { .. },
                 ..
@@ -22,16 +23,11 @@ impl Acquisition {
             | Phase::Pausing {
                 then: Then::Released { .. },
                 ..
-            } => true,
-            _ => false,
+            } => self.release(),
+            _ if self.is_clean() => return self.answer(Answer::Clean),
+            _ => Request::Cancel,
         };
-        match self.phase {
-            _ if releases => self.send(self.release(), Then::Clean, now),
-            Phase::New => self.answer(Answer::Clean),
-            Phase::Holding => self.send(Request::Cancel, Then::Clean, now),
-            _ if self.is_clean() => self.answer(Answer::Clean),
-            _ => self.send(Request::Cancel, Then::Clean, now),
-        }
+        self.send(request, Then::Clean, now)
     }
 
     pub(super) fn release(&self) -> Request {
@@ -77,13 +73,7 @@ impl Acquisition {
 
     /// The lease may go on.
     pub(super) const fn release_failed(&mut self, failure: Failure) -> Step {
-        let outcome = if self.release_lost {
-            Outcome::Unknown
-        } else {
-            failure.outcome
-        };
-        let kind = failure.kind;
-        let step = self.answer(Answer::Failed(Failure { kind, outcome }));
+        let step = self.answer(Answer::Failed(failure.unknown_if(self.release_lost)));
         self.phase = Phase::Releasing;
         step
     }

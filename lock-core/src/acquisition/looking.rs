@@ -33,9 +33,10 @@ impl Acquisition {
     /// The grant has ended before it arrived.
     pub(super) fn late(&mut self, late: u32, now: Moment) -> Step {
         let is_last = self.terms.wait.is_over(now) || late + 1 >= LATE_GRANTS_MAX;
-        self.answer(match is_last {
-            true => Answer::TooLate,
-            false => Answer::Late,
+        self.answer(if is_last {
+            Answer::TooLate
+        } else {
+            Answer::Late
         })
     }
 
@@ -69,7 +70,7 @@ impl Acquisition {
                 self.rest(now + pause, now)
             }
             // A copy that is under way could still get a lease that no caller knows of.
-            None if self.copy => self.send(Request::Cancel, Then::Held { left }, now),
+            None if self.copy => self.send(Request::Cancel, Then::Held(left), now),
             None => self.answer(Answer::Held { left }),
         }
     }
@@ -83,7 +84,7 @@ impl Acquisition {
     ) -> Step {
         (self.place, self.waited) = (true, true);
         match self.terms.wait.is_over(now) || request == (Request::Look { queue: false }) {
-            true => self.send(Request::Cancel, Then::Held { left }, now),
+            true => self.send(Request::Cancel, Then::Held(left), now),
             false => self.rest(now + look_again, now),
         }
     }
@@ -100,56 +101,42 @@ impl Acquisition {
 
     pub(super) fn woken(&mut self, wake: Wake, now: Moment) -> Step {
         match (self.phase, wake) {
-            (Phase::Resting { until }, Wake::Silent(since)) => {
+            (Phase::Resting, Wake::Silent(since)) => {
                 let silence = *self.silence.get_or_insert(Silence { since, failed: 1 });
-                let until = min(until, self.terms.silent_until(silence));
-                self.phase = Phase::Resting { until };
-                Step::Wait { until }
+                self.until = min(self.until, self.terms.silent_until(silence));
+                self.wait()
             }
-            (Phase::Resting { .. }, Wake::Heard) => {
+            (Phase::Resting, Wake::Heard) => {
                 self.silence = None;
                 self.wait()
             }
             (_, Wake::Silent(_) | Wake::Heard) => self.wait(),
-            (Phase::Resting { .. }, wake) => self.woken_by(wake, now),
+            (Phase::Resting, _) => self.woken_by(wake, now),
+            (Phase::Pausing { request, then, .. }, _) => match (request, wake) {
+                (Some(look @ Request::Look { .. }), Wake::Look) => {
+                    self.send(self.still(look, now), then, now)
+                }
+                (Some(Request::Look { .. }), _) => self.woken_by(wake, now),
+                _ => self.wait(),
+            },
             // The answer of the look that is under way may be better than an offer that has ended.
-            (Phase::Asking { .. }, Wake::Offered(offer))
-                if self.is_looking() && offer.lease.deadline() <= now =>
-            {
-                self.note(Wake::Look);
-                self.wait()
+            (Phase::Asking { .. }, Wake::Offered(offer)) if offer.lease.deadline() <= now => {
+                self.note(Wake::Look)
             }
             (Phase::Asking { .. }, Wake::Offered(_) | Wake::Granted(_)) if self.is_looking() => {
                 self.woken_by(wake, now)
             }
-            (Phase::Asking { .. }, wake) => {
-                self.note(wake);
-                self.wait()
-            }
-            (
-                Phase::Pausing {
-                    request: Some(request @ Request::Look { .. }),
-                    then,
-                    ..
-                },
-                Wake::Look,
-            ) => self.send(self.still(request, now), then, now),
-            (
-                Phase::Pausing {
-                    request: Some(Request::Look { .. }),
-                    ..
-                },
-                wake,
-            ) => self.woken_by(wake, now),
+            (Phase::Asking { .. }, _) => self.note(wake),
             _ => self.wait(),
         }
     }
 
     /// Remembers a wake-up that comes while another request is under way.
-    const fn note(&mut self, wake: Wake) {
+    const fn note(&mut self, wake: Wake) -> Step {
         if !matches!((wake, &self.notice), (Wake::Look, Some(_))) {
             self.notice = Some(wake);
         }
+        self.wait()
     }
 
     fn woken_by(&mut self, wake: Wake, now: Moment) -> Step {

@@ -33,7 +33,9 @@ pub use self::{
     state::Acquisition,
     wake_ups::WakeUps,
 };
-use crate::{AcquireRequest, ErrorKind, Grant, Moment, Outcome, Pauses, Released, Ttl, Wait};
+use crate::{
+    AcquireRequest, Error, ErrorKind, Grant, Moment, Outcome, Pauses, Released, Ttl, Wait,
+};
 
 /// The purpose of an acquisition. It does not change.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -142,10 +144,6 @@ pub enum Request {
 
 /// The answer of a lock service to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(
-    clippy::exhaustive_enums,
-    reason = "the models answer with each of them"
-)]
 pub enum Reply {
     /// The attempt has a whole lease.
     Granted(Grant),
@@ -226,6 +224,24 @@ const SILENT: Failure = Failure {
     kind: ErrorKind::Unavailable,
     outcome: Outcome::Unknown,
 };
+
+impl Failure {
+    /// The part of an error that decisions need.
+    #[must_use]
+    pub const fn of(error: &Error) -> Self {
+        Self {
+            kind: error.kind(),
+            outcome: error.outcome(),
+        }
+    }
+
+    const fn unknown_if(mut self, is_unknown: bool) -> Self {
+        if is_unknown {
+            self.outcome = Outcome::Unknown;
+        }
+        self
+    }
+}
 
 impl Terms {
     /// The terms of an attempt that does not wait.

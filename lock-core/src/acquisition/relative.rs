@@ -71,16 +71,14 @@ impl Acquisition {
         if let Wait::Until(end) = &mut self.terms.wait {
             *end = max(by.moment(*end), by.now);
         }
+        self.until = by.moment(self.until);
         match &mut self.phase {
-            Phase::Asking { request, until, .. } => {
-                (*request, *until) = (by.request(*request), by.moment(*until));
-            }
-            Phase::Resting { until } => *until = by.moment(*until),
-            Phase::Pausing { request, until, .. } => {
-                *request = request.map(|request| by.request(request));
-                *until = by.moment(*until);
-            }
-            Phase::New | Phase::Holding | Phase::Releasing | Phase::Ended => {}
+            Phase::Asking { request, .. }
+            | Phase::Pausing {
+                request: Some(request),
+                ..
+            } => *request = by.request(*request),
+            _ => {}
         }
         if let Some(silence) = &mut self.silence {
             silence.since = by.moment(silence.since);
@@ -115,14 +113,14 @@ impl Acquisition {
     pub const fn state(&self) -> &'static str {
         match self.phase {
             Phase::New => "New",
-            Phase::Asking { request, then, .. } => match (request, then) {
+            Phase::Asking { request, then } => match (request, then) {
                 (Request::Look { .. }, _) => "Asking: look",
                 (Request::Confirm(_), _) => "Asking: confirm",
                 (Request::Release { .. }, _) => "Asking: release",
                 (Request::Cancel, Then::Clean) => "Asking: cancel",
                 (Request::Cancel, _) => "Asking: cancel, then answer",
             },
-            Phase::Resting { .. } => "Resting",
+            Phase::Resting => "Resting",
             Phase::Pausing { request: None, .. } => "Pausing: last",
             Phase::Pausing { .. } => "Pausing",
             Phase::Holding => "Holding",

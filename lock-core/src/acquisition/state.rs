@@ -4,13 +4,15 @@ use super::{
     Answer, Event, Failure, Reply, Request, SILENT, Sharing, Step, Terms, Wake,
     bounds::{Again, Background, Silence},
 };
-use crate::{AttemptId, ErrorKind, Moment, Outcome, Released};
+use crate::{ErrorKind, Moment, Outcome, Released};
 
 /// The decisions of one attempt, and all that it remembers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquisition {
-    pub(super) terms: Terms,
+    pub(crate) terms: Terms,
     pub(super) phase: Phase,
+    /// The moment for which the attempt waits.
+    pub(super) until: Moment,
     /// Requests are under way or have failed, and none was answered since.
     pub(super) silence: Option<Silence>,
     /// A copy of a request to acquire may arrive later.
@@ -33,17 +35,13 @@ pub(super) enum Phase {
     /// A request is under way.
     Asking {
         request: Request,
-        until: Moment,
         then: Then,
     },
     /// The attempt waits for others.
-    Resting {
-        until: Moment,
-    },
+    Resting,
     /// The service is silent. This request is sent next, or there is none any more.
     Pausing {
         request: Option<Request>,
-        until: Moment,
         then: Then,
         failure: Failure,
     },
@@ -59,9 +57,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     Clean,
-    Held {
-        left: Duration,
-    },
+    Held(Duration),
     ShutDown,
     /// The caller releases the lease, and has not seen that it is lost, or has.
     Released {
@@ -76,6 +72,7 @@ impl Acquisition {
         Self {
             terms,
             phase: Phase::New,
+            until: Moment::NEVER,
             silence: None,
             copy: false,
             place: false,
@@ -90,8 +87,7 @@ impl Acquisition {
     #[must_use]
     pub(crate) const fn asked_elsewhere(terms: Terms) -> Self {
         let mut attempt = Self::new(terms);
-        attempt.phase = Phase::Ended;
-        attempt.place = true;
+        (attempt.phase, attempt.place) = (Phase::Ended, true);
         attempt
     }
 
@@ -103,26 +99,12 @@ impl Acquisition {
         Self::new(terms)
     }
 
-    /// Spreads its pauses by the identity of the attempt.
-    pub(crate) const fn spread_by(&mut self, attempt: AttemptId) {
-        self.terms.spread = attempt.spread();
-    }
-
-    /// The others that may have the lease.
-    #[must_use]
-    pub const fn sharing(&self) -> Sharing {
-        self.terms.sharing
-    }
-
     /// Whether anything is left that has to be given back.
     #[must_use]
     pub fn owes(&self) -> bool {
-        match self.phase {
-            Phase::New => false,
-            Phase::Holding | Phase::Releasing => true,
-            Phase::Ended => !self.is_clean(),
-            _ => self.is_looking() || !self.is_clean(),
-        }
+        matches!(self.phase, Phase::Holding | Phase::Releasing)
+            || self.is_looking()
+            || !self.is_clean()
     }
 
     /// Whether no request of this lease can arrive later, and no other guard has it. Then its
@@ -134,7 +116,7 @@ impl Acquisition {
 
     /// The lease goes on without its guard, or has been given back by somebody else.
     pub(crate) const fn forget(&mut self) {
-        self.phase = Phase::Ended;
+        (self.phase, self.until) = (Phase::Ended, Moment::NEVER);
         (self.copy, self.place) = (false, false);
     }
 
@@ -145,10 +127,7 @@ impl Acquisition {
             Event::Replied { reply, copied } => self.replied(reply, copied, now),
             Event::Woken(wake) => self.woken(wake, now),
             Event::Due => self.due(now),
-            Event::Release { held } => {
-                self.phase = Phase::Releasing;
-                self.send(self.release(), Then::Released { held }, now)
-            }
+            Event::Release { held } => self.send(self.release(), Then::Released { held }, now),
             Event::GiveUp => self.give_back(now),
             Event::Gone => {
                 self.background = Some(Background::begin(&self.terms, now));
@@ -172,45 +151,48 @@ impl Acquisition {
     pub(super) fn send(&mut self, request: Request, then: Then, now: Moment) -> Step {
         // The answer to the request that is under way is not waited for any more.
         self.copy |= self.is_looking();
-        let until = match self.background {
+        self.until = match self.background {
             Some(_) => Moment::NEVER,
             None => {
                 let silence = *self.silence.get_or_insert(Silence::since(now));
                 self.terms.answer_by(request, silence, now)
             }
         };
-        self.phase = Phase::Asking {
+        self.phase = Phase::Asking { request, then };
+        Step::Send {
             request,
-            until,
-            then,
-        };
-        Step::Send { request, until }
+            until: self.until,
+        }
     }
 
     /// Waits for others until then, unless a wake-up has come already.
     pub(super) fn rest(&mut self, until: Moment, now: Moment) -> Step {
-        let until = min(until, self.terms.wait.limit());
-        self.phase = Phase::Resting { until };
+        self.phase = Phase::Resting;
+        self.until = min(until, self.terms.wait.limit());
         match self.notice.take() {
             Some(wake) => self.woken(wake, now),
-            None => Step::Wait { until },
+            None => self.wait(),
         }
     }
 
-    pub(super) const fn pause(
+    /// Sends this request then, or ends then if there is none.
+    fn pause(
         &mut self,
         request: Option<Request>,
         until: Moment,
-        then: Then,
-        failure: Failure,
+        (then, failure): (Then, Failure),
+        now: Moment,
     ) -> Step {
         self.phase = Phase::Pausing {
             request,
-            until,
             then,
             failure,
         };
-        Step::Wait { until }
+        self.until = until;
+        match until <= now {
+            true => self.due(now),
+            false => self.wait(),
+        }
     }
 
     pub(super) const fn answer(&mut self, answer: Answer) -> Step {
@@ -218,30 +200,18 @@ impl Acquisition {
             Answer::Granted(_) => Phase::Holding,
             _ => Phase::Ended,
         };
-        self.silence = None;
+        (self.until, self.silence) = (Moment::NEVER, None);
         Step::Answer(answer)
     }
 
     /// A request that did not take effect may have left something before.
     pub(super) const fn fail(&mut self, failure: Failure) -> Step {
-        let outcome = if self.is_clean() {
-            failure.outcome
-        } else {
-            Outcome::Unknown
-        };
-        let kind = failure.kind;
-        self.answer(Answer::Failed(Failure { kind, outcome }))
+        self.answer(Answer::Failed(failure.unknown_if(!self.is_clean())))
     }
 
     /// Goes on waiting.
     pub(super) const fn wait(&self) -> Step {
-        let until = match self.phase {
-            Phase::Asking { until, .. }
-            | Phase::Resting { until }
-            | Phase::Pausing { until, .. } => until,
-            Phase::New | Phase::Holding | Phase::Releasing | Phase::Ended => Moment::NEVER,
-        };
-        Step::Wait { until }
+        Step::Wait { until: self.until }
     }
 
     fn replied(&mut self, reply: Reply, copied: bool, now: Moment) -> Step {
@@ -249,12 +219,8 @@ impl Acquisition {
             return self.wait();
         };
         // No request is under way any more.
-        self.phase = Phase::Resting { until: now };
-        match request {
-            Request::Look { .. } => self.copy |= copied,
-            Request::Release { .. } => self.release_lost |= copied,
-            Request::Confirm(_) | Request::Cancel => {}
-        }
+        self.phase = Phase::Resting;
+        self.may_come_later(request, copied);
         if !matches!(reply, Reply::Failed(_)) {
             self.silence = None;
         }
@@ -270,17 +236,21 @@ impl Acquisition {
         }
     }
 
-    /// A request failed: it is sent again, or the caller gets the error.
-    fn failed(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
-        let unknown = failure.outcome == Outcome::Unknown;
+    /// A copy of this request may arrive later.
+    const fn may_come_later(&mut self, request: Request, may: bool) {
         match request {
-            Request::Look { .. } => self.copy |= unknown,
-            Request::Release { .. } => self.release_lost |= unknown,
+            Request::Look { .. } => self.copy |= may,
+            Request::Release { .. } => self.release_lost |= may,
             Request::Confirm(_) | Request::Cancel => {}
         }
+    }
+
+    /// A request failed: it is sent again, or the caller gets the error.
+    fn failed(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
+        self.may_come_later(request, failure.outcome == Outcome::Unknown);
         if let Some(background) = &mut self.background {
             return match background.again(&self.terms, now) {
-                Some(again) => self.pause(Some(request), again, then, failure),
+                Some(again) => self.pause(Some(request), again, (then, failure), now),
                 None => {
                     self.forget();
                     Step::Answer(Answer::Abandoned)
@@ -303,23 +273,15 @@ impl Acquisition {
             }
             _ => {}
         }
-        let polls = matches!(request, Request::Look { .. }) && self.terms.polls.is_some();
-        let again = match polls {
-            true => self.terms.polls_again(silence, now),
-            false => self.terms.again(request, silence, now),
-        };
-        match again {
-            Again::At(moment) if moment <= now => self.send(request, then, now),
-            Again::At(moment) => self.pause(Some(request), moment, then, failure),
-            Again::Not(moment) if moment <= now => self.fail_of(request, failure),
-            Again::Not(moment) => self.pause(None, moment, then, failure),
+        match self.terms.again(request, silence, now) {
+            Again::At(moment) => self.pause(Some(request), moment, (then, failure), now),
+            Again::Not(moment) => self.pause(None, moment, (then, failure), now),
         }
     }
 
-    /// The service has answered with an error.
+    /// A request has failed for good.
     fn refused(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
         match (request, self.terms.late_grants) {
-            (Request::Cancel, _) => self.not_cancelled(then, failure.kind),
             // The answer with the grant was lost, and the lease has ended since: only we know this
             // holder, and we have released nothing.
             (Request::Look { .. }, Some(late))
@@ -328,54 +290,27 @@ impl Acquisition {
                 self.place = true;
                 self.late(late, now)
             }
-            _ => self.fail_of(request, failure),
-        }
-    }
-
-    fn fail_of(&mut self, request: Request, failure: Failure) -> Step {
-        match request {
-            Request::Look { .. } => self.fail(failure),
-            Request::Confirm(_) | Request::Cancel => {
-                let kind = failure.kind;
-                self.answer(Answer::Failed(Failure { kind, ..SILENT }))
-            }
-            Request::Release { .. } => self.release_failed(failure),
+            (Request::Look { .. }, _) => self.fail(failure),
+            (Request::Confirm(_) | Request::Cancel, _) => self.not_cancelled(then, failure.kind),
+            (Request::Release { .. }, _) => self.release_failed(failure),
         }
     }
 
     fn due(&mut self, now: Moment) -> Step {
+        if now < self.until {
+            return self.wait();
+        }
         match self.phase {
-            Phase::Asking { until, .. }
-            | Phase::Resting { until }
-            | Phase::Pausing { until, .. }
-                if now < until =>
-            {
-                Step::Wait { until }
-            }
             // This process was paused. The answer may have come meanwhile.
-            Phase::Asking {
-                request,
-                until,
-                then,
-            } if now.since(until) > self.terms.bounds.grace => {
-                let until = now + self.terms.bounds.grace;
-                self.phase = Phase::Asking {
-                    request,
-                    until,
-                    then,
-                };
-                Step::Wait { until }
+            Phase::Asking { .. } if now.since(self.until) > self.terms.bounds.grace => {
+                self.until = now + self.terms.bounds.grace;
+                self.wait()
             }
-            Phase::Asking { request, then, .. } => {
-                match request {
-                    Request::Look { .. } => self.copy = true,
-                    Request::Release { .. } => self.release_lost = true,
-                    Request::Cancel => return self.not_cancelled(then, SILENT.kind),
-                    Request::Confirm(_) => {}
-                }
-                self.fail_of(request, SILENT)
+            Phase::Asking { request, then } => {
+                self.may_come_later(request, true);
+                self.refused(request, then, SILENT, now)
             }
-            Phase::Resting { .. } => match self.silence {
+            Phase::Resting => match self.silence {
                 Some(silence) if now >= self.terms.silent_until(silence) => self.fail(SILENT),
                 _ => self.look(true, now),
             },
@@ -388,7 +323,7 @@ impl Acquisition {
                 Then::Released { .. } => self.release_failed(failure),
                 _ => self.fail(failure),
             },
-            Phase::New | Phase::Holding | Phase::Releasing | Phase::Ended => self.wait(),
+            _ => self.wait(),
         }
     }
 
@@ -406,7 +341,7 @@ impl Then {
     pub(super) const fn answer(self) -> Answer {
         match self {
             Self::Clean => Answer::Clean,
-            Self::Held { left } => Answer::Held { left },
+            Self::Held(left) => Answer::Held { left },
             Self::ShutDown => Answer::Failed(Failure {
                 kind: ErrorKind::ShutDown,
                 outcome: Outcome::NotApplied,

@@ -1,14 +1,17 @@
 use std::{fmt, str::FromStr};
 
+use crate::Runtime;
+
 /// A random number that distinguishes the attempts of one acquisition.
 ///
 /// It is written, and read back, as 16 lower-case hex digits.
 ///
 /// # Examples
 /// ```
-/// use lock_core::{Holder, ResourceName, backend::{AttemptRef, AttemptId}};
+/// use lock_core::{Holder, ResourceName, backend::{AttemptRef, AttemptId, TokioRuntime}};
 ///
-/// let attempt = AttemptRef::new(ResourceName::new("account:42")?, Holder::random());
+/// let account = ResourceName::new("account:42")?;
+/// let attempt = AttemptRef::new(&TokioRuntime, account, Holder::random());
 /// let read: AttemptId = attempt.id.to_string().parse()?;
 /// assert_eq!(read, attempt.id);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,8 +27,8 @@ pub struct InvalidAttemptId {
 }
 
 impl AttemptId {
-    pub(crate) fn random() -> Self {
-        Self(rand::random())
+    pub(crate) fn draw(runtime: &dyn Runtime) -> Self {
+        Self((runtime.random() >> 64) as u64)
     }
 
     /// Spreads pauses.

@@ -1,5 +1,7 @@
 use super::AttemptId;
-use crate::{FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Sequencer, Ttl};
+use crate::{
+    FencingToken, Holder, Issuer, Metadata, Moment, ResourceName, Runtime, Sequencer, Ttl,
+};
 
 /// A request to acquire a lease. Its identity exists before the first byte is sent.
 #[derive(Clone, Debug)]
@@ -54,18 +56,18 @@ pub struct AttemptRef {
 }
 
 impl AttemptRef {
-    /// A fresh attempt of an acquisition.
+    /// A fresh attempt of an acquisition. The runtime draws its id.
     #[must_use]
-    pub fn new(resource: ResourceName, holder: Holder) -> Self {
+    pub fn new(runtime: &dyn Runtime, resource: ResourceName, holder: Holder) -> Self {
         Self {
             resource,
             holder,
-            id: AttemptId::random(),
+            id: AttemptId::draw(runtime),
         }
     }
 }
 
-/// How long an acquire waits for a resource that somebody else holds.
+/// How long an acquire waits for a resource that another holder has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -81,7 +83,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// When there is no more waiting, for who looks again and again; `now` is when it begins.
+    /// The end of the wait, for a caller that looks again and again; `now` is when it begins.
     #[must_use]
     pub const fn end(self, now: Moment) -> Moment {
         match self {
@@ -91,7 +93,7 @@ impl Wait {
         }
     }
 
-    /// What bounds an answer that takes time. One look, without waiting, has no bound of its own.
+    /// The bound on an answer that takes time. One look, without waiting, has no bound of its own.
     #[must_use]
     pub const fn limit(self) -> Moment {
         match self {
@@ -107,7 +109,7 @@ impl Wait {
     }
 }
 
-/// Whether a lease is going to be renewed, and by whom.
+/// Whether a lease is going to be renewed, and by which task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -119,8 +121,8 @@ pub enum Upkeep {
     /// and it is not held several times over. The lease may begin with what is left of it after a
     /// wait.
     Watchdog,
-    /// Nobody renews it, or a client that cannot be relied on does, or another process may be told
-    /// of the same lease. It must have its full length at once.
+    /// It is not renewed, or by a client that cannot be relied on, or another process may get the
+    /// same lease in an answer. It must have its full length at once.
     None,
 }
 

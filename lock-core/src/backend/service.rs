@@ -1,8 +1,8 @@
 use std::{borrow::Cow, collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
-    AcquireRequest, Acquisition, Attempt, AttemptId, AttemptRef, BoxedRequests, Clock, Ended,
-    Forced, Inspection, Listed, LockBackend, LockBackendExt, Released, RenewRequest, Renewed,
+    AcquireRequest, Acquisition, Attempt, AttemptId, AttemptRef, BoxedRequests, Ended, Forced,
+    Inspection, Listed, LockBackend, LockBackendExt, Released, RenewRequest, Renewed, Runtime,
     Shutdown,
 };
 use crate::{
@@ -22,7 +22,7 @@ trait Boxed: fmt::Debug + Send + Sync {
     fn kind(&self) -> &'static str;
     fn capabilities(&self) -> Capabilities;
     fn part_of(&self, resource: &ResourceName) -> u16;
-    fn clock(&self) -> Arc<dyn Clock>;
+    fn runtime(&self) -> Arc<dyn Runtime>;
     fn drive<'a>(
         &'a self,
         attempt: &'a mut Acquisition,
@@ -67,8 +67,8 @@ impl<B: LockBackend> Boxed for B {
         LockBackend::part_of(self, resource)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        LockBackend::clock(self)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        LockBackend::runtime(self)
     }
 
     fn drive<'a>(
@@ -78,8 +78,8 @@ impl<B: LockBackend> Boxed for B {
         shutdown: Shutdown<'a>,
     ) -> BoxFuture<'a, Ended> {
         Box::pin(async move {
-            let (requests, clock) = (self.requests(request), LockBackend::clock(self));
-            acquisition::acquire(attempt, &requests, &*clock, shutdown).await
+            let (requests, runtime) = (self.requests(request), LockBackend::runtime(self));
+            acquisition::acquire(attempt, &requests, &*runtime, shutdown).await
         })
     }
 
@@ -138,7 +138,7 @@ impl<B: LockBackend> Boxed for B {
     }
 }
 
-/// What [`LockBackend`] has, with its promises.
+/// The methods of [`LockBackend`], with its promises.
 impl LockService {
     /// See [`LockBackend::kind`].
     #[must_use]
@@ -158,16 +158,16 @@ impl LockService {
         self.0.part_of(resource)
     }
 
-    /// See [`LockBackend::clock`].
+    /// See [`LockBackend::runtime`].
     #[must_use]
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.0.clock()
+    pub fn runtime(&self) -> Arc<dyn Runtime> {
+        self.0.runtime()
     }
 
     /// Asks for a lease, by the decisions of this attempt, until there is an answer for the caller.
     ///
     /// # Cancel safety
-    /// The attempt knows what may be left.
+    /// The attempt knows which requests may have to be undone.
     pub async fn drive(
         &self,
         attempt: &mut Acquisition,
@@ -276,8 +276,8 @@ impl LockService {
     /// backend names another.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because one of its two tokens
-    /// would belong to nobody, and those of the backend.
+    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because no holder would have one
+    /// of its two tokens, and those of the backend.
     pub async fn acquire_together(
         &self,
         requests: &[AcquireRequest],

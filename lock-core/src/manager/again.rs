@@ -10,7 +10,7 @@ impl Inner {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        repeat(&*self.clock, send).await
+        repeat(&*self.runtime, send).await
     }
 
     /// The same for a request that must not be sent again once it may have happened.

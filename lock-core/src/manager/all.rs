@@ -61,12 +61,12 @@ impl LockManager {
 impl Acquire<InTurn> {
     async fn acquired(self) -> Result<LeaseGuards, Error> {
         let named = self.what.0?;
-        let clock = self.locks.clock();
-        let until = clock.now() + self.settings.wait.unwrap_or(Duration::MAX);
+        let runtime = self.locks.runtime();
+        let until = runtime.now() + self.settings.wait.unwrap_or(Duration::MAX);
         let mut guards = Vec::new();
         for resource in sorted(&named)? {
             let mut settings = self.settings.clone();
-            settings.wait = Some(until.since(clock.now()));
+            settings.wait = Some(until.since(runtime.now()));
             // On an error, dropping the guards gives back the leases that were acquired before.
             let acquire = self.locks.acquire(resource);
             guards.push(

@@ -18,7 +18,7 @@ impl Acquire {
         loop {
             let request = self.request(resource, wait);
             let attempt = request.attempt.clone();
-            decisions.spread_by(attempt.id);
+            decisions.terms.spread = attempt.id.spread();
             let mut pending = OnDrop::new(Arc::clone(inner), attempt, decisions);
             let shutdown = pin!(inner.watchdog.closed());
             let asking = &mut pending.decisions;
@@ -42,11 +42,12 @@ impl Acquire {
 
     /// A request of a fresh attempt.
     fn request(&self, resource: &ResourceName, wait: Wait) -> AcquireRequest {
+        let runtime = &*self.locks.inner.runtime;
         let holder = match self.what.identity {
-            Identity::Fresh => Holder::random(),
+            Identity::Fresh => Holder::draw(runtime),
             Identity::Known(holder) | Identity::Owner(holder) => holder,
         };
-        let attempt = AttemptRef::new(resource.clone(), holder);
+        let attempt = AttemptRef::new(runtime, resource.clone(), holder);
         // One that polls does not wait at the lock service.
         let wait = match self.settings.retry {
             Some(_) => Wait::Never,

@@ -48,7 +48,7 @@ impl OnDrop {
     pub(super) async fn give_back(&mut self, how: Event) -> Result<Answer, Error> {
         let Inner {
             backend,
-            clock,
+            runtime,
             issuer,
             ..
         } = &*self.locks;
@@ -57,10 +57,10 @@ impl OnDrop {
             issuer,
             attempt: &self.attempt,
             token: self.token,
-            sharing: self.decisions.sharing(),
+            sharing: self.decisions.terms.sharing,
         };
         let forever = pin!(pending());
-        let ended = run(&mut self.decisions, how, &requests, &**clock, forever).await;
+        let ended = run(&mut self.decisions, how, &requests, &**runtime, forever).await;
         match ended.answer {
             Answer::Failed(failure) => Err(ended.error_of(failure)),
             answer => Ok(answer),
@@ -80,13 +80,13 @@ impl Drop for OnDrop {
         }
         let Inner {
             backend,
-            clock,
+            runtime,
             issuer,
             meter,
             ..
         } = &*self.locks;
         let (backend, issuer) = (backend.clone(), issuer.clone());
-        let (clock, meter) = (Arc::clone(clock), Arc::clone(meter));
+        let (runtime, meter) = (Arc::clone(runtime), Arc::clone(meter));
         let (attempt, token) = (self.attempt.clone(), self.token);
         let mut decisions = self.decisions.clone();
         let finished = Box::pin(async move {
@@ -95,10 +95,10 @@ impl Drop for OnDrop {
                 issuer: &issuer,
                 attempt: &attempt,
                 token,
-                sharing: decisions.sharing(),
+                sharing: decisions.terms.sharing,
             };
             let forever = pin!(pending());
-            let ended = run(&mut decisions, Event::Gone, &requests, &*clock, forever).await;
+            let ended = run(&mut decisions, Event::Gone, &requests, &*runtime, forever).await;
             if let Ended {
                 answer: Answer::Abandoned,
                 error,

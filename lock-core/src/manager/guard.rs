@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Error, FencingToken, Grant, Moment, Operation, Released, RenewRequest, Renewed, ResourceName,
-    Sequencer, Ttl,
+    Runtime, Sequencer, Ttl,
     acquisition::{Answer, Event},
     backend::{LeaseSettings, StoreSide, store_side::sealed::Sealed},
 };
@@ -31,8 +31,8 @@ use crate::{
 /// [`max_hold`](crate::Acquire::max_hold).
 ///
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
-/// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
-/// holder may acquire again, but may find the lease that is just being given up.
+/// only: the lease goes on if another attempt of the same holder got it. Otherwise that holder may
+/// acquire again, but may find the lease that is just being given up.
 ///
 /// # Examples
 /// ```
@@ -107,7 +107,13 @@ impl LeaseGuard {
     /// [`Lost`] from the deadline on, for good, without asking any server.
     pub fn remaining(&self) -> Result<Duration, Lost> {
         let deadline = self.status.deadline()?;
-        Ok(deadline.since(self.on_drop.locks.clock.now()))
+        Ok(deadline.since(self.runtime().now()))
+    }
+
+    /// The runtime of its lock service, whose moments the deadlines are.
+    #[must_use]
+    pub fn runtime(&self) -> &dyn Runtime {
+        &*self.on_drop.locks.runtime
     }
 
     /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
@@ -202,7 +208,7 @@ impl StoreSide for LeaseGuard {
 
     fn ends_within(&self) -> Result<Option<Duration>, Lost> {
         let end = self.status.ends_by()?;
-        let now = self.on_drop.locks.clock.now();
+        let now = self.runtime().now();
         Ok((end != Moment::NEVER).then(|| end.since(now)))
     }
 
@@ -226,7 +232,7 @@ impl StoreSide for LeaseGuard {
     fn resume_renewal(&self) {
         self.status.pause_renewal(false);
         if let Some(watched) = &self.watched {
-            watched.renew_by(self.on_drop.locks.clock.now());
+            watched.renew_by(self.runtime().now());
         }
     }
 

@@ -4,7 +4,7 @@ use tracing::{debug, info};
 
 use super::{Acquire, LeaseGuard, LockManager, Lost, LostReason};
 use crate::{
-    Error, Released, RetryPolicy,
+    Error, Released, RetryPolicy, Runtime,
     backend::{AcquiresLeases, LeaseSettings},
 };
 
@@ -51,15 +51,18 @@ pub fn lead_resource(name: &str) -> String {
     format!("lead:{name}")
 }
 
-/// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
+/// A type that can campaign: an acquisition that is being prepared, here or in `fenced-store`.
 pub trait Candidate: AcquiresLeases + Clone + Send + Sync {
-    /// What a leader holds.
+    /// The guard of a leader.
     type Guard: TermGuard;
-    /// Why it does not.
+    /// The error of a campaign.
     type Error: Send;
 
     /// Waits for its turn.
     fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
+
+    /// The runtime of its lock service.
+    fn runtime(&self) -> &dyn Runtime;
 
     /// Whether another campaign may succeed.
     fn may_pass(error: &Self::Error) -> bool;
@@ -70,7 +73,7 @@ pub trait TermGuard: Send + Sync + 'static {
     /// Its lease.
     fn lease(&self) -> &LeaseGuard;
 
-    /// Whether it is known to be worth nothing any more.
+    /// Whether its lease is known to be over.
     fn is_over(&self) -> bool {
         !self.lease().is_held()
     }
@@ -85,6 +88,10 @@ impl Candidate for Acquire {
 
     async fn campaign(self) -> Result<LeaseGuard, Error> {
         self.await
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        self.locks.runtime()
     }
 
     fn may_pass(error: &Error) -> bool {
@@ -108,7 +115,7 @@ impl TermGuard for LeaseGuard {
 /// A term is a lease, and its fencing token is the number of the term. Where the lock service has a
 /// queue, candidates lead in the order in which they have campaigned.
 #[derive(Clone, Debug)]
-#[must_use = "nobody campaigns until it is told to"]
+#[must_use = "the candidate does not campaign until `run` or `campaign` is called"]
 pub struct Lead<C> {
     candidate: C,
 }
@@ -143,8 +150,8 @@ impl<C: Candidate> Lead<C> {
         Ok(term)
     }
 
-    /// Leads whenever it is elected, until the section ends: then it resigns, and returns what the
-    /// section has returned.
+    /// Leads whenever it is elected, until the section ends: then it resigns, and returns the
+    /// result of the section.
     ///
     /// The section is dropped at its present await when its term is [about to end](Term::lost), and
     /// called again in the next one; also if it has ended with an error in a term that was over,
@@ -214,7 +221,10 @@ impl<C: Candidate> Lead<C> {
                 Ok(term) => term,
                 Err(error) if C::may_pass(&error) => {
                     // Endless, for the policy has no limit.
-                    tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                    let runtime = self.candidate.runtime();
+                    runtime
+                        .sleep(pauses.next(runtime).unwrap_or_default())
+                        .await;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
@@ -229,9 +239,9 @@ impl<C: Candidate> Lead<C> {
                 }
                 ended = in_term(&term, &passes, &mut section) => Some(ended),
             };
-            // What fails because another candidate leads is no reason to stop.
+            // A failure because another candidate leads is no reason to stop.
             let ended = ended.filter(|ended| ended.is_ok() || !term.guard.is_over());
-            // Of what is over there is nothing to give back that would be worth waiting for.
+            // A term that is over has nothing to give back that would be worth waiting for.
             if !term.guard.is_over()
                 && let Err(error) = term.resign().await
             {
@@ -257,7 +267,10 @@ where
             Err(error) if passes(&error) && !term.guard.is_over() => {
                 let resource = term.lease().resource();
                 info!(%resource, "the section of a leader has failed, and is called again");
-                tokio::time::sleep(pauses.next().unwrap_or_default()).await;
+                let runtime = term.lease().runtime();
+                runtime
+                    .sleep(pauses.next(runtime).unwrap_or_default())
+                    .await;
             }
             ended => return ended,
         }
@@ -295,11 +308,10 @@ impl<G: TermGuard> Term<G> {
                 let resource = sequencer.resource().clone();
                 return Lost::new(resource, sequencer.token(), LostReason::Expired);
             }
-            let clock = lease.on_drop.locks.clock.as_ref();
             tokio::select! {
                 biased;
                 lost = lease.lost() => return lost,
-                () = clock.sleep_until(clock.now() + left) => {}
+                () = lease.runtime().sleep(left) => {}
             }
         }
     }

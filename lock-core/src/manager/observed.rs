@@ -16,7 +16,7 @@ pub(super) struct Observed<'a> {
 
 impl<'a> Observed<'a> {
     pub(super) fn begin(locks: &'a Inner, wait: Wait, span: Span) -> Self {
-        let since = locks.clock.now();
+        let since = locks.runtime.now();
         let waits = !wait.is_over(since);
         if waits {
             locks.meter.waiting.up();
@@ -36,7 +36,10 @@ impl<'a> Observed<'a> {
         answer: &Result<Attempt<T>, Error>,
         granted: impl FnOnce(&Meter, &Span, &T),
     ) {
-        let (meter, waited) = (&self.locks.meter, self.locks.clock.now().since(self.since));
+        let (meter, waited) = (
+            &self.locks.meter,
+            self.locks.runtime.now().since(self.since),
+        );
         match answer {
             Ok(Attempt::Granted(grant)) => {
                 meter.waits.record(waited);

@@ -1,13 +1,13 @@
 use super::LockManager;
 use crate::{
-    AcquireRequest, AttemptRef, Clock, Error, ErrorKind, Extension, Holder, Wait,
+    AcquireRequest, AttemptRef, Error, ErrorKind, Extension, Holder, Runtime, Wait,
     backend::LeaseSettings,
 };
 
-/// Who acquires.
+/// The holder that acquires.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity {
-    /// A new holder that nobody else knows.
+    /// A new holder that no other client knows.
     Fresh,
     /// A given holder, which others may know.
     Known(Holder),
@@ -42,10 +42,10 @@ impl LeaseSettings {
     }
 
     /// The end of a wait that begins now.
-    pub(super) fn until(&self, clock: &dyn Clock) -> Wait {
+    pub(super) fn until(&self, runtime: &dyn Runtime) -> Wait {
         match self.wait {
             None => Wait::Forever,
-            Some(wait) => Wait::Until(clock.now() + wait),
+            Some(wait) => Wait::Until(runtime.now() + wait),
         }
     }
 
@@ -68,7 +68,7 @@ impl LockManager {
     }
 }
 
-/// An error that no lock service is to blame for, because nothing was sent.
+/// An error that no lock service has made, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
     Error::not_applied(ErrorKind::InvalidInput).because(why)
 }

@@ -12,7 +12,7 @@ use super::{
     lost::{Lost, LostReason},
     meter::Meter,
 };
-use crate::{Clock, Lease, Moment, Sequencer, Ttl, backend::LeaseSettings, support::lock};
+use crate::{Lease, Moment, Runtime, Sequencer, Ttl, backend::LeaseSettings, support::lock};
 
 /// The state of one lease, shared by guard and watchdog.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct LeaseStatus {
     since: Moment,
     renew: bool,
     hold_until: Moment,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
     /// Never held across an await, and nothing under it panics.
     state: Mutex<State>,
@@ -44,7 +44,7 @@ enum State {
     Released,
 }
 
-/// What to do about a lease that is due.
+/// The step for a lease that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Renew {
@@ -65,7 +65,7 @@ impl LeaseStatus {
         settings: &LeaseSettings,
         locks: &Inner,
     ) -> Self {
-        let since = locks.clock.now();
+        let since = locks.runtime.now();
         locks.meter.held.up();
         Self {
             sequencer,
@@ -73,7 +73,7 @@ impl LeaseStatus {
             since,
             renew: settings.renew,
             hold_until: since + settings.max_hold.unwrap_or(Duration::MAX),
-            clock: Arc::clone(&locks.clock),
+            runtime: Arc::clone(&locks.runtime),
             meter: Arc::clone(&locks.meter),
             state: Mutex::new(State::Held {
                 deadline: lease.deadline(),
@@ -100,7 +100,7 @@ impl LeaseStatus {
 
     /// The deadline, as long as it has not passed. Once it has, the lease is lost for good.
     pub(super) fn deadline(&self) -> Result<Moment, Lost> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         match self.change(|state| state.expire(now)) {
             State::Held { deadline, .. } => Ok(deadline),
             State::Lost(reason) => Err(self.lost_by(reason)),
@@ -122,9 +122,9 @@ impl LeaseStatus {
         Ok(std::cmp::max(deadline, self.hold_until + longest))
     }
 
-    /// What the watchdog has to do now.
+    /// The step of the watchdog now.
     pub(super) fn due(&self) -> Due {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let state = self.change(|state| {
             state.expire(now);
             if let State::Held { last, .. } = state {
@@ -158,7 +158,7 @@ impl LeaseStatus {
 
     /// Has the watchdog let the lease end, or renew it again. Nothing brings a lost lease back.
     pub(super) fn pause_renewal(&self, pause: bool) {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         self.change(|state| {
             state.expire(now);
             if let State::Held { paused, .. } = state {
@@ -177,7 +177,7 @@ impl LeaseStatus {
 
     /// The guard gives the lease back: from here on it cannot be lost. Whether it was held.
     pub(super) fn release(&self) -> bool {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let state = self.change(|state| {
             state.expire(now);
             if let State::Held { .. } = state {
@@ -200,7 +200,7 @@ impl LeaseStatus {
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = self.clock.sleep_until(deadline) => {}
+                () = self.runtime.sleep_until(deadline) => {}
             }
         }
     }
@@ -235,7 +235,9 @@ impl LeaseStatus {
         }
         if !matches!(entered, State::Held { .. }) {
             self.meter.held.down();
-            self.meter.holds.record(self.clock.now().since(self.since));
+            self.meter
+                .holds
+                .record(self.runtime.now().since(self.since));
         }
     }
 

@@ -44,11 +44,11 @@ const LOOKS: RetryPolicy =
 impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
-    /// Nothing is held while it waits, so it is in nobody's way. It does not queue either:
-    /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
-    /// unless [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of
-    /// them, it may never have its turn. On Redis all of them must be in one shard: put a common
-    /// `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
+    /// Nothing is held while it waits, so it delays no other client. It does not queue either: it
+    /// looks again and again until all of them are free, with pauses that grow to 250 ms unless
+    /// [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of them, it may
+    /// never have its turn. On Redis all of them must be in one shard: put a common `{tag}` into
+    /// their names, such as `{order:7}:stock` and `{order:7}:invoice`.
     ///
     /// # Examples
     /// ```
@@ -89,7 +89,7 @@ impl Acquire<Together> {
             resources = named.len(),
             backend = inner.backend.kind(),
         );
-        let wait = self.settings.until(&*inner.clock);
+        let wait = self.settings.until(&*inner.runtime);
         let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {
             let answer = self.asked(&named, wait).await;
@@ -116,12 +116,12 @@ impl Acquire<Together> {
         loop {
             let looks = Looks::new(&inner.backend, self.requests(named));
             let mut pending: Vec<_> = looks.attempts().map(|attempt| self.owes(attempt)).collect();
-            looks
-                .attempts()
-                .for_each(|attempt| decisions.spread_by(attempt.id));
+            for attempt in looks.attempts() {
+                decisions.terms.spread = attempt.id.spread();
+            }
             let shutdown = pin!(inner.watchdog.closed());
             let asking = &mut decisions;
-            let ended = acquisition::acquire(asking, &looks, &*inner.clock, shutdown).await;
+            let ended = acquisition::acquire(asking, &looks, &*inner.runtime, shutdown).await;
             for each in &mut pending {
                 each.decisions = decisions.clone();
             }
@@ -136,7 +136,7 @@ impl Acquire<Together> {
         }
     }
 
-    /// The attempt for one of the resources, which has to be cancelled unless it turns out better.
+    /// The attempt for one of the resources, which has to be cancelled unless it is granted.
     fn owes(&self, attempt: &AttemptRef) -> OnDrop {
         let decisions = Acquisition::asked_elsewhere(self.terms(Wait::Never));
         OnDrop::new(Arc::clone(&self.locks.inner), attempt.clone(), decisions)
@@ -153,10 +153,11 @@ impl Acquire<Together> {
 
     /// One request for each resource, all of the same attempt of the same holder.
     fn requests(&self, named: &[ResourceName]) -> Vec<AcquireRequest> {
-        let holder = Holder::random();
+        let runtime = &*self.locks.inner.runtime;
+        let holder = Holder::draw(runtime);
         let mut same = None;
         let request = |resource: &ResourceName| {
-            let mut attempt = AttemptRef::new(resource.clone(), holder);
+            let mut attempt = AttemptRef::new(runtime, resource.clone(), holder);
             attempt.id = *same.get_or_insert(attempt.id);
             let mut request = self.settings.request(attempt, Wait::Never);
             request.max_waiters = None;

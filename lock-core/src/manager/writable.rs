@@ -14,13 +14,14 @@ impl LockManager {
     /// that keeps that name. Redis takes this although its memory is full.
     ///
     /// # Errors
-    /// What keeps the lock service from writing.
+    /// The error that keeps the lock service from writing.
     ///
     /// # Cancel safety
     /// Cancel safe.
     pub async fn check_writable(&self) -> Result<(), Error> {
-        let name = format!("probe:{:032x}", rand::random::<u128>());
-        let attempt = AttemptRef::new(ResourceName::new(name)?, Holder::random());
+        let runtime = self.runtime();
+        let name = ResourceName::new(format!("probe:{:032x}", runtime.random()))?;
+        let attempt = AttemptRef::new(runtime, name, Holder::draw(runtime));
         self.inner.backend.cancel(&attempt).await
     }
 }

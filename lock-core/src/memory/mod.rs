@@ -15,9 +15,9 @@ use std::{
 
 use self::table::{Refusal, Table};
 use crate::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Clock, Error, ErrorKind,
-    Extension, Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed,
-    LockBackend, Released, RenewRequest, Renewed, ResourceName, Sequencer, SystemClock, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, ErrorKind, Extension,
+    Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed, LockBackend,
+    Released, RenewRequest, Renewed, ResourceName, Runtime, Sequencer, TokioRuntime, Waking,
     acquisition::{Reply, Request, Requests, Wake, WakeUps},
     support::lock,
 };
@@ -28,28 +28,28 @@ const KIND: &str = "memory";
 /// How long an ended acquisition is remembered, so that a late request of it is refused.
 const ENDED_TTL: Duration = Duration::from_secs(60);
 
-/// A lock service inside this process: of this value and its clones, and of nobody else.
+/// A lock service inside this process: only this value and its clones use it.
 #[derive(Clone)]
 pub struct MemoryBackend {
     /// Never held across an await; every step under it is short.
     table: Arc<Mutex<Table>>,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
 }
 
 /// On the system's clock, with tokens that begin at its time.
 impl Default for MemoryBackend {
     fn default() -> Self {
-        Self::new(Arc::new(SystemClock), InitialToken::default())
+        Self::new(Arc::new(TokioRuntime), InitialToken::default())
     }
 }
 
 impl MemoryBackend {
     /// A new, empty service.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, initial: InitialToken) -> Self {
+    pub fn new(runtime: Arc<dyn Runtime>, initial: InitialToken) -> Self {
         Self {
             table: Arc::new(Mutex::new(Table::new(initial))),
-            clock,
+            runtime,
         }
     }
 
@@ -68,12 +68,12 @@ struct Waiter<'a> {
 
 impl Requests for Waiter<'_> {
     async fn send(&self, request: Request) -> Result<Reply, Error> {
-        let MemoryBackend { clock, .. } = self.backend;
+        let MemoryBackend { runtime, .. } = self.backend;
         let Request::Look { queue } = request else {
             self.backend.cancel(&self.request.attempt).await?;
             return Ok(Reply::Cancelled);
         };
-        let (now, unix_time) = (clock.now(), clock.unix_time());
+        let (now, unix_time) = (runtime.now(), runtime.unix_time());
         let wake_ups = queue.then(|| self.wake_ups.get_or_init(Arc::default));
         let mut table = self.backend.table();
         let reply = table.acquire(self.request, wake_ups, now, unix_time);
@@ -98,8 +98,8 @@ impl LockBackend for MemoryBackend {
             .extended(Extension::ALL)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
@@ -111,7 +111,7 @@ impl LockBackend for MemoryBackend {
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let mut table = self.table();
         leases
             .iter()
@@ -121,20 +121,20 @@ impl LockBackend for MemoryBackend {
 
     async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
         let _ = tombstone;
-        Ok(self.table().release(lease, self.clock.now()))
+        Ok(self.table().release(lease, self.runtime.now()))
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        self.table().cancel(attempt, self.clock.now());
+        self.table().cancel(attempt, self.runtime.now());
         Ok(())
     }
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        Ok(self.table().inspect(resource, self.clock.now()))
+        Ok(self.table().inspect(resource, self.runtime.now()))
     }
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         Ok(self.table().release_hold(lease, attempt, now))
     }
 
@@ -143,20 +143,20 @@ impl LockBackend for MemoryBackend {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let forced = self.table().force_release(resource, token, now);
         forced.map_err(Error::from)
     }
 
     async fn list(&self) -> Result<Vec<Listed>, Error> {
-        Ok(self.table().list(self.clock.now()))
+        Ok(self.table().list(self.runtime.now()))
     }
 
     async fn acquire_together(
         &self,
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
-        let (now, unix_time) = (self.clock.now(), self.clock.unix_time());
+        let (now, unix_time) = (self.runtime.now(), self.runtime.unix_time());
         let answer = self.table().acquire_together(requests, now, unix_time);
         answer.map_err(Error::from)
     }

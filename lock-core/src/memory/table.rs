@@ -116,7 +116,9 @@ impl Table {
 
     /// Everything that is held.
     pub(super) fn list(&mut self, now: Moment) -> Vec<Listed> {
-        let names: Vec<_> = self.resources.keys().cloned().collect();
+        let mut names: Vec<_> = self.resources.keys().cloned().collect();
+        // To inspect one may hand it on, which draws a token: in the same order each time.
+        names.sort();
         let listed = names.into_iter().map(|resource| Listed {
             inspection: self.inspect(&resource, now),
             resource,

@@ -8,8 +8,8 @@ use lock_core::{
     Capabilities, Error, ErrorKind, Fairness, Fencing, FencingToken, HolderView, InitialToken,
     Inspection, Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, Grant, Lease, LockBackend, Moment,
-        RenewRequest, Renewed, Reply, Request, Requests, SystemClock,
+        AcquireRequest, AttemptId, AttemptRef, Grant, Lease, LockBackend, Moment, RenewRequest,
+        Renewed, Reply, Request, Requests, Runtime, TokioRuntime,
         support::{End, Tombstones, lock},
     },
 };
@@ -36,7 +36,7 @@ struct Held {
 impl MapBackend {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Map {
-            last_token: InitialToken::clock_token(SystemClock.unix_time()),
+            last_token: InitialToken::clock_token(TokioRuntime.unix_time()),
             leases: HashMap::new(),
             ended: Tombstones::new(Duration::from_secs(60)),
         }))
@@ -44,7 +44,7 @@ impl MapBackend {
 
     /// The map, without leases that are over.
     fn map(&self) -> MutexGuard<'_, Map> {
-        let (mut map, now) = (lock(&self.0), SystemClock.now());
+        let (mut map, now) = (lock(&self.0), TokioRuntime.now());
         let Map { leases, ended, .. } = &mut *map;
         for (resource, held) in leases.extract_if(|_, held| held.until <= now) {
             ended.acquisition(&resource, held.lease.holder(), End::Over, now);
@@ -68,8 +68,8 @@ impl Requests for Attempt<'_> {
 
 impl Map {
     fn look(&mut self, request: &AcquireRequest, queue: bool) -> Result<Reply, Error> {
-        let (attempt, now) = (&request.attempt, SystemClock.now());
-        let greatest = InitialToken::Clock.greatest_floor(0, SystemClock.unix_time());
+        let (attempt, now) = (&request.attempt, TokioRuntime.now());
+        let greatest = InitialToken::Clock.greatest_floor(0, TokioRuntime.unix_time());
         let floor = request.floor.map_or(0, FencingToken::get);
         if self.ended.forbids(attempt) {
             return Err(Error::not_applied(ErrorKind::Released));
@@ -119,8 +119,8 @@ impl LockBackend for MapBackend {
         Capabilities::new(Fencing::BestEffort, Fairness::None, Waking::Polled)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SystemClock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(TokioRuntime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
@@ -128,7 +128,7 @@ impl LockBackend for MapBackend {
     }
 
     async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        let (mut map, now) = (self.map(), SystemClock.now());
+        let (mut map, now) = (self.map(), TokioRuntime.now());
         let mut renew = |request: &RenewRequest| match map.held(&request.sequencer) {
             None => Renewed::NotHolder,
             Some(held) => {
@@ -141,7 +141,7 @@ impl LockBackend for MapBackend {
     }
 
     async fn release(&self, lease: &Sequencer, _tombstone: bool) -> Result<Released, Error> {
-        let (mut map, now) = (self.map(), SystemClock.now());
+        let (mut map, now) = (self.map(), TokioRuntime.now());
         let (resource, holder) = (lease.resource(), lease.holder());
         if map.held(lease).is_none() {
             let end = map.ended.how(resource, holder);
@@ -154,7 +154,7 @@ impl LockBackend for MapBackend {
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let (mut map, now) = (self.map(), SystemClock.now());
+        let (mut map, now) = (self.map(), TokioRuntime.now());
         map.ended.attempt(attempt, End::Over, now);
         if let Some(held) = map.leases.get_mut(&attempt.resource) {
             held.attempts.retain(|id| *id != attempt.id);
@@ -166,7 +166,7 @@ impl LockBackend for MapBackend {
     }
 
     async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let (map, now) = (self.map(), SystemClock.now());
+        let (map, now) = (self.map(), TokioRuntime.now());
         let view = |held: &Held| {
             let (holder, token) = (held.lease.holder(), held.lease.token());
             HolderView::new(holder, token, held.until.since(now))

@@ -4,13 +4,13 @@ use lock_core::{
     Capabilities, Error, ErrorKind, FencingToken, Holder, Inspection, Issuer, Operation, Outcome,
     Released, ResourceName, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, LockBackend, LockService, RenewRequest, Renewed, Reply,
-        Request, Requests, SystemClock,
+        AcquireRequest, AttemptRef, LockBackend, LockService, RenewRequest, Renewed, Reply,
+        Request, Requests, Runtime, TokioRuntime,
     },
     memory::MemoryBackend,
 };
 
-/// A lock service that has no more than every one has to have.
+/// A lock service with the required methods only.
 #[derive(Debug)]
 pub(crate) struct Bare(pub(crate) MemoryBackend);
 
@@ -23,8 +23,8 @@ impl LockBackend for Bare {
         self.0.capabilities().extended(&[])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        self.0.clock()
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.0.runtime()
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
@@ -65,8 +65,8 @@ impl LockBackend for Mute {
         MemoryBackend::default().capabilities().extended(&[])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SystemClock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(TokioRuntime)
     }
 
     fn requests<'a>(&'a self, _: &'a AcquireRequest) -> impl Requests + 'a {
@@ -96,13 +96,13 @@ impl Requests for Mute {
     }
 }
 
-/// Catches: errors of somebody else's backend that do not say of what, and a batch with fewer
+/// Catches: errors of a foreign backend that do not name their subject, and a batch with fewer
 /// answers than requests.
 #[tokio::test]
 async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
     let service = LockService::from(Mute);
     let resource = ResourceName::new("r").unwrap();
-    let attempt = AttemptRef::new(resource.clone(), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random());
     let (token, id) = (FencingToken::MIN, attempt.id);
     let issuer = Issuer::new("mute").unwrap();
     let lease = Sequencer::new(issuer, resource.clone(), token, attempt.holder);
@@ -157,7 +157,7 @@ async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
         let error = error.unwrap_err();
         assert_eq!((error.operation(), error.backend()), (operation, "mute"));
         assert_eq!(error.resource(), Some(&resource));
-        // What only reads has not happened, whatever became of it.
+        // An operation that only reads has not happened, whatever its request came to.
         let may_have = error.kind() == ErrorKind::Unavailable && operation != Operation::Inspect;
         assert_eq!(error.outcome() == Outcome::Unknown, may_have, "{error}");
     }

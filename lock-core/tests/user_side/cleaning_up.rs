@@ -1,8 +1,9 @@
-//! What a guard left behind while the lock service did not answer: how often it is asked to end it.
+//! The clean-up for a guard that was dropped while the lock service did not answer: how often it is
+//! tried.
 
 use std::time::Duration;
 
-use lock_core::{Acquire, Operation, Owner, Ttl, backend::Clock};
+use lock_core::{Acquire, Operation, Owner, Ttl, backend::Runtime};
 use lock_testing::Fault;
 
 use crate::world::{World, world, yield_to_others};
@@ -33,7 +34,8 @@ impl World {
     }
 }
 
-/// A service in trouble must not be asked every second by ever more that were dropped meanwhile.
+/// A service in trouble must not be asked every second for ever more guards that were dropped
+/// meanwhile.
 /// Catches: clean-up that goes on at its first pace, or for longer than anything can be left.
 #[tokio::test]
 async fn a_release_that_does_not_arrive_is_sent_ever_more_rarely_until_it_is_given_up() {

@@ -10,8 +10,8 @@ use lock_core::{
     Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, LockBackend,
-        RenewRequest, Renewed, Requests, repeat, support::connecting::connect,
+        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, LockBackend, RenewRequest,
+        Renewed, Requests, Runtime, repeat, support::connecting::connect,
     },
 };
 
@@ -40,15 +40,15 @@ impl EtcdBackend {
     /// Cancel safe: the connection is closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let (url, settings) = ServiceUrl::read(&options)?;
-            let client = Client::new(url, settings.response_timeout, clock)?;
+            let client = Client::new(url, settings.response_timeout, runtime)?;
             let keys = Keys::new(&settings.prefix);
             let service = tombstones::start(client, keys, settings.initial_token);
-            let lifted = repeat(service.clock(), || service.lift_floor());
+            let lifted = repeat(service.runtime(), || service.lift_floor());
             if let Some(refusal) = lifted.await? {
                 warn!(
                     error = &Error::from(refusal) as &dyn std::error::Error,
@@ -76,8 +76,8 @@ impl LockBackend for EtcdBackend {
         ])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.client.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.client.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -30,7 +30,7 @@ use super::{
 use lock_core::{
     Error,
     backend::{
-        Clock,
+        Runtime,
         support::{connecting::invalid, lock},
     },
 };
@@ -51,7 +51,7 @@ pub(super) struct Client {
     token: Mutex<Option<MetadataValue<Ascii>>>,
     /// How long a node may take to answer before another one is asked.
     response_timeout: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
 }
 
 impl Client {
@@ -59,7 +59,7 @@ impl Client {
     pub(super) fn new(
         url: ServiceUrl,
         response_timeout: Duration,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let scheme = tls::scheme(url.tls.as_ref());
         let node = |node: &String| {
@@ -81,7 +81,7 @@ impl Client {
             login: url.login,
             token: Mutex::default(),
             response_timeout,
-            clock,
+            runtime,
         })
     }
 
@@ -152,8 +152,8 @@ impl Client {
     {
         let requests = stream::iter([request]).chain(stream::pending());
         let opened = self.stream(method, requests);
-        let opened = tokio::time::timeout(self.response_timeout, opened).await;
-        opened.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
+        let opened = self.runtime.timeout(self.response_timeout, opened).await;
+        opened.unwrap_or_else(too_late)
     }
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
@@ -200,8 +200,8 @@ impl Client {
             }
             call.await
         };
-        let answer = tokio::time::timeout(self.response_timeout, all).await;
-        answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("no answer in time")))
+        let answer = self.runtime.timeout(self.response_timeout, all).await;
+        answer.unwrap_or_else(too_late)
     }
 
     async fn log_in(&self, login: &Login) -> Result<(), Status> {
@@ -277,6 +277,10 @@ impl Client {
     fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
         lock(&self.token)
     }
+}
+
+fn too_late<T>() -> Result<T, Status> {
+    Err(Status::deadline_exceeded("no answer in time"))
 }
 
 impl fmt::Debug for Client {

@@ -287,7 +287,7 @@ impl Service {
         token: FencingToken,
     ) -> Result<Forced, Error> {
         let queue = self.keys.queue(resource);
-        let read = repeat(self.clock(), || async {
+        let read = repeat(self.runtime(), || async {
             Ok(self.read([RangeRequest::oldest(&queue)]).await?)
         });
         let read = read.await?;
@@ -322,7 +322,7 @@ impl Service {
         entry: &Kept<Entry>,
         token: FencingToken,
     ) -> Result<Option<leases::Tombstone>, Error> {
-        let id = rand::random();
+        let id = self.runtime().random().to_be_bytes();
         let own = self.keys.tombstone(&id);
         let is_unanswered = AtomicBool::new(false);
         let end = || async {
@@ -353,7 +353,7 @@ impl Service {
             let tombstone = changed.map(|changed| leases::Tombstone { id, changed });
             Ok(Some(tombstone))
         };
-        repeat(self.clock(), || insist(&end)).await
+        repeat(self.runtime(), || insist(&end)).await
     }
 }
 

@@ -113,7 +113,7 @@ impl Attempt<'_> {
         let (service, attempt) = (self.service, self.request.attempt.id);
         let taken = service
             .leases
-            .take(&self.names, attempt, ttl, service.now());
+            .take(&self.names, attempt, ttl, service.runtime());
         (self.lease, self.on, self.kept) = (Some(taken.id), taken.id, taken.life);
         if taken.is_new {
             self.kept = grant(&service.client, taken.id, ttl + slack(ttl)).await?;

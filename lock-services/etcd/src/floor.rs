@@ -18,7 +18,7 @@ impl Service {
             let (floor, revision) = self.read_floor().await?;
             let start = match self.initial {
                 InitialToken::Clock => {
-                    let clock = InitialToken::clock_token(self.clock().unix_time());
+                    let clock = InitialToken::clock_token(self.runtime().unix_time());
                     clock.saturating_sub(record::token(0, revision).map_or(0, u64::from))
                 }
                 InitialToken::At(token) if floor.changed == 0 => token.get() - 1,
@@ -71,7 +71,7 @@ impl Service {
     pub(super) async fn check_plausible(&self, floor: FencingToken) -> Result<(), Error> {
         let greatest = self
             .initial
-            .greatest_floor(self.last_token().await?, self.clock().unix_time());
+            .greatest_floor(self.last_token().await?, self.runtime().unix_time());
         if floor.get() <= greatest {
             return Ok(());
         }

@@ -2,12 +2,20 @@
 
 use std::time::Duration;
 
+use lock_core::backend::Runtime;
+
 use super::{
     client::Client,
     failure::Failure,
     queued::Life,
     wire::{GrantRequest, GrantResponse, method},
 };
+
+/// The id of a lease that is asked for later.
+pub(super) fn fresh_id(runtime: &dyn Runtime) -> i64 {
+    let positive = i64::try_from(runtime.random() >> 65);
+    std::cmp::max(positive.unwrap_or(0), 1)
+}
 
 /// Has a lease granted, at least as long as asked for. Its life is counted from before it was asked
 /// for; `None` if it was there already, because an earlier request was carried out.
@@ -21,7 +29,7 @@ pub(super) async fn grant(
         id,
         ttl: i64::try_from(seconds).unwrap_or(i64::MAX),
     };
-    let since = client.clock.now();
+    let since = client.runtime.now();
     match client.call(method::GRANT, &request).await {
         Ok(GrantResponse { ttl, .. }) => Ok(Some(Life::whole(since, ttl, None))),
         Err(failure) if failure.lease_exists() => Ok(None),

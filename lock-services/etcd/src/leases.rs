@@ -7,11 +7,12 @@ use std::{
 
 use super::{
     ENDED_TTL,
+    grant::fresh_id,
     keys::{Names, TombstoneId},
     queued::Life,
     revoker::Revoker,
 };
-use lock_core::backend::{AttemptId, Moment, support::lock};
+use lock_core::backend::{AttemptId, Moment, Runtime, support::lock};
 
 /// The leases of etcd that this client has asked for: those that acquisitions use, those that are
 /// free to be used again, and the tombstones of acquisitions that used them.
@@ -110,13 +111,14 @@ impl Leases {
         names: &Names,
         attempt: AttemptId,
         ttl: Duration,
-        now: Moment,
+        runtime: &dyn Runtime,
     ) -> Taken {
+        let now = runtime.now();
         let mut state = self.state();
         let free = state.free.get_mut(&ttl).and_then(Vec::pop);
         let is_new = free.is_none();
         let lease = free.unwrap_or_else(|| Lease {
-            id: std::cmp::max(rand::random::<i64>() & i64::MAX, 1),
+            id: fresh_id(runtime),
             ttl,
             life: None,
             born: now,
@@ -396,7 +398,7 @@ mod tests {
 
     /// Catches: rounding to whole seconds that takes some of the ttl away.
     #[test]
-    fn a_holder_is_told_no_less_than_it_has_asked_for() {
+    fn a_holder_gets_no_less_time_than_it_has_asked_for() {
         for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {
             let length = (ttl + slack(ttl)).as_millis().div_ceil(1000);
             let length = Duration::from_secs(u64::try_from(length).unwrap());

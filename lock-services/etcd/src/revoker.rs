@@ -46,11 +46,11 @@ async fn work(client: Arc<Client>, mut queue: UnboundedReceiver<i64>) {
     let mut together = Vec::with_capacity(AT_ONCE);
     while let Some(first) = queue.recv().await {
         together.push(first);
-        let until = client.clock.now() + DELAY;
+        let until = client.runtime.now() + DELAY;
         tokio::select! {
             biased;
             () = fill(&mut together, &mut queue) => {}
-            () = client.clock.sleep_until(until) => {}
+            () = client.runtime.sleep_until(until) => {}
         }
         join_all(together.drain(..).map(|lease| revoke(&client, lease))).await;
     }
@@ -68,7 +68,7 @@ async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
 
 async fn revoke(client: &Client, id: i64) {
     let lease = LeaseId { id };
-    let revoked = repeat(&*client.clock, || async {
+    let revoked = repeat(&*client.runtime, || async {
         match client.call(method::REVOKE, &lease).await {
             Ok(Done {}) => Ok(()),
             Err(failure) if failure.no_lease() => Ok(()),

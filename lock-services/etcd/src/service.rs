@@ -19,7 +19,7 @@ use super::{
 use lock_core::{
     Error, ErrorKind, InitialToken,
     backend::{
-        Clock, Moment,
+        Moment, Runtime,
         support::{Tasks, lock},
     },
 };
@@ -57,7 +57,8 @@ pub(super) struct Found {
 
 impl Service {
     pub(super) fn new(client: Client, keys: Keys, initial: InitialToken) -> Self {
-        let (client, tasks) = (Arc::new(client), Tasks::here());
+        let tasks = Tasks::here(Arc::clone(&client.runtime));
+        let client = Arc::new(client);
         Self {
             leases: Leases::new(Revoker::start(Arc::clone(&client), &tasks)),
             tombstones: Arc::new(TombstoneLease::new(Arc::clone(&client))),
@@ -71,11 +72,11 @@ impl Service {
     }
 
     pub(super) fn now(&self) -> Moment {
-        self.client.clock.now()
+        self.client.runtime.now()
     }
 
-    pub(super) fn clock(&self) -> &dyn Clock {
-        &*self.client.clock
+    pub(super) fn runtime(&self) -> &dyn Runtime {
+        &*self.client.runtime
     }
 
     pub(super) async fn txn(&self, txn: &TxnRequest) -> Result<TxnResponse, Failure> {

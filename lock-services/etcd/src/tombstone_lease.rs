@@ -5,7 +5,13 @@ use std::{
 
 use tokio::sync::Mutex as Turns;
 
-use super::{ENDED_TTL, client::Client, failure::Failure, grant::grant, queued::Life};
+use super::{
+    ENDED_TTL,
+    client::Client,
+    failure::Failure,
+    grant::{fresh_id, grant},
+    queued::Life,
+};
 use lock_core::backend::{Moment, support::lock};
 
 /// The lease that tombstones are attached to. It is kept alive for as long as the client lives, and
@@ -52,7 +58,7 @@ impl TombstoneLease {
             if let Some(present) = self.for_leases(length) {
                 return Ok(present);
             }
-            let id = std::cmp::max(rand::random::<i64>() & i64::MAX, 1);
+            let id = fresh_id(&*self.client.runtime);
             let length = length + ENDED_TTL + RESERVE;
             if let Some(life) = grant(&self.client, id, length).await? {
                 *lock(&self.present) = Some(Present { id, life });

@@ -18,7 +18,7 @@ use super::{
     service::{Found, Service},
     wire::{Compare, Op, RangeRequest, TxnRequest, TxnResponse},
 };
-use lock_core::{InitialToken, backend::Clock};
+use lock_core::{InitialToken, backend::Runtime};
 
 /// How often the client looks what is due.
 const EVERY: Duration = Duration::from_secs(5);
@@ -27,15 +27,15 @@ const AT_ONCE: usize = 50;
 /// A service, and the task that looks after what is due.
 pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
     let service = Arc::new(Service::new(client, keys, initial));
-    let clock = Arc::clone(&service.client.clock);
-    service.tasks.spawn(tidy(Arc::downgrade(&service), clock));
+    let runtime = Arc::clone(&service.client.runtime);
+    service.tasks.spawn(tidy(Arc::downgrade(&service), runtime));
     service
 }
 
 /// Looks after what is due until the service is dropped.
-async fn tidy(service: Weak<Service>, clock: Arc<dyn Clock>) {
+async fn tidy(service: Weak<Service>, runtime: Arc<dyn Runtime>) {
     loop {
-        clock.sleep_until(clock.now() + EVERY).await;
+        runtime.sleep_until(runtime.now() + EVERY).await;
         let Some(service) = service.upgrade() else {
             return;
         };

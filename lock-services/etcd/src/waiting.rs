@@ -106,7 +106,7 @@ impl Attempt<'_> {
         loop {
             let watched = tokio::select! {
                 biased;
-                () = service.clock().sleep_until(self.next_keep_alive()) => None,
+                () = service.runtime().sleep_until(self.next_keep_alive()) => None,
                 watched = &mut deleted => Some(watched),
             };
             match watched {

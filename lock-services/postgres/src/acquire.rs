@@ -43,7 +43,7 @@ impl<'a> Asking<'a> {
         let client = self.client;
         let mut has_read_clock = false;
         loop {
-            let asked = client.clock.now();
+            let asked = client.runtime.now();
             let wait = match queue {
                 true => wait_millis(self.request.wait, asked),
                 false => WaitMillis::Look,
@@ -106,7 +106,7 @@ impl Client {
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let mut has_read_clock = false;
         loop {
-            let asked = self.clock.now();
+            let asked = self.runtime.now();
             let Some(call) = sql::acquire_together(requests, self.not_after()) else {
                 return Ok(Attempt::Granted(Vec::new()));
             };

@@ -4,12 +4,12 @@ use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Operation, Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests, support::connecting::connect,
+        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests, Runtime,
+        support::{OwnedTask, connecting::connect},
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
-use tokio::task::AbortHandle;
 
 use super::{
     KIND, acquire::Asking, client::Client, connections::Connections, listener::ListenAddress,
@@ -22,7 +22,7 @@ use super::{
 pub struct PostgresBackend {
     client: Arc<Client>,
     waiters: Arc<Waiters>,
-    forgetting: AbortHandle,
+    _forgetting: OwnedTask,
 }
 
 impl PostgresBackend {
@@ -41,14 +41,20 @@ impl PostgresBackend {
     /// Cancel safe: connections are closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let url = ServiceUrl::read(&options)?;
             let address = url.address()?;
             let presumed = address.clone();
-            Self::start(Connections::to(address, &url), presumed, url, clock).await
+            Self::start(
+                Connections::to(address, &url, Arc::clone(&runtime)),
+                presumed,
+                url,
+                runtime,
+            )
+            .await
         })
         .await
     }
@@ -71,7 +77,7 @@ impl PostgresBackend {
     pub async fn on(
         pool: PgPool,
         options: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = options.into();
         connect(KIND, async {
@@ -81,7 +87,13 @@ impl PostgresBackend {
                 _ => drop(url.address()?),
             }
             let presumed = pool.connect_options().as_ref().clone();
-            Self::start(Connections::like(pool, &url), presumed, url, clock).await
+            Self::start(
+                Connections::like(pool, &url, Arc::clone(&runtime)),
+                presumed,
+                url,
+                runtime,
+            )
+            .await
         })
         .await
     }
@@ -90,16 +102,16 @@ impl PostgresBackend {
         connections: Connections,
         presumed: PgConnectOptions,
         url: ServiceUrl,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let listen = match url.listen {
             Some(address) => ListenAddress::direct(address),
-            None => ListenAddress::perhaps_pooled(presumed),
+            None => ListenAddress::perhaps_pooled(presumed, &*runtime),
         };
-        let client = Arc::new(Client::connect(connections, &url.settings, clock).await?);
+        let client = Arc::new(Client::connect(connections, &url.settings, runtime).await?);
         Ok(Self {
             waiters: Waiters::new(Arc::clone(&client), listen),
-            forgetting: tombstones::forget_every_minute(&client),
+            _forgetting: tombstones::forget_every_minute(&client),
             client,
         })
     }
@@ -107,7 +119,6 @@ impl PostgresBackend {
 
 impl Drop for PostgresBackend {
     fn drop(&mut self) {
-        self.forgetting.abort();
         self.waiters.stop();
     }
 }
@@ -122,8 +133,8 @@ impl LockBackend for PostgresBackend {
             .extended(Extension::ALL)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.client.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.client.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -10,7 +10,7 @@ use std::{
 use lock_core::{
     Error, ErrorKind,
     backend::{
-        Clock, Moment,
+        Moment, Runtime,
         support::{Tasks, connecting::Settings, lock, unlogged},
     },
 };
@@ -35,7 +35,7 @@ const VERSION: i32 = 2;
 pub(super) struct Client {
     connections: Connections,
     pub(super) tasks: Tasks,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
     pub(super) response_timeout: Duration,
     pub(super) names: Names,
     /// Whether statements can be prepared.
@@ -43,7 +43,7 @@ pub(super) struct Client {
     server_time: Mutex<ClockSample>,
 }
 
-/// What the database's clock said, and when, by ours.
+/// A time of the database's clock, and the moment when it was read, by ours.
 #[derive(Clone, Copy, Debug, Default)]
 struct ClockSample {
     unix: Duration,
@@ -54,13 +54,13 @@ impl Client {
     pub(super) async fn connect(
         connections: Connections,
         settings: &Settings,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let response_timeout = settings.response_timeout;
         let client = Self {
             connections,
-            tasks: Tasks::here(),
-            clock,
+            tasks: Tasks::here(Arc::clone(&runtime)),
+            runtime,
             response_timeout,
             names: Names::new(&settings.prefix),
             prepares: Arc::default(),
@@ -69,13 +69,14 @@ impl Client {
         client.check_owner().await?;
         let is_read_committed = client.check_server().await?;
         let address = client.connections.address();
-        let prepares = is_read_committed && is_own_session(&address, response_timeout).await;
+        let runtime = &*client.runtime;
+        let prepares =
+            is_read_committed && is_own_session(&address, response_timeout, runtime).await;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
     }
 
-    /// Fails if the functions would run with the rights of a superuser, although another role has
-    /// made them.
+    /// Fails if a superuser would run functions that another role has made.
     async fn check_owner(&self) -> Result<(), Error> {
         let row = self.plain(sql::OWNER.to_owned()).await?;
         let owner: Option<String> = row.try_get("owner").map_err(translate)?;
@@ -88,10 +89,10 @@ impl Client {
         })
     }
 
-    /// Reads the database's clock, and what interface it has. Whether sessions are at READ
-    /// COMMITTED. Fails if the server takes no writes.
+    /// Reads the database's clock and the version of its interface. Returns whether sessions are at
+    /// READ COMMITTED. Fails if the server takes no writes.
     pub(super) async fn check_server(&self) -> Result<bool, Error> {
-        let at = self.clock.now();
+        let at = self.runtime.now();
         let row = self.plain(sql::WELCOME.to_owned()).await?;
         let version: i32 = row.try_get("version").map_err(translate)?;
         if version != VERSION {
@@ -112,11 +113,11 @@ impl Client {
         Ok(isolation == "read committed")
     }
 
-    /// Until when a request that is sent now may come into effect, by the database's clock: a
-    /// pooler may keep it for minutes.
+    /// The time, by the database's clock, until which a request that is sent now may come into
+    /// effect: a pooler may keep it for minutes.
     pub(super) fn not_after(&self) -> Value {
         let ClockSample { unix, at } = *lock(&self.server_time);
-        Value::Time(unix + self.clock.now().since(at) + REQUEST_TTL)
+        Value::Time(unix + self.runtime.now().since(at) + REQUEST_TTL)
     }
 
     /// Sends a call, and waits for its answer. If the caller goes away meanwhile, the request goes
@@ -137,12 +138,10 @@ impl Client {
 
     async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
         let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
-        let sent = send(connections, self.response_timeout, prepares, request);
-        let answer = self.tasks.spawn(sent).await;
-        answer.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Error::unknown(ErrorKind::ShutDown).caused_by(error),
-        })?
+        let (runtime, timeout) = (Arc::clone(&self.runtime), self.response_timeout);
+        let sent = send(connections, runtime, timeout, prepares, request);
+        let answer = self.tasks.run_to_end(sent).await;
+        answer.map_err(|ended| Error::unknown(ErrorKind::ShutDown).caused_by(ended))?
     }
 }
 
@@ -157,8 +156,8 @@ enum Request {
 }
 
 impl Request {
-    /// A session that turns out not to be one for prepared statements gets the same call in the
-    /// simple protocol, and so do all after it.
+    /// If a session turns out to be unfit for prepared statements, it gets the same call in the
+    /// simple protocol, and so do all calls after it.
     async fn fetch(
         self,
         connection: &mut PgConnection,
@@ -186,21 +185,22 @@ impl Request {
 
 async fn send(
     connections: Connections,
+    runtime: Arc<dyn Runtime>,
     timeout: Duration,
     prepares: Arc<AtomicBool>,
     request: Request,
 ) -> Result<Vec<PgRow>, Error> {
     let mut connection = connections.take(timeout).await?;
     let query = request.fetch(&mut connection, &prepares);
-    match tokio::time::timeout(timeout, query).await {
-        Ok(Ok(rows)) => Ok(rows),
-        Ok(Err(error)) => {
+    match runtime.timeout(timeout, query).await {
+        Some(Ok(rows)) => Ok(rows),
+        Some(Err(error)) => {
             if is_session_over(&error) {
                 connection.close_on_drop();
             }
             Err(translate(error))
         }
-        Err(_) => {
+        None => {
             connection.close_on_drop();
             let silent = Error::unknown(ErrorKind::Unavailable);
             Err(silent.because(format!("no answer within {timeout:?}")))

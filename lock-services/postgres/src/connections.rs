@@ -3,7 +3,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, backend::support::lock};
+use lock_core::{
+    Error,
+    backend::{Runtime, support::lock},
+};
 use sqlx::{
     ConnectOptions, PgPool, Postgres,
     pool::PoolConnection,
@@ -21,6 +24,7 @@ use super::{
 pub(super) struct Connections {
     pool: PgPool,
     like: Option<Like>,
+    runtime: Arc<dyn Runtime>,
 }
 
 /// The pool of the application, whose login may change, and the settings that were read last.
@@ -31,18 +35,26 @@ struct Like {
 }
 
 impl Connections {
-    pub(super) fn to(address: PgConnectOptions, url: &ServiceUrl) -> Self {
+    pub(super) fn to(
+        address: PgConnectOptions,
+        url: &ServiceUrl,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         let pool = PgPoolOptions::new()
             .max_connections(url.connections)
             .acquire_timeout(url.settings.response_timeout)
             .connect_lazy_with(address.disable_statement_logging());
-        Self { pool, like: None }
+        Self {
+            pool,
+            like: None,
+            runtime,
+        }
     }
 
     /// To the same database and with the same login as this pool has whenever one is made.
-    pub(super) fn like(pool: PgPool, url: &ServiceUrl) -> Self {
+    pub(super) fn like(pool: PgPool, url: &ServiceUrl, runtime: Arc<dyn Runtime>) -> Self {
         let settings = pool.connect_options();
-        let own = Self::to(settings.as_ref().clone(), url);
+        let own = Self::to(settings.as_ref().clone(), url, runtime);
         let seen = Arc::new(Mutex::new(settings));
         let like = Some(Like { pool, seen });
         Self { like, ..own }
@@ -66,7 +78,7 @@ impl Connections {
                 refusal = self.refusal_after(timeout * 3 / 4) => Err(refusal),
             }
         };
-        let connecting = tokio::time::timeout(timeout, connecting).await;
+        let connecting = self.runtime.timeout(timeout, connecting).await;
         let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         connected.map_err(not_connected)
     }
@@ -74,7 +86,7 @@ impl Connections {
     /// Why the server takes no connections, once the pool has tried for that long: it would only
     /// say that its time is up. Never, if that is not why it waits.
     async fn refusal_after(&self, time: Duration) -> sqlx::Error {
-        tokio::time::sleep(time).await;
+        self.runtime.sleep(time).await;
         match self.address().connect().await {
             Err(error) if is_refusal_to_connect(&error) => error,
             _ => std::future::pending().await,

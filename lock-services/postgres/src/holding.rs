@@ -46,7 +46,9 @@ impl Client {
             if rest.is_empty() {
                 break;
             }
-            self.clock.sleep_until(self.clock.now() + BUSY_PAUSE).await;
+            self.runtime
+                .sleep_until(self.runtime.now() + BUSY_PAUSE)
+                .await;
         }
         answers
     }
@@ -57,7 +59,7 @@ impl Client {
         leases: &[RenewRequest],
         places: &[usize],
     ) -> Result<Vec<(usize, Renewed)>, Error> {
-        let asked = self.clock.now();
+        let asked = self.runtime.now();
         let some: Vec<_> = places.iter().map(|place| &leases[*place]).collect();
         let mut decided = Vec::with_capacity(some.len());
         for row in self.rows(sql::renew(&some)).await? {

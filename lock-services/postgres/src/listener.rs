@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Error;
+use lock_core::{Error, backend::Runtime};
 use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
@@ -17,7 +17,7 @@ use super::{
 /// After a connection was lost or could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After notices were found not to arrive: the pooler will hardly be gone in a second.
+/// The pause when no notices arrive: the pooler will hardly be gone in a second.
 const NO_NOTICES_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to listen.
@@ -37,10 +37,10 @@ impl ListenAddress {
         }
     }
 
-    /// There may be a pooler between, which would give the session away with the `LISTEN`. Its
-    /// other clients would get notices that they cannot read.
-    pub(super) fn perhaps_pooled(options: PgConnectOptions) -> Self {
-        let name = SessionName::random();
+    /// There may be a pooler between, which would give the session, with its `LISTEN`, to other
+    /// clients. They would get notices that they cannot read.
+    pub(super) fn perhaps_pooled(options: PgConnectOptions, runtime: &dyn Runtime) -> Self {
+        let name = SessionName::draw(runtime);
         Self {
             options: name.at(options),
             name: Some(name),
@@ -48,7 +48,7 @@ impl ListenAddress {
     }
 }
 
-/// What comes of listening.
+/// An event of the listener.
 pub(super) enum ListenEvent<'a> {
     Notice(&'a str),
     /// From here on all notices arrive.
@@ -97,7 +97,7 @@ pub(super) async fn listen(
             }
             Ok(()) => PAUSE,
         };
-        tokio::time::sleep(pause).await;
+        client.runtime.sleep(pause).await;
     }
 }
 
@@ -123,11 +123,13 @@ async fn receive(
     }
     listener.listen(channel).await.map_err(lost)?;
     let sent = client.plain(sql::notify(channel)).await;
-    let received = tokio::time::timeout(client.response_timeout, listener.recv()).await;
-    match (sent, received) {
-        (_, Ok(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
-        (Ok(_), Err(_)) => return Err(End::NoNotices),
-        (Err(error), Err(_)) => return Err(End::Lost(error)),
+    let received = client
+        .runtime
+        .timeout(client.response_timeout, listener.recv());
+    match (sent, received.await) {
+        (_, Some(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
+        (Ok(_), None) => return Err(End::NoNotices),
+        (Err(error), None) => return Err(End::Lost(error)),
     }
     tell(ListenEvent::Connected);
     while let Some(notice) = listener.try_recv().await.map_err(lost)? {

@@ -44,7 +44,7 @@ impl Client {
     ) -> Result<Forced, Error> {
         // Sent again it ends nothing more, and gets the same revocation token.
         let force = || self.one(sql::force_release(resource, forced));
-        let row = repeat(&*self.clock, force).await?;
+        let row = repeat(&*self.runtime, force).await?;
         let outcome: &str = row.try_get("outcome").map_err(translate)?;
         match outcome {
             "ended" => Ok(Forced::Ended {

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use lock_core::backend::Runtime;
 use sqlx::{ConnectOptions, Connection, PgExecutor, Row, postgres::PgConnectOptions};
 use tracing::debug;
 
@@ -15,8 +16,8 @@ use tracing::debug;
 pub(super) struct SessionName(String);
 
 impl SessionName {
-    pub(super) fn random() -> Self {
-        Self(format!("{:032x}", rand::random::<u128>()))
+    pub(super) fn draw(runtime: &dyn Runtime) -> Self {
+        Self(format!("{:032x}", runtime.random()))
     }
 
     /// The same address, for a session of this name.
@@ -38,15 +39,19 @@ impl SessionName {
 ///
 /// # Cancel safety
 /// Cancel safe: the connection is closed.
-pub async fn is_own_session(address: &PgConnectOptions, timeout: Duration) -> bool {
-    let name = SessionName::random();
+pub async fn is_own_session(
+    address: &PgConnectOptions,
+    timeout: Duration,
+    runtime: &dyn Runtime,
+) -> bool {
+    let name = SessionName::draw(runtime);
     let asked = async {
         let mut session = name.at(address.clone()).connect().await?;
         let is_own = name.is_here(&mut session).await?;
         session.close().await?;
         Ok(is_own)
     };
-    let asked = tokio::time::timeout(timeout, asked).await;
+    let asked = runtime.timeout(timeout, asked).await;
     let answer = asked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     answer.unwrap_or_else(|error| {
         debug!(%error, "statements are not prepared, as through a pooler");

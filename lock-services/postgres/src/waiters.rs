@@ -13,11 +13,11 @@ use lock_core::{
     Error, ErrorKind,
     backend::{
         AttemptRef, Moment, Wake, WakeUps,
-        support::{fingerprint, lock},
+        support::{OwnedTask, fingerprint, lock},
     },
 };
 use sqlx::Row;
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::sync::Notify;
 use tracing::debug;
 
 use super::{
@@ -35,24 +35,24 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Those of this process who wait. One task looks for all of them while there are some.
+/// The waiters of this process. One task looks for all of them while there are some.
 pub(super) struct Waiters {
     client: Arc<Client>,
     address: ListenAddress,
-    /// What the database notifies of turns: one for each client.
+    /// The channel of notices about turns: one for each client.
     channel: String,
     /// Whether notices arrive.
     listens: AtomicBool,
     state: Mutex<State>,
-    /// Somebody has come, or notices have stopped: look now.
+    /// A waiter has come, or notices have stopped: look now.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
     places: BTreeMap<Key, Place>,
-    looking: Option<AbortHandle>,
-    listening: Option<AbortHandle>,
+    looking: Option<OwnedTask>,
+    listening: Option<OwnedTask>,
     stopped: bool,
 }
 
@@ -75,10 +75,11 @@ pub(super) struct Waiting {
 
 impl Waiters {
     pub(super) fn new(client: Arc<Client>, address: ListenAddress) -> Arc<Self> {
+        let channel = format!("fenced_{:016x}", client.runtime.random() >> 64);
         Arc::new(Self {
             client,
             address,
-            channel: format!("fenced_{:016x}", rand::random::<u64>()),
+            channel,
             listens: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Notify::new(),
@@ -108,12 +109,11 @@ impl Waiters {
         }
     }
 
-    /// Ends the tasks; whoever still waits looks for itself when its wait is over.
+    /// Ends the tasks. A waiter that is left looks for itself when its wait is over.
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;
-        let tasks = [state.looking.take(), state.listening.take()];
-        tasks.into_iter().flatten().for_each(|task| task.abort());
+        drop((state.looking.take(), state.listening.take()));
     }
 
     fn on_event(&self, event: ListenEvent<'_>) {
@@ -137,28 +137,28 @@ impl Waiters {
         }
     }
 
-    /// Sees to it that somebody looks for those who wait.
+    /// Starts the task that looks for the waiters, if there is none.
     fn start(self: &Arc<Self>) {
         let mut state = lock(&self.state);
         if state.stopped {
             return;
         }
-        let ended = |task: &Option<AbortHandle>| task.as_ref().is_none_or(AbortHandle::is_finished);
+        let ended = |task: &Option<OwnedTask>| task.as_ref().is_none_or(OwnedTask::is_finished);
         if ended(&state.listening) {
             let waiters = Arc::clone(self);
             let tell = move |event: ListenEvent<'_>| waiters.on_event(event);
             let (client, channel) = (Arc::clone(&self.client), self.channel.clone());
             let listening = listener::listen(client, self.address.clone(), channel, tell);
-            state.listening = Some(self.client.tasks.spawn(listening).abort_handle());
+            state.listening = Some(self.client.tasks.own(listening));
         }
         if state.looking.is_none() {
             let looking = Arc::clone(self).look_while_some_wait();
-            state.looking = Some(self.client.tasks.spawn(looking).abort_handle());
+            state.looking = Some(self.client.tasks.own(looking));
         }
     }
 
     async fn look_while_some_wait(self: Arc<Self>) {
-        let clock = &self.client.clock;
+        let runtime = &self.client.runtime;
         let (mut pause, mut alive_at) = (FIRST_PAUSE, Moment::default());
         let mut is_silent = false;
         loop {
@@ -169,7 +169,7 @@ impl Waiters {
                     return;
                 }
             }
-            let now = clock.now();
+            let now = runtime.now();
             let touch = now >= alive_at;
             let first = match self.look(touch).await {
                 Ok(first) => {
@@ -184,7 +184,7 @@ impl Waiters {
                 // No sign of life was given: it is due at once, and not in a second.
                 Err(error) => {
                     debug!(%error, "the waiters are looked for again");
-                    alive_at = clock.now() + pause;
+                    alive_at = runtime.now() + pause;
                     is_silent |= error.kind() == ErrorKind::Unavailable;
                     if is_silent {
                         // Those that are silent already stay with the time that they know.
@@ -198,10 +198,10 @@ impl Waiters {
                 Some(first) if !listens => std::cmp::min(first, pause),
                 first => first.unwrap_or(SIGN_OF_LIFE),
             };
-            let until = std::cmp::min(clock.now() + first, alive_at);
+            let until = std::cmp::min(runtime.now() + first, alive_at);
             tokio::select! {
                 biased;
-                () = clock.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
+                () = runtime.sleep_until(until) => pause = std::cmp::min(pause * 2, LONGEST_PAUSE),
                 () = self.changed.notified() => pause = FIRST_PAUSE,
             }
         }
@@ -215,8 +215,8 @@ impl Waiters {
             .for_each(|place| place.wake_ups.wake(wake));
     }
 
-    /// Looks once for all who are queued, and wakes those who should ask again. When the first of
-    /// the others has to be looked for, if one of them is the first in its queue.
+    /// Looks once for all queued waiters, and wakes those that should ask again. Returns the pause
+    /// before the next look for the others, if one of them is the first in its queue.
     async fn look(&self, touch: bool) -> Result<Option<Duration>, Error> {
         let queued: Vec<(Key, String)> = {
             let state = lock(&self.state);

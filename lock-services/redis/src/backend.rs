@@ -13,8 +13,8 @@ use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests,
+        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
+        RenewRequest, Renewed, Requests, Runtime,
         support::{Tasks, connecting::connect},
     },
 };
@@ -47,25 +47,27 @@ impl RedisBackend {
     /// Cancel safe: the connection is closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let (url, options, settings) = ServiceUrl::read(&options)?;
             let keys = Keys::new(&settings.prefix, options.shards);
             let layout = Layout::new(&keys, options.shards);
-            let nodes = Nodes::open(&url, layout.clone(), ASKING_MAX).await?;
-            let renewals = Nodes::new(&url, layout.clone(), ASKING_MAX)?;
+            let nodes = Nodes::open(&url, layout.clone(), ASKING_MAX, Arc::clone(&runtime)).await?;
+            let renewals = Nodes::new(&url, layout.clone(), ASKING_MAX, Arc::clone(&runtime))?;
             let replication = match options.replicas {
-                Some(replicas) => Some(Replication::open(&url, layout, replicas).await?),
+                Some(replicas) => {
+                    Some(Replication::open(&url, layout, replicas, Arc::clone(&runtime)).await?)
+                }
                 None => None,
             };
             let service = Arc::new(Service {
                 nodes,
                 keys,
                 initial: settings.initial_token,
-                clock,
-                tasks: Tasks::here(),
+                tasks: Tasks::here(Arc::clone(&runtime)),
+                runtime,
             });
             let pushes = Pushes::start(
                 Arc::clone(&service),
@@ -93,8 +95,8 @@ impl LockBackend for RedisBackend {
             .extended(Extension::ALL)
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -14,7 +14,7 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, FencingToken,
-    backend::{AcquireRequest, AttemptRef, Grant},
+    backend::{AcquireRequest, AttemptRef, Grant, Runtime},
 };
 
 /// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
@@ -25,7 +25,7 @@ pub(super) struct Replication {
     replicas: Replicas,
 }
 
-/// At each server one waits at a time, so that nobody's time runs while another one waits.
+/// At each server one waits at a time, so that no time limit runs while another one waits.
 const TURNS: usize = 1;
 
 impl Replication {
@@ -34,14 +34,15 @@ impl Replication {
         url: &ServiceUrl,
         layout: Layout,
         replicas: Replicas,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
-        let nodes = Nodes::open(url, layout, TURNS).await?;
+        let nodes = Nodes::open(url, layout, TURNS, runtime).await?;
         let link = nodes.link_of(0).await?;
-        let nobody = Replicas {
+        let none = Replicas {
             number: 0,
             within: Duration::from_millis(1),
         };
-        link.send(&nobody.wait()).await.map_err(|error| {
+        link.send(&none.wait()).await.map_err(|error| {
             translate(error)
                 .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
                 .outcome_not_applied()
@@ -60,7 +61,7 @@ impl Replication {
         let (Some(request), Some(grant)) = (requests.first(), grants.first()) else {
             return Ok(());
         };
-        let ended = service.clock.sleep_until(grant.lease.deadline());
+        let ended = service.runtime.sleep_until(grant.lease.deadline());
         let error = tokio::select! {
             biased;
             have = self.replicate(service, request, grant) => match have {

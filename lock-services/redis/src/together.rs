@@ -51,7 +51,7 @@ impl RedisBackend {
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let mut start = false;
         loop {
-            let asked = self.service.clock.now();
+            let asked = self.service.runtime.now();
             let (_, answer) = self
                 .service
                 .nodes
@@ -90,7 +90,7 @@ impl RedisBackend {
         for &((token, left, provisional), request) in granted {
             let AcquireRequest { attempt, ttl, .. } = request;
             let lease = if provisional {
-                let (digest, now) = (attempt.holder.digest(), self.service.clock.now());
+                let (digest, now) = (attempt.holder.digest(), self.service.runtime.now());
                 let confirmed = self
                     .service
                     .confirm(&self.service.nodes, &attempt.resource, &digest, token, *ttl)

@@ -25,17 +25,17 @@ pub(super) struct Attempting<'a> {
     service: &'a Service,
     request: &'a AcquireRequest,
     pauses: Mutex<Polls>,
-    /// A try may have left something at a node.
+    /// Whether a try may have left a lease at a node.
     is_left: AtomicBool,
 }
 
-/// When to look again, because no node wakes anybody.
+/// When to look again. The nodes wake no waiter.
 struct Polls {
     held: Pauses,
     split: Pauses,
 }
 
-/// What a look has found.
+/// The result of a look.
 enum Looked {
     Is(Reply),
     /// No rival has won.
@@ -60,21 +60,24 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// One that waits comes back later. One that does not tries again soon, as long as no rival
-    /// has won.
+    /// An attempt that waits comes back later. One that does not wait tries again soon, as long as
+    /// no rival has won.
     async fn look(&self, waits: bool) -> Result<Reply, Error> {
         self.check_floor()?;
-        let clock = &self.service.nodes.clock;
+        let runtime = &self.service.nodes.runtime;
         let mut splits = 0;
         loop {
             let pause = match self.try_once().await? {
                 Looked::Is(Reply::Held { left }) if waits => {
-                    let pause = lock(&self.pauses).held.next().unwrap_or(left);
+                    let pause = lock(&self.pauses).held.next(&**runtime).unwrap_or(left);
                     let look_again = min(pause, left);
                     return Ok(Reply::Queued { left, look_again });
                 }
                 Looked::Is(reply) => return Ok(reply),
-                Looked::Split => lock(&self.pauses).split.next().unwrap_or_default(),
+                Looked::Split => lock(&self.pauses)
+                    .split
+                    .next(&**runtime)
+                    .unwrap_or_default(),
             };
             splits += 1;
             let (left, look_again) = (pause, pause);
@@ -84,7 +87,7 @@ impl<'a> Attempting<'a> {
             if splits == SPLITS {
                 return Ok(Reply::Held { left });
             }
-            clock.sleep_until(clock.now() + pause).await;
+            runtime.sleep(pause).await;
         }
     }
 
@@ -137,7 +140,7 @@ impl<'a> Attempting<'a> {
         let (Some(floor), InitialToken::Clock) = (self.request.floor, initial) else {
             return Ok(());
         };
-        let greatest = initial.greatest_floor(0, nodes.clock.unix_time());
+        let greatest = initial.greatest_floor(0, nodes.runtime.unix_time());
         if floor.get() <= greatest {
             return Ok(());
         }

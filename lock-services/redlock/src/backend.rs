@@ -5,8 +5,8 @@ use lock_core::{
     Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
-        Renewed, Requests, support::connecting::connect,
+        AcquireRequest, AttemptRef, ConnectOptions, Forced, LockBackend, RenewRequest, Renewed,
+        Requests, Runtime, support::connecting::connect,
     },
 };
 
@@ -33,11 +33,11 @@ impl RedlockBackend {
     /// Cancel safe: the connections are closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
-            let (nodes, settings) = Nodes::new(&options, clock)?;
+            let (nodes, settings) = Nodes::new(&options, runtime)?;
             nodes.check_serving().await?;
             Ok(Self {
                 service: Service {
@@ -64,8 +64,8 @@ impl LockBackend for RedlockBackend {
         ])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.nodes.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.nodes.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

@@ -1,13 +1,11 @@
 use std::{
     future::poll_fn,
-    pin::pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures_util::future::{BoxFuture, join_all};
-use tokio::time::Instant;
 
 use super::{
     call::Call,
@@ -18,18 +16,21 @@ use super::{
 };
 use lock_core::{
     Error, ErrorKind, Ttl,
-    backend::{Clock, ConnectOptions, support::connecting::Settings},
+    backend::{
+        ConnectOptions, Runtime,
+        support::{Tasks, connecting::Settings},
+    },
 };
 
 /// How much longer than the others a node is waited for when enough have answered.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// All nodes. What is asked of them is asked of all at once.
+/// All nodes. A request goes to all of them at once.
 #[derive(Debug)]
 pub(super) struct Nodes {
     all: Vec<Arc<Node>>,
     timeout: Duration,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
 }
 
 /// The decision of the caller after each answer.
@@ -39,7 +40,7 @@ pub(super) enum Step {
     Wait,
     /// The others are welcome if they come soon.
     Enough,
-    /// No other answer matters, and what was not sent need not be.
+    /// No other answer matters, and a request that was not sent is not needed.
     Done,
     /// No other answer matters, but the other nodes shall run it, too: a task sees to that.
     Settled,
@@ -52,13 +53,13 @@ pub(super) type Answer = Result<Vec<String>, NodeError>;
 type Pending = (usize, BoxFuture<'static, Answer>);
 
 impl Nodes {
-    /// Reads the URL. Connects when something is asked.
+    /// Reads the URL. Connects at the first request.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
     pub(super) fn new(
         options: &ConnectOptions,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<(Self, Settings), Error> {
         let (nodes, settings) = service_url::read(options)?;
         let addresses = nodes.iter().map(|(address, _)| address.clone()).collect();
@@ -66,12 +67,13 @@ impl Nodes {
         let runs = Arc::new(runs);
         let node = |(index, (address, client))| {
             let (marker, runs) = (marker.clone(), Arc::clone(&runs));
-            Arc::new(Node::new(index, address, client, marker, runs))
+            let runtime = Arc::clone(&runtime);
+            Arc::new(Node::new(index, address, client, marker, runs, runtime))
         };
         let nodes = Self {
             all: nodes.into_iter().enumerate().map(node).collect(),
             timeout: settings.response_timeout,
-            clock,
+            runtime,
         };
         Ok((nodes, settings))
     }
@@ -80,7 +82,7 @@ impl Nodes {
         self.all.len()
     }
 
-    /// More than half of all nodes, whatever has become of them.
+    /// More than half of all nodes, whatever their states.
     pub(super) const fn majority(&self) -> usize {
         self.all.len() / 2 + 1
     }
@@ -113,15 +115,15 @@ impl Nodes {
     /// not connected.
     ///
     /// # Cancel safety
-    /// What has not been answered is under way, and may be run.
+    /// A request without an answer is under way, and may be run.
     pub(super) async fn ask(
         &self,
         calls: impl Iterator<Item = (usize, Arc<Call>)>,
         first: Step,
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
-        // Not a deadline of anybody's: how long the network is waited for.
-        let asked = Instant::now();
+        // Not the deadline of a caller: how long the network is waited for.
+        let asked = self.runtime.now();
         let request = |(index, call): (usize, Arc<Call>)| -> Pending {
             let node = Arc::clone(&self.all[index]);
             (index, Box::pin(async move { node.ask(&call).await }))
@@ -131,12 +133,10 @@ impl Nodes {
         let mut until = asked + if enough { GRACE } else { self.timeout };
         // It goes off early and is put off then: a timer that has to go off earlier than it was set
         // to costs a system call.
-        let mut alarm = pin!(tokio::time::sleep_until(std::cmp::min(
-            until,
-            asked + GRACE
-        )));
+        let mut alarm_at = std::cmp::min(until, asked + GRACE);
+        let mut alarm = self.runtime.sleep_until(alarm_at);
         while !pending.is_empty() {
-            // Whoever has been silent is not worth waiting for once there is enough.
+            // A silent node is not worth waiting for once there is enough.
             let settled = enough
                 && pending
                     .iter()
@@ -147,10 +147,10 @@ impl Nodes {
                 None => alarm.as_mut().poll(cx).map(|()| None),
             });
             let Some((index, answer)) = next.await else {
-                if settled || Instant::now() >= until {
+                if settled || self.runtime.now() >= until {
                     break;
                 }
-                alarm.as_mut().reset(until);
+                (alarm_at, alarm) = (until, self.runtime.sleep_until(until));
                 continue;
             };
             self.node(index).set_silent(false);
@@ -161,9 +161,10 @@ impl Nodes {
                 Step::Enough if enough => {}
                 Step::Enough => {
                     enough = true;
-                    until = asked + std::cmp::min(asked.elapsed() * 2 + GRACE, self.timeout);
-                    if alarm.deadline() > until {
-                        alarm.as_mut().reset(until);
+                    let elapsed = self.runtime.now().since(asked);
+                    until = asked + std::cmp::min(elapsed * 2 + GRACE, self.timeout);
+                    if alarm_at > until {
+                        (alarm_at, alarm) = (until, self.runtime.sleep_until(until));
                     }
                 }
             }
@@ -175,19 +176,20 @@ impl Nodes {
         }
     }
 
-    /// Keeps requests alive for as long as nodes are waited for: one that is dropped is not sent if
-    /// its turn has not come, and whoever does not know the script has to be told its text.
+    /// Keeps requests alive for as long as nodes are waited for. A request that is dropped before
+    /// its turn is not sent. And a server that does not know the script has to be sent its text.
     fn see_to(&self, pending: Vec<Pending>) {
         if pending.is_empty() {
             return;
         }
         let answers = join_all(pending.into_iter().map(|(_, answer)| answer));
-        let in_time = tokio::time::timeout(self.timeout, answers);
-        #[expect(clippy::disallowed_methods, reason = "it has a time limit")]
-        tokio::spawn(async move { in_time.await.is_ok() });
+        let (runtime, timeout) = (Arc::clone(&self.runtime), self.timeout);
+        Tasks::here(Arc::clone(&self.runtime)).spawn(async move {
+            runtime.timeout(timeout, answers).await;
+        });
     }
 
-    /// What stands in the way, node by node.
+    /// The obstacles, node by node.
     pub(super) fn in_words<'a>(
         &self,
         errors: impl IntoIterator<Item = &'a (usize, NodeError)>,
@@ -223,8 +225,8 @@ impl Nodes {
     }
 }
 
-/// The first answer that is there. All requests are polled: they are few, and what keeps track of
-/// which one was woken costs more than that.
+/// The first answer that is there. All requests are polled: they are few, and a set that tracks
+/// which of them was woken costs more than that.
 fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, Answer)> {
     let mut requests = pending.iter_mut().enumerate();
     let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {

@@ -22,7 +22,7 @@ pub(super) struct Service {
 impl Service {
     /// Renews leases at all nodes; each needs a majority.
     pub(super) async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        let asked = self.nodes.clock.now();
+        let asked = self.nodes.runtime.now();
         let lease_key = |lease: &RenewRequest| self.keys.lease(lease.sequencer.resource());
         let keys: Vec<_> = std::iter::once(self.keys.marker())
             .chain(leases.iter().map(lease_key))

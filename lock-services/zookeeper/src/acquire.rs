@@ -77,7 +77,7 @@ impl<'a> Attempting<'a> {
         if place.is_none() {
             service.clear(&attempt.resource).await;
         }
-        let asked = service.clock.now();
+        let asked = service.runtime.now();
         lock(&self.granted).mark_unchanged();
         let begun = service.table().begin(attempt, asked);
         match begun {
@@ -140,7 +140,11 @@ impl<'a> Attempting<'a> {
         session.check(request.ttl)?;
         let floor = service.floors.remembered(&session, paths, resource).await?;
         if let Some(wanted) = request.floor {
-            floor.check(wanted, service.floors.initial(), service.clock.unix_time())?;
+            floor.check(
+                wanted,
+                service.floors.initial(),
+                service.runtime.unix_time(),
+            )?;
         }
         if !queue {
             let directory = paths.directory(resource);
@@ -208,7 +212,7 @@ impl<'a> Attempting<'a> {
         }
         let Place { entry, watches, .. } = place;
         let is_set = watches.set(entry, ahead).await?;
-        let now = self.service.clock.now();
+        let now = self.service.runtime.now();
         let silent_until = watches.silent_until(now);
         let Some(predecessor) = watches.predecessor().filter(|_| is_set) else {
             return Ok(Reply::Queued {
@@ -244,7 +248,7 @@ impl<'a> Attempting<'a> {
         };
         let mut table = service.table();
         if !is_ours {
-            let now = service.clock.now();
+            let now = service.runtime.now();
             let (resource, holder) = (&attempt.resource, attempt.holder);
             table.end(resource, holder, hold.token, End::Over, now);
         }
@@ -258,7 +262,7 @@ impl<'a> Attempting<'a> {
     /// The time that the lease of the first in the queue has left.
     async fn left(&self, session: &Session, directory: &str, first: &str) -> Duration {
         let path = format!("{directory}/{first}");
-        let now = self.service.clock.now();
+        let now = self.service.runtime.now();
         let resource = &self.request.attempt.resource;
         let ours = {
             let mut table = self.service.table();
@@ -295,7 +299,7 @@ impl<'a> Attempting<'a> {
         let begun = self
             .service
             .table()
-            .begin(attempt, self.service.clock.now());
+            .begin(attempt, self.service.runtime.now());
         let error = match (stop, begun) {
             // A lease that was looked for was lost: the table knows of it.
             (Stop::Gone, Begun::Ended) => released(),

@@ -1,14 +1,13 @@
 use std::{fmt, sync::Arc};
 
-use tokio::task::JoinSet;
-
 use super::{KIND, acquire::Attempting, reaper, service::Service, service_url::ServiceUrl};
 use lock_core::{
     Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, Waking,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, Forced, LockBackend, RenewRequest,
-        Renewed, Requests, support::connecting::connect,
+        AcquireRequest, AttemptRef, ConnectOptions, Forced, LockBackend, RenewRequest, Renewed,
+        Requests, Runtime,
+        support::{OwnedTask, connecting::connect},
     },
 };
 
@@ -17,8 +16,8 @@ use lock_core::{
 /// Dropping it ends its session, and with it all leases that it granted.
 pub struct ZooKeeperBackend {
     service: Arc<Service>,
-    /// Aborted when this is dropped.
-    _reaper: JoinSet<()>,
+    /// Ends when this is dropped.
+    _reaper: OwnedTask,
 }
 
 impl ZooKeeperBackend {
@@ -37,15 +36,14 @@ impl ZooKeeperBackend {
     /// Cancel safe: the connection is closed.
     pub async fn connect(
         to: impl Into<ConnectOptions>,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let options = to.into();
         connect(KIND, async {
             let (url, settings) = ServiceUrl::read(&options)?;
-            let service = Arc::new(Service::new(url, &settings, clock));
+            let service = Arc::new(Service::new(url, &settings, runtime));
             service.session().await?;
-            let mut reaper = JoinSet::new();
-            reaper.spawn(reaper::run(Arc::clone(&service)));
+            let reaper = service.sessions.own(reaper::run(Arc::clone(&service)));
             Ok(Self {
                 service,
                 _reaper: reaper,
@@ -69,8 +67,8 @@ impl LockBackend for ZooKeeperBackend {
         ])
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.service.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.service.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + Send + 'a {

@@ -102,7 +102,7 @@ impl<'a> Entry<'a> {
         session: &Arc<Session>,
         note: Note,
     ) -> Option<Self> {
-        let identity = Identity::fresh(attempt.id);
+        let identity = Identity::fresh(attempt.id, &*service.runtime);
         let entered = service
             .table()
             .enter(attempt, Arc::clone(session), identity.clone());
@@ -114,7 +114,7 @@ impl<'a> Entry<'a> {
             directory: service.paths.directory(&attempt.resource),
             floor_path: service.paths.floor(&attempt.resource),
             note,
-            written: service.clock.now(),
+            written: service.runtime.now(),
             path: String::new(),
             own: None,
             is_sent: false,

@@ -33,9 +33,9 @@ impl Attempting<'_> {
             // If this has no answer, the next look does it once more.
             *floor = None;
             token = self.bind(entry, own).await?;
-        } else if service.clock.now().since(entry.written) > ttl / 4 {
+        } else if service.runtime.now().since(entry.written) > ttl / 4 {
             // It has waited for so long that little is left of the ttl that others grant it.
-            let now = service.clock.now();
+            let now = service.runtime.now();
             let data = entry.note.encode();
             match entry.session.set_data(&entry.path, &data, None).await {
                 Ok(_) => entry.written = now,
@@ -60,7 +60,7 @@ impl Attempting<'_> {
             let floor = floor.await?;
             entry.note.floor = max(floor.value, least);
             let token = floors::token(entry.note.floor, own.czxid)?;
-            let written = service.clock.now();
+            let written = service.runtime.now();
             let (note, raised) = (entry.note.encode(), floors::encode(entry.note.floor));
             let is_raised = entry.note.floor > floor.value;
             let mut changes = vec![Change::Set(&entry.path, &note, version)];
@@ -111,7 +111,7 @@ impl Attempting<'_> {
             directory,
         )
         .watched(watches.take_own());
-        let now = service.clock.now();
+        let now = service.runtime.now();
         let (is_held, others_wait) =
             service
                 .table()

@@ -68,7 +68,7 @@ impl Service {
         resource: &ResourceName,
         first: &Shown,
     ) -> Result<Inspection, Error> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let mut table = self.table();
         let ours = table.at(resource, &first.path, now);
         let ours = ours.map(|hold| hold.deadline);
@@ -97,7 +97,7 @@ impl Service {
     ) -> Result<Forced, Error> {
         let lost = Mutex::default();
         let force = || self.force_once(resource, token, &lost);
-        repeat(&*self.clock, force).await
+        repeat(&*self.runtime, force).await
     }
 
     /// Deletes the node, and lifts the floor by one in the same step. This makes room for a token

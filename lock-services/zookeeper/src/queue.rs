@@ -1,6 +1,6 @@
 //! The queue for a resource, by the names of the nodes.
 
-use lock_core::backend::AttemptId;
+use lock_core::backend::{AttemptId, Runtime};
 
 /// The text between the identity of a contender and its number: first Curator's, then kazoo's.
 const MARKS: [&str; 2] = ["lock-", "__lock__"];
@@ -14,8 +14,8 @@ const MARKS: [&str; 2] = ["lock-", "__lock__"];
 pub(super) struct Identity(String);
 
 impl Identity {
-    pub(super) fn fresh(attempt: AttemptId) -> Self {
-        let drawn = format!("{:016x}", rand::random::<u64>());
+    pub(super) fn fresh(attempt: AttemptId, runtime: &dyn Runtime) -> Self {
+        let drawn = format!("{:016x}", runtime.random() >> 64);
         let (fourth, fifth) = drawn.split_at(4);
         Self(format!("{}{fourth}-{fifth}-lock-", of(attempt)))
     }

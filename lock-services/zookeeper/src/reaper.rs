@@ -10,19 +10,19 @@ use super::{service::Service, table::Leftover};
 /// How long to wait between two attempts to delete a node.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Runs until it is aborted.
+/// Runs until it is dropped.
 pub(super) async fn run(service: Arc<Service>) {
     let mut removals = FuturesUnordered::new();
     loop {
         // It is enabled before the table is read, so that nothing new is missed.
         let mut news = pin!(service.reaper.notified());
         news.as_mut().enable();
-        let (fresh, next) = service.table().take_leftovers(service.clock.now());
+        let (fresh, next) = service.table().take_leftovers(service.runtime.now());
         removals.extend(fresh.into_iter().map(|leftover| remove(&service, leftover)));
         tokio::select! {
             biased;
             () = news => {}
-            () = service.clock.sleep_until(next) => {}
+            () = service.runtime.sleep_until(next) => {}
             Some(()) = removals.next() => {}
         }
     }
@@ -32,6 +32,6 @@ pub(super) async fn run(service: Arc<Service>) {
 async fn remove(service: &Service, leftover: Leftover) {
     while let Err(failure) = service.remove(&leftover).await {
         debug!(?failure, "a node could not be deleted, trying again");
-        service.clock.sleep_until(service.clock.now() + RETRY).await;
+        service.runtime.sleep(RETRY).await;
     }
 }

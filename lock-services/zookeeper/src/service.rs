@@ -16,7 +16,7 @@ use super::{
 use lock_core::{
     Error, ResourceName,
     backend::{
-        Clock,
+        Runtime,
         support::{connecting::Settings, lock},
     },
 };
@@ -27,7 +27,7 @@ pub(super) struct Service {
     pub(super) sessions: Sessions,
     pub(super) paths: Paths,
     pub(super) floors: Floors,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) runtime: Arc<dyn Runtime>,
     /// Never held across an await; every step under it is short.
     table: Mutex<Table>,
     /// Notified when there is something new for the reaper.
@@ -37,12 +37,12 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub(super) fn new(url: ServiceUrl, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(url: ServiceUrl, settings: &Settings, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             paths: Paths::new(&url.chroot, &settings.prefix),
-            sessions: Sessions::new(url, settings.response_timeout),
+            sessions: Sessions::new(url, settings.response_timeout, Arc::clone(&runtime)),
             floors: Floors::new(settings.initial_token),
-            clock,
+            runtime,
             table: Mutex::new(Table::new()),
             reaper: Notify::new(),
             granted: watch::Sender::default(),
@@ -61,7 +61,7 @@ impl Service {
     /// Deletes the nodes that were left behind at a resource, before a look at it. Nodes that
     /// cannot be deleted now are left to the reaper.
     pub(super) async fn clear(&self, resource: &ResourceName) {
-        let leftovers = self.table().leftovers_of(resource, self.clock.now());
+        let leftovers = self.table().leftovers_of(resource, self.runtime.now());
         for leftover in leftovers {
             if leftover.session.is_connected()
                 && let Err(failure) = self.remove(&leftover).await

@@ -14,7 +14,10 @@ use zookeeper_client::{
 use super::{error::Failure, service_url::ServiceUrl, watch::Watch};
 use lock_core::{
     Error, ErrorKind, Ttl,
-    backend::support::{Tasks, lock},
+    backend::{
+        Runtime,
+        support::{OwnedTask, Tasks, lock},
+    },
 };
 
 /// After how long a silence a connection is given up for another one.
@@ -33,6 +36,7 @@ pub(super) struct Session {
     /// With a login, only its user may use our nodes; without one, everybody may.
     acls: Acls<'static>,
     response_timeout: Duration,
+    runtime: Arc<dyn Runtime>,
 }
 
 impl Session {
@@ -65,8 +69,8 @@ impl Session {
                 states.changed().await;
             }
         };
-        let waited = tokio::time::timeout(RECONNECT_WAIT, connected).await;
-        waited.is_ok() && self.is_connected()
+        let waited = self.runtime.timeout(RECONNECT_WAIT, connected).await;
+        waited.is_some() && self.is_connected()
     }
 
     /// How long a lease may be: two thirds of what was negotiated.
@@ -208,7 +212,7 @@ impl Session {
         &self,
         request: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Failure> {
-        let answer = tokio::time::timeout(self.response_timeout, request).await;
+        let answer = self.runtime.timeout(self.response_timeout, request).await;
         answer.map_or(Err(Failure::NoAnswer(None)), |answer| {
             answer.map_err(Into::into)
         })
@@ -254,6 +258,7 @@ pub(super) struct Sessions {
 struct Servers {
     url: ServiceUrl,
     response_timeout: Duration,
+    runtime: Arc<dyn Runtime>,
     /// Never held across an await.
     present: Mutex<Option<Arc<Session>>>,
     /// Held while a session begins: there is one session, not one for each caller.
@@ -261,23 +266,33 @@ struct Servers {
 }
 
 impl Sessions {
-    pub(super) fn new(url: ServiceUrl, response_timeout: Duration) -> Self {
+    pub(super) fn new(
+        url: ServiceUrl,
+        response_timeout: Duration,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         Self {
+            tasks: Tasks::here(Arc::clone(&runtime)),
             servers: Arc::new(Servers {
                 response_timeout,
+                runtime,
                 url,
                 present: Mutex::new(None),
                 beginning: tokio::sync::Mutex::default(),
             }),
-            tasks: Tasks::here(),
         }
+    }
+
+    /// Runs work until the result is dropped.
+    pub(super) fn own(&self, work: impl Future<Output = ()> + Send + 'static) -> OwnedTask {
+        self.tasks.own(work)
     }
 
     /// The present session, or a new one. Tries once, in turn with all who begin one, and for no
     /// longer than one try may take.
     pub(super) async fn get(&self) -> Result<Arc<Session>, Error> {
         let one_try = RECONNECT_WAIT + self.servers.response_timeout;
-        let found = tokio::time::timeout(one_try, self.find()).await;
+        let found = self.servers.runtime.timeout(one_try, self.find()).await;
         found
             .unwrap_or(Err(ZooKeeperError::Timeout))
             .map_err(no_session)
@@ -323,7 +338,9 @@ impl Servers {
             connector = connector.with_auth("digest", login.as_bytes());
         }
         let connecting = connector.connect(&self.url.servers);
-        let client = tokio::time::timeout(self.response_timeout, connecting)
+        let client = self
+            .runtime
+            .timeout(self.response_timeout, connecting)
             .await
             .unwrap_or(Err(ZooKeeperError::Timeout))?;
         Ok(Session {
@@ -333,6 +350,7 @@ impl Servers {
                 None => Acls::anyone_all(),
             },
             response_timeout: self.response_timeout,
+            runtime: Arc::clone(&self.runtime),
         })
     }
 

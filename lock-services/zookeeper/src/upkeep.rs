@@ -38,7 +38,7 @@ impl Service {
 
     async fn renew_one(&self, request: &RenewRequest) -> Result<Renewed, Error> {
         let lease = &request.sequencer;
-        let asked = self.clock.now();
+        let asked = self.runtime.now();
         let deadline = asked + request.ttl.get();
         let session = {
             let mut table = self.table();
@@ -68,7 +68,7 @@ impl Service {
         };
         match sent.await {
             Ok(_) => {
-                let deadline = self.table().renewed(lease, deadline, self.clock.now());
+                let deadline = self.table().renewed(lease, deadline, self.runtime.now());
                 Ok(deadline.map_or(Renewed::NotHolder, |deadline| {
                     Renewed::Renewed(Lease::counted_from(asked, deadline.since(asked)))
                 }))
@@ -96,7 +96,7 @@ impl Service {
         lease: &Sequencer,
         tombstone: bool,
     ) -> Result<Released, Error> {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         let hold = self.table().find(lease, now).map(|hold| {
             let before = hold.clone();
             hold.has_tombstone |= tombstone;
@@ -140,7 +140,7 @@ impl Service {
 
     fn ended(&self, lease: &Sequencer, end: End) {
         let (holder, token) = (lease.holder(), lease.token());
-        let now = self.clock.now();
+        let now = self.runtime.now();
         self.table().end(lease.resource(), holder, token, end, now);
     }
 
@@ -161,7 +161,7 @@ impl Service {
     }
 
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let leftovers = self.table().cancel(attempt, self.clock.now());
+        let leftovers = self.table().cancel(attempt, self.runtime.now());
         self.reaper.notify_one();
         match leftovers {
             Some(leftovers) => self.remove_all(&leftovers).await,

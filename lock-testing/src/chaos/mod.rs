@@ -24,8 +24,8 @@ use lock_core::{
     Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Operation, Released,
     ResourceName, Sequencer,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Clock, Forced, Grant, LockBackend, LockService,
-        RenewRequest, Renewed, Requests, support::lock,
+        AcquireRequest, AttemptId, AttemptRef, Forced, Grant, LockBackend, LockService,
+        RenewRequest, Renewed, Requests, Runtime, support::lock,
     },
 };
 
@@ -59,30 +59,30 @@ use lock_core::{
 #[derive(Clone)]
 pub struct Chaos {
     service: LockService,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     script: Arc<Mutex<Script>>,
     late: Arc<Mutex<Vec<Sent>>>,
 }
 
 impl Chaos {
-    /// Puts faults between clients and this service. The clock is used for delays.
+    /// Puts faults between clients and this service. Delays are by the clock of this runtime.
     #[must_use]
-    pub fn new(service: impl Into<LockService>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(service: impl Into<LockService>, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             service: service.into(),
-            clock,
+            runtime,
             script: Arc::default(),
             late: Arc::default(),
         }
     }
 
-    /// What happens to the next request of this operation for which nothing is scripted yet. Call
-    /// it several times to make a script.
+    /// Scripts the fate of the next request of this operation for which nothing is scripted yet.
+    /// Call it several times to make a script.
     pub fn next(&self, operation: Operation, fault: Fault) {
         lock(&self.script).next(operation, fault);
     }
 
-    /// What happens to every request of this operation for which nothing else is scripted.
+    /// Sets the fate of every request of this operation for which nothing else is scripted.
     pub fn always(&self, operation: Operation, fault: Fault) {
         lock(&self.script).always(operation, fault);
     }
@@ -111,7 +111,7 @@ impl Chaos {
         sent
     }
 
-    /// What happened to the requests of this operation.
+    /// The counts of the requests of this operation.
     #[must_use]
     pub fn counts(&self, operation: Operation) -> Counts {
         lock(&self.script).counts(operation)
@@ -156,12 +156,12 @@ impl Chaos {
                 lost("chaos dropped the reply")
             }
             Fault::DelayRequest(until) => {
-                until.over(&*self.clock).await;
+                until.over(&*self.runtime).await;
                 call().await
             }
             Fault::DelayReply(until) => {
                 let reply = call().await;
-                until.over(&*self.clock).await;
+                until.over(&*self.runtime).await;
                 reply
             }
             Fault::Duplicate => {
@@ -187,8 +187,8 @@ impl LockBackend for Chaos {
         self.service.capabilities()
     }
 
-    fn clock(&self) -> Arc<dyn Clock> {
-        Arc::clone(&self.clock)
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::clone(&self.runtime)
     }
 
     fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {

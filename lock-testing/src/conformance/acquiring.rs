@@ -5,7 +5,7 @@ use super::{
 };
 use lock_core::{
     Attempt, ErrorKind, ResourceName,
-    backend::{AttemptRef, RenewRequest, Renewed},
+    backend::{AttemptRef, RenewRequest, Renewed, TokioRuntime},
 };
 
 /// A service that counts whole milliseconds may keep a lease for one millisecond longer than it
@@ -42,7 +42,7 @@ pub async fn order(harness: &impl Harness) {
     );
 }
 
-/// Clause 2: while a lease lives, nobody else gets one; other resources are free.
+/// Clause 2: while a lease lives, no other holder gets one; other resources are free.
 pub async fn exclusion(harness: &impl Harness) {
     let (backend, held) = (harness.backend(), resource("held"));
     let first = request(&held, LONG);
@@ -79,20 +79,20 @@ pub async fn replay(harness: &impl Harness) {
 /// One try. Nothing if the lease was over before there was an answer.
 async fn is_replayed(harness: &impl Harness) -> Option<()> {
     let backend = harness.backend();
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     let resource = resource("replay");
     let first = request(&resource, harness.short());
-    let asked = clock.now();
+    let asked = runtime.now();
     let lease = grant(&backend, &first).await;
     // The first deadline is counted from before its request, the lease from when it arrived.
-    let took = clock.now().since(asked) + ROUNDING;
+    let took = runtime.now().since(asked) + ROUNDING;
     let most = std::cmp::max(took, harness.short().get() / 4);
     harness.pass(harness.short().get() / 2).await;
     let mut again = first.clone();
-    again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), first.attempt.holder);
     for repeated in [&first, &again, &again] {
         let answer = backend.acquire(repeated).await;
-        if clock.now() >= lease.lease.deadline() {
+        if runtime.now() >= lease.lease.deadline() {
             return None;
         }
         let Ok(Attempt::Granted(answer)) = answer else {
@@ -123,7 +123,7 @@ pub async fn ended_acquisition_stays_ended(harness: &impl Harness) {
     harness.pass(harness.past_short()).await;
     for ended in [released, expired] {
         let mut again = ended.clone();
-        again.attempt = AttemptRef::new(resource.clone(), ended.attempt.holder);
+        again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), ended.attempt.holder);
         for late in [&ended, &again] {
             let error = backend.acquire(late).await.expect_err("it has ended");
             assert_eq!(error.kind(), ErrorKind::Released);
@@ -140,7 +140,7 @@ pub async fn a_holder_may_acquire_other_resources(harness: &impl Harness) {
     let released = request(&first, LONG);
     let of_same = |resource: ResourceName| {
         let mut request = request(&resource, LONG);
-        request.attempt = AttemptRef::new(resource, released.attempt.holder);
+        request.attempt = AttemptRef::new(&TokioRuntime, resource, released.attempt.holder);
         request
     };
     let (kept, second) = (of_same(kept), of_same(second));
@@ -167,7 +167,7 @@ pub async fn expiry(harness: &impl Harness) {
 /// One try. Nothing if the lease was over before there was an answer.
 async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
     let backend = harness.backend();
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     let resource = resource("expiry");
     let first = request(&resource, harness.short());
     let lease = grant(&backend, &first).await;
@@ -177,7 +177,7 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
         .renew(std::slice::from_ref(&renewal))
         .await
         .remove(0);
-    if clock.now() >= lease.lease.deadline() {
+    if runtime.now() >= lease.lease.deadline() {
         return None;
     }
     let Ok(Renewed::Renewed(renewed)) = renewed else {
@@ -185,7 +185,7 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
     };
     harness.pass(harness.short().get() / 2).await;
     let held = is_held(&backend, &resource).await;
-    if clock.now() >= renewed.deadline() {
+    if runtime.now() >= renewed.deadline() {
         return None;
     }
     assert!(held, "it was renewed");
@@ -199,7 +199,7 @@ async fn goes_on_and_ends(harness: &impl Harness) -> Option<()> {
 /// Clause 12: the deadline is at most a ttl after the request, however late its answer is seen.
 pub async fn deadline_counts_from_request(harness: &impl Harness) {
     let backend = harness.backend();
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     let resource = resource("deadline");
     // The set-up of a first acquire, such as creating a counter, must not be measured here.
     let warm_up = request(&resource, LONG);
@@ -207,11 +207,11 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
     release(&backend, &warm_up, lease).await;
     let first = request(&resource, LONG);
     let mut acquire = pin!(backend.acquire(&first));
-    let begun = clock.now();
+    let begun = runtime.now();
     let answer = poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await;
     // A task of the backend may send the request.
     settle(harness).await;
-    let sent = clock.now();
+    let sent = runtime.now();
     let answer = match answer {
         Poll::Ready(answer) => answer,
         Poll::Pending => {
@@ -220,11 +220,11 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
         }
     };
     // The service granted it some time between the request and this moment.
-    let granted_until = clock.now() + LONG.get() + ROUNDING;
+    let granted_until = runtime.now() + LONG.get() + ROUNDING;
     let lease = answer
         .expect("the service answers")
         .granted()
-        .expect("nobody holds it")
+        .expect("it is free")
         .lease;
     assert!(
         lease.deadline() <= sent + LONG.get(),

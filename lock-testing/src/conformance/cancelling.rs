@@ -2,7 +2,7 @@ use super::{Harness, LONG, grant, is_held, release, request, resource, waiting};
 use crate::dropped::DropAt;
 use lock_core::{
     Attempt, ResourceName,
-    backend::{AcquireRequest, AttemptRef, LockService, Wait},
+    backend::{AcquireRequest, AttemptRef, LockService, TokioRuntime, Wait},
 };
 
 /// Clause 9: after a cancel the attempt holds nothing, and its late requests gain nothing.
@@ -41,7 +41,7 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
         let first = request(&resource, LONG);
         let lease = grant(&backend, &first).await;
         let mut second = first.clone();
-        second.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+        second.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), first.attempt.holder);
         assert_eq!(grant(&backend, &second).await.token, lease.token);
         let stranger = request(&resource, LONG);
         backend
@@ -72,10 +72,10 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
             .expect("the service answers");
         assert!(
             !is_held(&backend, &resource).await,
-            "nobody relies on the lease"
+            "no attempt relies on the lease"
         );
         let mut third = other.clone();
-        third.attempt = AttemptRef::new(resource.clone(), other.attempt.holder);
+        third.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), other.attempt.holder);
         let afresh = grant(&backend, &third).await;
         assert!(afresh.token > lease.token, "the token of another grant");
         backend

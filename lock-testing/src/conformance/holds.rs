@@ -1,7 +1,7 @@
 use super::{Harness, LONG, claims, grant, is_held, request, resource, sequencer};
 use lock_core::{
     ErrorKind, Extension, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockService, RenewRequest, Renewed},
+    backend::{AcquireRequest, AttemptRef, LockService, RenewRequest, Renewed, TokioRuntime},
 };
 
 /// Clause 16: the lease ends with its last hold, and then the holder may acquire anew.
@@ -132,7 +132,7 @@ fn another(request: &AcquireRequest) -> AcquireRequest {
         resource, holder, ..
     } = &request.attempt;
     let mut another = request.clone();
-    another.attempt = AttemptRef::new(resource.clone(), *holder);
+    another.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), *holder);
     another
 }
 

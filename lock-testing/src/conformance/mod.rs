@@ -64,7 +64,9 @@ pub use self::{
 };
 use lock_core::{
     Attempt, Extension, Holder, Inspection, Issuer, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Clock, Grant, LockService, Moment, Wait, repeat},
+    backend::{
+        AcquireRequest, AttemptRef, Grant, LockService, Moment, Runtime, TokioRuntime, Wait, repeat,
+    },
 };
 
 /// A fresh lock service for one case.
@@ -143,7 +145,8 @@ fn claims(backend: &LockService, extension: Extension) -> bool {
 }
 
 /// How often a case that looks at a lease of [`Harness::short`] while it lives is tried, each time
-/// with another resource: a machine that stalls for that long tells nothing of the backend.
+/// with another resource. A failure of one try may come from a machine that stalls for that long,
+/// and not from the backend.
 const TRIES: usize = 5;
 const TOO_SLOW: &str = "each lease ran out before it was looked at: use a longer `Harness::short`";
 
@@ -156,7 +159,10 @@ fn resource(name: &str) -> ResourceName {
 }
 
 fn request(resource: &ResourceName, ttl: Ttl) -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(resource.clone(), Holder::random()), ttl)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random()),
+        ttl,
+    )
 }
 
 fn waiting(resource: &ResourceName, wait: Wait) -> AcquireRequest {
@@ -173,11 +179,11 @@ fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
     Sequencer::new(issuer, resource.clone(), grant.token, *holder)
 }
 
-/// Acquires a resource that nobody holds.
+/// Acquires a resource that is free.
 async fn grant(backend: &LockService, request: &AcquireRequest) -> Grant {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => grant,
-        answer => panic!("nobody holds it, and yet: {answer:?}"),
+        answer => panic!("it is free, and yet: {answer:?}"),
     }
 }
 
@@ -187,13 +193,13 @@ async fn is_held(backend: &LockService, resource: &ResourceName) -> bool {
 
 /// Looks at a resource, and again while there is no answer, as a manager does.
 async fn inspection(backend: &LockService, resource: &ResourceName) -> Inspection {
-    let inspected = repeat(&*backend.clock(), || backend.inspect(resource)).await;
+    let inspected = repeat(&*backend.runtime(), || backend.inspect(resource)).await;
     inspected.expect("the service answers")
 }
 
 async fn release(backend: &LockService, request: &AcquireRequest, grant: Grant) {
     let lease = sequencer(request, grant);
-    let released = repeat(&*backend.clock(), || backend.release(&lease, true)).await;
+    let released = repeat(&*backend.runtime(), || backend.release(&lease, true)).await;
     assert_eq!(
         released.expect("the service answers"),
         lock_core::Released::Released
@@ -214,11 +220,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let answer = answer
-        .expect("a waiter that nobody serves")
+        .expect("a waiter that is never served")
         .expect("the service answers");
     answer.granted().expect("it waits for ever")
 }
 
-fn soon(clock: &dyn Clock) -> Moment {
-    clock.now() + Duration::from_millis(200)
+fn soon(runtime: &dyn Runtime) -> Moment {
+    runtime.now() + Duration::from_millis(200)
 }

@@ -4,10 +4,10 @@ use super::{
 };
 use lock_core::{
     ErrorKind, Extension, Listed, Outcome, Released, ResourceName,
-    backend::{AttemptRef, Forced, LockService, RenewRequest, Renewed, Wait},
+    backend::{AttemptRef, Forced, LockService, RenewRequest, Renewed, TokioRuntime, Wait},
 };
 
-/// Clause 17: force ends a lease for good, and draws a token above it that nobody holds.
+/// Clause 17: force ends a lease for good, and draws a token above it that no holder gets.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
     if !claims(&backend, Extension::ForceRelease) {
@@ -16,7 +16,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     assert_eq!(
         force(&backend, &resource, 1).await,
         Forced::NotHeld,
-        "nobody has it"
+        "it is free"
     );
     let first = request(&resource, LONG);
     let lease = grant(&backend, &first).await;
@@ -43,7 +43,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
         .expect("the service answers");
     assert_eq!(late, Released::NotHolder);
     let mut again = first.clone();
-    again.attempt = AttemptRef::new(resource.clone(), first.attempt.holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), first.attempt.holder);
     for late in [&first, &again] {
         let error = backend.acquire(late).await.expect_err("it has ended");
         assert_eq!(error.kind(), ErrorKind::Released);
@@ -131,7 +131,7 @@ pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
             backend
                 .release_hold(
                     &sequencer,
-                    AttemptRef::new(resource.clone(), held.attempt.holder).id,
+                    AttemptRef::new(&TokioRuntime, resource.clone(), held.attempt.holder).id,
                 )
                 .await
                 .err(),

@@ -1,13 +1,13 @@
 use super::{Harness, LONG, claims, grant, is_held, release, request, resource};
 use lock_core::{
     Attempt, ErrorKind, Extension, Holder, Outcome, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Grant, LockService},
+    backend::{AcquireRequest, AttemptRef, Grant, LockService, TokioRuntime},
 };
 
 /// How many names to try to find one in another part of the service.
 const NAMES_MAX: usize = 1000;
 
-/// Clause 14: while somebody holds one resource none is granted; afterwards all are.
+/// Clause 14: while another holder has one resource none is granted; afterwards all are.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::Together) {
@@ -88,7 +88,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
             }
         }
         refused => {
-            let error = refused.expect_err("nobody holds them");
+            let error = refused.expect_err("they are free");
             assert_eq!(
                 (error.kind(), error.outcome()),
                 (ErrorKind::InvalidInput, Outcome::NotApplied)
@@ -146,7 +146,7 @@ fn of_one_place() -> [ResourceName; 3] {
 
 /// One acquisition of all of them.
 fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
-    let mut attempt = AttemptRef::new(resources[0].clone(), Holder::random());
+    let mut attempt = AttemptRef::new(&TokioRuntime, resources[0].clone(), Holder::random());
     let request = |resource: &ResourceName| {
         attempt.resource = resource.clone();
         AcquireRequest::new(attempt.clone(), LONG)
@@ -157,7 +157,7 @@ fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
 async fn granted(backend: &LockService, requests: &[AcquireRequest]) -> Vec<Grant> {
     let answer = backend.acquire_together(requests).await;
     let grants = answer.expect("the service answers").granted();
-    let grants = grants.expect("nobody else holds them");
+    let grants = grants.expect("they are free");
     assert_eq!(grants.len(), requests.len());
     grants
 }

@@ -18,7 +18,7 @@ const PUSHED: Duration = Duration::from_millis(400);
 /// claims to push wakes it at once. A grant says whether it was waited for.
 pub async fn waits_until_release(harness: &impl Harness) {
     let backend = harness.backend();
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     let mut fastest = Duration::MAX;
     for _ in 0..3 {
         let resource = resource("wait");
@@ -27,12 +27,12 @@ pub async fn waits_until_release(harness: &impl Harness) {
         let second = waiting(&resource, Wait::Forever);
         let release_soon = async {
             settle(harness).await;
-            let released = clock.now();
+            let released = runtime.now();
             release(&backend, &first, lease).await;
             released
         };
         let (next, released) = tokio::join!(served(&backend, &second), release_soon);
-        fastest = std::cmp::min(fastest, clock.now().since(released));
+        fastest = std::cmp::min(fastest, runtime.now().since(released));
         assert!(next.token > lease.token);
         assert_eq!((lease.waited, next.waited), (false, true));
         release(&backend, &second, next).await;
@@ -42,10 +42,10 @@ pub async fn waits_until_release(harness: &impl Harness) {
     }
 }
 
-/// Clause 12: whoever has waited gets a lease that is as long as any other, whoever renews it.
+/// Clause 12: a waiter gets a lease that is as long as any other, for each kind of renewal.
 pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
     let backend = harness.backend();
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     for upkeep in [Upkeep::Watchdog, Upkeep::None] {
         let resource = resource("wait-length");
         let first = request(&resource, LONG);
@@ -57,7 +57,7 @@ pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
             release(&backend, &first, lease).await;
         };
         let (next, ()) = tokio::join!(served(&backend, &second), release_soon);
-        let left = next.lease.deadline().since(clock.now());
+        let left = next.lease.deadline().since(runtime.now());
         assert!(left > LONG.get() / 2, "{upkeep:?}: {left:?}");
         release(&backend, &second, next).await;
     }
@@ -85,7 +85,7 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     tokio::join!(served(&backend, &short), last_turn, chain);
 }
 
-/// Clause 5: the expiry of a lease serves a waiter, too, with nobody's help.
+/// Clause 5: the expiry of a lease serves a waiter, too, without any request.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
     let first = request(&resource, harness.short());
@@ -103,17 +103,17 @@ pub async fn waits_until_expiry(harness: &impl Harness) {
 /// Clause 8: at the deadline the answer is `Held`, and the waiter is not in line any more.
 pub async fn wait_deadline(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("timeout"));
-    let clock = backend.clock();
+    let runtime = backend.runtime();
     let first = request(&resource, LONG);
     let lease = grant(&backend, &first).await;
-    let deadline = soon(&*clock);
+    let deadline = soon(&*runtime);
     let second = waiting(&resource, Wait::Until(deadline));
     let (answer, ()) = tokio::join!(
         backend.acquire(&second),
-        harness.pass(deadline.since(clock.now()))
+        harness.pass(deadline.since(runtime.now()))
     );
     assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
-    assert!(clock.now() >= deadline, "gave up too early");
+    assert!(runtime.now() >= deadline, "gave up too early");
     release(&backend, &first, lease).await;
     assert!(
         !is_held(&backend, &resource).await,

@@ -9,7 +9,7 @@ use fenced_jobs::{JobSlot, JobSlots, Jobs as _, SlotState, Standing};
 use fenced_store::{Dialect, FencedLockError, FencedLocks, FencedStore};
 use lock_core::{
     ErrorKind, LockManager,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use palisade_gateway::wire::millis;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::{
     failure::Failure,
 };
 
-/// How long to wait for whoever runs the job.
+/// How long to wait for the process that runs the job.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// So many slots are read at once.
@@ -186,7 +186,7 @@ fn as_json(job: &str, slot: &str, state: &SlotState) -> Value {
 fn in_words(job: &str, slot: &str, state: &SlotState) -> String {
     let standing = match state.standing {
         Standing::Done { token, at } => {
-            let ago = SystemClock.unix_time().as_millis();
+            let ago = TokioRuntime.unix_time().as_millis();
             let ago = ago.saturating_sub(u128::from(since_1970(at)));
             let ago = seconds(u64::try_from(ago).unwrap_or(u64::MAX));
             format!("done {ago} ago under token {token}")

@@ -26,6 +26,7 @@ pub(crate) async fn migrate(args: MigrateArgs) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen().map_err(Failure::machine("listening for signals"))?;
     let work = run(&args);
     tokio::select! {
+        biased;
         result = work => result,
         interrupt = interrupts.next() => Err(Failure::Stopped {
             interrupt,
@@ -98,7 +99,7 @@ fn planned_as_json(order: &Handover, plan: &HandoverPlan) -> Value {
 
 fn planned_in_words(order: &Handover, plan: &HandoverPlan) -> String {
     let issuer = plan.issuer.as_ref();
-    let issuer = issuer.map_or_else(|| "nobody yet".to_owned(), ToString::to_string);
+    let issuer = issuer.map_or_else(|| "no lock service yet".to_owned(), ToString::to_string);
     format!(
         "the store takes tokens of {issuer}\nmarks that would be sealed: {}\nthey would take \
          tokens of {} from about {} up\nnothing was changed",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Error, ErrorKind, backend::SystemClock};
+use lock_core::{Error, ErrorKind, backend::TokioRuntime};
 use palisade::redlock::{HealProgress, RedlockNodes};
 use palisade_gateway::wire::millis;
 use serde_json::json;
@@ -93,7 +93,7 @@ async fn agreed(args: &RedlockNodeArgs, what: String) -> Result<RedlockNodes, Fa
 }
 
 fn open(args: &RedlockNodesArgs) -> Result<RedlockNodes, Failure> {
-    RedlockNodes::new(args.address.secret(), Arc::new(SystemClock)).map_err(failed)
+    RedlockNodes::new(args.address.secret(), Arc::new(TokioRuntime)).map_err(failed)
 }
 
 /// Prints the state of the nodes. Returns how many serve, and how many there are.

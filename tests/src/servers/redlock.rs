@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_core::{Error, Ttl, backend::SystemClock};
+use lock_core::{Error, Ttl, backend::TokioRuntime};
 use palisade::redlock::RedlockNodes;
 
 use super::Redis;
@@ -66,7 +66,7 @@ impl RedlockServers {
     /// # Panics
     /// Never: the URL is right.
     pub fn operated(&self) -> RedlockNodes {
-        let nodes = RedlockNodes::new(self.url(), Arc::new(SystemClock));
+        let nodes = RedlockNodes::new(self.url(), Arc::new(TokioRuntime));
         nodes.expect("a URL of Redlock")
     }
 }

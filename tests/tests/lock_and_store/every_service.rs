@@ -8,7 +8,7 @@ use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
 use palisade::{
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
     redlock::RedlockNodes,
 };
 use sqlx::PgPool;
@@ -25,7 +25,7 @@ async fn works(shop: PgFencedLocks) {
             .unwrap()
     };
     let JobOutcome::Ran((), receipt) = once().await else {
-        panic!("nobody has run it");
+        panic!("it was not run before");
     };
     let JobOutcome::Done { token, .. } = once().await else {
         panic!("it was done");
@@ -84,7 +84,7 @@ async fn jobs_and_leaders_behind_redis() {
 async fn jobs_and_leaders_behind_redlock() {
     let servers = RedlockServers::start(3).await;
     let options = ConnectOptions::from(servers.url()).prefix("jobs");
-    let nodes = RedlockNodes::new(options.clone(), Arc::new(SystemClock)).unwrap();
+    let nodes = RedlockNodes::new(options.clone(), Arc::new(TokioRuntime)).unwrap();
     nodes.provision(Ttl::secs(60), None).await.unwrap();
     behind(options).await;
 }

@@ -10,14 +10,14 @@ use fenced_store::PgFencedStore;
 use futures_util::future::join_all;
 use lock_core::{
     Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use sqlx::PgPool;
 
 /// The lease that the killed process waits for.
 const TTL_MS: u32 = 4000;
 
-/// What a busy machine adds.
+/// The delay that a busy machine adds.
 const SLACK: Duration = Duration::from_secs(4);
 
 /// How long the next waiter waits after a release, because the first in line was killed.
@@ -37,13 +37,13 @@ async fn delay(lock: &str) -> Duration {
     until_waiting(1).await;
     let next = async {
         let next = locks.acquire("r").ttl(Ttl::secs(20)).await.unwrap();
-        (SystemClock.now(), next)
+        (TokioRuntime.now(), next)
     };
     let kill_and_release = async {
         until_waiting(2).await;
         killed.kill().await;
         held.release().await.unwrap();
-        SystemClock.now()
+        TokioRuntime.now()
     };
     let ((granted, next), released) = tokio::join!(next, kill_and_release);
     next.release().await.unwrap();

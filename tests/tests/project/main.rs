@@ -1,4 +1,4 @@
-//! What a program can check of the project itself: its files, packages and documents.
+//! Checks of the project itself: its files, packages and documents.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
@@ -10,5 +10,6 @@ mod links;
 mod lua;
 mod migrations;
 mod operations;
+mod runtime;
 mod sources;
 mod words;

@@ -55,7 +55,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         }
         let status = status(self.store, order.from()).await;
         let status = status.map_err(|error| store(AdminError::Store(error)))?;
-        let now = order.new.clock().unix_time();
+        let now = order.new.runtime().unix_time();
         let clock = clock_token(now.saturating_add(CLOCKS_DIFFER));
         let (resource, above) = match status.greatest {
             Some((resource, token)) if token > clock => (Some(resource), token),

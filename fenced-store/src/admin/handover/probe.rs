@@ -32,7 +32,7 @@ pub(super) async fn probe(order: &Handover, floor: FencingToken) -> Result<(), H
 async fn token_of(locks: &LockManager) -> Result<Option<FencingToken>, lock_core::Error> {
     let resource = ResourceName::new(PROBE).map_err(lock_core::Error::from)?;
     let lease = locks.acquire(resource.clone()).ttl(PROBING).renew(false);
-    let clock = clock_token(locks.clock().unix_time());
+    let clock = clock_token(locks.runtime().unix_time());
     match lease.at_least(clock).try_acquire().await? {
         Attempt::Granted(guard) => {
             let token = guard.token();

@@ -105,7 +105,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
             presented.check()?;
         }
         let others = self.others.iter().map(Presented::fence).collect();
-        BeginRequest::of(self.first.fence(), others)
+        BeginRequest::of(self.first.fence(), others, self.store.tasks())
     }
 
     /// In the order in which they were named.

@@ -56,11 +56,12 @@ impl<DB: Dialect> Begin<'_, DB> {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
-            let Some(pause) = pauses.next().filter(|_| error.is_retryable()) else {
+            let runtime = &*self.store.runtime;
+            let Some(pause) = pauses.next(runtime).filter(|_| error.is_retryable()) else {
                 return Err(error);
             };
             debug!(%error, ?pause, "trying the transaction again");
-            tokio::time::sleep(pause).await;
+            runtime.sleep(pause).await;
         }
     }
 
@@ -97,8 +98,9 @@ impl<DB: Dialect> Begin<'_, DB> {
                 if error.is_fenced() {
                     break;
                 }
-                match pauses.next() {
-                    Some(pause) => tokio::time::sleep(pause).await,
+                let runtime = &*self.store.runtime;
+                match pauses.next(runtime) {
+                    Some(pause) => runtime.sleep(pause).await,
                     None => return Err(error),
                 }
             }

@@ -1,18 +1,26 @@
-use std::panic::resume_unwind;
-
-use thiserror::Error;
-use tokio::{
-    runtime::Handle,
-    task::{JoinError, JoinHandle},
+use std::{
+    convert::Infallible,
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::Arc,
 };
 
-/// Where a lock service runs its requests: the Tokio runtime on which it was made.
+use futures_util::FutureExt;
+use thiserror::Error;
+use tokio::{runtime::Handle, sync::oneshot};
+
+use crate::Runtime;
+
+/// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
+/// runtime on which this was made.
 ///
 /// A request that runs on a task goes on although its caller is not polled, as while another branch
 /// of a `select!` runs. So it never keeps a place at the server, or a permit, for longer than its
 /// answer takes.
 #[derive(Clone, Debug)]
-pub struct Tasks(Handle);
+pub struct Tasks {
+    on: Handle,
+    runtime: Arc<dyn Runtime>,
+}
 
 /// The runtime on which the lock service was made has ended: make a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -20,14 +28,26 @@ pub struct Tasks(Handle);
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
 pub struct RuntimeEnded;
 
+/// A task that ends soon after this is dropped: at its present await, or the next.
+#[derive(Debug)]
+#[must_use = "the task ends when this is dropped"]
+pub struct OwnedTask(oneshot::Sender<Infallible>);
+
 impl Tasks {
-    /// On the present runtime.
+    /// On the present Tokio runtime.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
     #[must_use]
-    pub fn here() -> Self {
-        Self(Handle::current())
+    pub fn here(runtime: Arc<dyn Runtime>) -> Self {
+        let on = Handle::current();
+        Self { on, runtime }
+    }
+
+    /// The runtime that runs them, and has the time.
+    #[must_use]
+    pub const fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
     }
 
     /// Runs a request to its end, on a task that ends with the caller.
@@ -47,45 +67,98 @@ impl Tasks {
     where
         T: Send + 'static,
     {
-        let mut task = Caller(self.spawn(request));
-        answered((&mut task.0).await)
+        self.answer(request, true).await
     }
 
-    /// Runs work that belongs to no caller. Its owner sees to it that it ends.
-    pub fn spawn<T>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T>
+    /// As [`run`](Self::run), but the request goes on although the caller goes away.
+    ///
+    /// # Errors
+    /// [`RuntimeEnded`]; the request may have been sent.
+    ///
+    /// # Panics
+    /// If the request does.
+    ///
+    /// # Cancel safety
+    /// A request that has begun comes to its end.
+    pub async fn run_to_end<T>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, RuntimeEnded>
     where
         T: Send + 'static,
     {
-        self.0.spawn(work)
+        self.answer(request, false).await
+    }
+
+    /// Runs work that belongs to no caller. Its owner sees to it that it ends. If the runtime has
+    /// ended, the work is dropped.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // A drop outside of the runtime may spawn, and the work may need the runtime to be dropped.
+        let _inside = self.on.enter();
+        self.runtime.spawn(&self.on, Box::pin(work));
+    }
+
+    /// Runs work until it ends or the result is dropped.
+    pub fn own(&self, work: impl Future<Output = ()> + Send + 'static) -> OwnedTask {
+        let (owner, dropped) = oneshot::channel();
+        self.spawn(async move {
+            tokio::select! {
+                biased;
+                _ = dropped => {}
+                () = work => {}
+            }
+        });
+        OwnedTask(owner)
+    }
+
+    async fn answer<T>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+        ends_with_caller: bool,
+    ) -> Result<T, RuntimeEnded>
+    where
+        T: Send + 'static,
+    {
+        let (mut answer, answered) = oneshot::channel();
+        self.spawn(async move {
+            let request = AssertUnwindSafe(request).catch_unwind();
+            tokio::select! {
+                biased;
+                () = answer.closed(), if ends_with_caller => {}
+                output = request => drop(answer.send(output)),
+            }
+        });
+        match answered.await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(panic)) => resume_unwind(panic),
+            // A task whose caller is there ends only with its runtime.
+            Err(_) => Err(RuntimeEnded),
+        }
     }
 }
 
-/// Ends its task when it is dropped.
-struct Caller<T>(JoinHandle<T>);
-
-impl<T> Drop for Caller<T> {
-    fn drop(&mut self) {
-        self.0.abort();
+impl OwnedTask {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.0.is_closed()
     }
-}
-
-fn answered<T>(end: Result<T, JoinError>) -> Result<T, RuntimeEnded> {
-    end.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => resume_unwind(panic),
-        // Nobody but the runtime ends a task whose caller is there.
-        Err(_) => RuntimeEnded,
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{future::pending, sync::Arc};
+    use std::future::pending;
 
     use tokio::{runtime::Builder, sync::Notify};
 
     use super::*;
+    use crate::TokioRuntime;
 
-    /// Catches: a request goes on although nobody waits for it.
+    fn tasks() -> Tasks {
+        Tasks::here(Arc::new(TokioRuntime))
+    }
+
+    /// Catches: a request goes on although its caller is gone.
     #[tokio::test]
     async fn a_request_ends_with_its_caller() {
         let (there, gone) = (Arc::new(()), Arc::new(Notify::new()));
@@ -96,8 +169,9 @@ mod tests {
             begun.notify_one();
             pending::<()>().await;
         };
-        let tasks = Tasks::here();
+        let tasks = tasks();
         tokio::select! {
+            biased;
             _ = tasks.run(request) => {}
             () = gone.notified() => {}
         }
@@ -110,9 +184,41 @@ mod tests {
     #[test]
     fn a_runtime_that_has_ended_says_so() {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let tasks = runtime.block_on(async { Tasks::here() });
+        let tasks = runtime.block_on(async { tasks() });
         drop(runtime);
         let other = Builder::new_current_thread().build().unwrap();
         assert_eq!(other.block_on(tasks.run(async {})), Err(RuntimeEnded));
+    }
+
+    /// Catches: a task that is spawned on the runtime of the drop, and one that outlives its owner.
+    #[test]
+    fn a_task_runs_where_it_was_made_until_its_owner_is_gone() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let tasks = runtime.block_on(async { tasks() });
+        let (there, (began, begun)) = (Arc::new(()), oneshot::channel());
+        let weak = Arc::downgrade(&there);
+        let task = tasks.own(async move {
+            let _there = there;
+            began.send(Handle::current().id()).unwrap();
+            pending::<()>().await;
+        });
+        assert_eq!(runtime.block_on(begun), Ok(runtime.handle().id()));
+        assert!(!task.is_finished());
+        drop(task);
+        runtime.block_on(async {
+            while weak.upgrade().is_some() {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    /// Catches: a panic that looks like the end of the runtime.
+    #[tokio::test]
+    #[should_panic(expected = "in the request")]
+    async fn a_panic_of_the_request_is_one_of_the_caller() {
+        tasks()
+            .run(async { panic!("in the request") })
+            .await
+            .unwrap()
     }
 }

@@ -7,7 +7,7 @@ use crate::{AttemptRef, FencingToken, Holder, Moment, Released, ResourceName, Se
 /// Remembers how acquisitions and their attempts have ended, for a time, so that a late request of
 /// one gains nothing.
 ///
-/// What is older is forgotten when the next one ends, and may be remembered until then.
+/// An older end is forgotten when the next one is remembered, and may be remembered until then.
 #[derive(Debug)]
 pub struct Tombstones {
     /// For how long.
@@ -20,7 +20,7 @@ pub struct Tombstones {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no other end")]
 pub enum End {
-    /// Its holder gave back what it had of the lease with this token.
+    /// Its holder gave back its part of the lease with this token.
     Released(FencingToken),
     /// Its lease ran out or was ended by force, or the attempt was cancelled.
     Over,
@@ -63,8 +63,8 @@ impl Tombstones {
         self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    /// Remembers the end of an attempt. One that was released, or is over, stays so, whatever is
-    /// said of it later.
+    /// Remembers the end of an attempt. One that was released, or is over, stays so, whatever later
+    /// calls say.
     pub fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
         let end = match self.how_attempt(attempt) {
             Some(last @ (End::Released(_) | End::Over)) => last,
@@ -125,6 +125,7 @@ impl Tombstones {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TokioRuntime;
 
     const TTL: Duration = Duration::from_secs(10);
 
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn what_ends_once_more_is_remembered_from_then_on() {
         let (mut tombstones, later) = (Tombstones::new(TTL), Moment::default() + TTL / 2);
-        let attempt = AttemptRef::new(resource(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource(), Holder::random());
         tombstones.attempt(&attempt, End::CancelledUnseen, Moment::default());
         tombstones.attempt(&attempt, End::Over, later);
         end(&mut tombstones, Moment::default() + TTL);
@@ -151,11 +152,11 @@ mod tests {
         assert_eq!(tombstones.ends.len(), 2, "those of the two last");
     }
 
-    /// Catches: a late cancel makes of a release something that may be repeated.
+    /// Catches: a late cancel turns a release into one that may be repeated.
     #[test]
     fn an_attempt_that_is_over_stays_over() {
         let (mut tombstones, now) = (Tombstones::new(TTL), Moment::default());
-        let attempt = AttemptRef::new(resource(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource(), Holder::random());
         assert!(!tombstones.forbids(&attempt));
         for (end, remembered, knows) in [
             (End::CancelledUnseen, End::CancelledUnseen, false),

@@ -18,7 +18,7 @@ use self::{
     task::Task,
 };
 use super::{lost::LostReason, meter::Meter, status::LeaseStatus};
-use crate::{BoxFuture, Clock, LockService, Moment};
+use crate::{BoxFuture, LockService, Moment, Runtime};
 
 /// The manager's end of the watchdog. Nothing here blocks.
 #[derive(Debug)]
@@ -41,14 +41,20 @@ pub(super) struct Watched {
 ///
 /// # Panics
 /// Outside a Tokio runtime.
-pub(super) fn start(backend: LockService, clock: Arc<dyn Clock>, meter: Arc<Meter>) -> Handle {
+pub(super) fn start(backend: LockService, runtime: Arc<dyn Runtime>, meter: Arc<Meter>) -> Handle {
     let (desk, frozen) = (Arc::new(Desk::new()), watch::Sender::new(false));
-    let task = Task::new(backend, clock, meter, Arc::clone(&desk), frozen.subscribe());
-    #[expect(clippy::disallowed_methods, reason = "ends when the handle is gone")]
-    drop(tokio::spawn(task.run()));
+    let here = runtime::Handle::current();
+    let task = Task::new(
+        backend,
+        Arc::clone(&runtime),
+        meter,
+        Arc::clone(&desk),
+        frozen.subscribe(),
+    );
+    runtime.spawn(&here, Box::pin(task.run()));
     Handle {
         desk,
-        runtime: runtime::Handle::current().id(),
+        runtime: here.id(),
         frozen,
     }
 }
@@ -67,13 +73,13 @@ impl Handle {
         })
     }
 
-    /// Has a clean-up finished that nobody waits for. False if the watchdog has ended.
+    /// Has a clean-up finished without a waiter. False if the watchdog has ended.
     ///
     /// The clean-up is begun here: if nothing holds it up, its request is ahead of anything that
     /// the caller sends next. A task that has to be woken first would be overtaken.
     pub(super) fn finish(&self, mut clean_up: BoxFuture<'static, ()>) -> bool {
-        let mut nobody = Context::from_waker(Waker::noop());
-        if self.may_begin_here() && clean_up.as_mut().poll(&mut nobody).is_ready() {
+        let mut without_waker = Context::from_waker(Waker::noop());
+        if self.may_begin_here() && clean_up.as_mut().poll(&mut without_waker).is_ready() {
             return true;
         }
         self.desk.finish(clean_up)

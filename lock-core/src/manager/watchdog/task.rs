@@ -13,7 +13,7 @@ use super::{
     schedule::Key,
 };
 use crate::{
-    BoxFuture, Clock, Error, LockService, Moment, RenewRequest, Renewed,
+    BoxFuture, Error, LockService, Moment, RenewRequest, Renewed, Runtime,
     manager::{
         lost::LostReason,
         meter::Meter,
@@ -21,18 +21,18 @@ use crate::{
     },
 };
 
-/// Leases per renewal request. A larger script would hold up everybody else on the lock server.
+/// Leases per renewal request. A larger script would delay all other clients of the lock server.
 const BATCH: usize = 100;
 
 /// Concurrent requests to one part of the service: while it answers one, the next is on its way.
 /// Two fall into step: both are answered together, and the service is idle until both come again.
-/// If all were sent at once, the service could serve nobody else until they are done.
+/// If all were sent at once, the service could serve no other client until they are done.
 const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
 pub(super) struct Task {
     backend: LockService,
-    clock: Arc<dyn Clock>,
+    runtime: Arc<dyn Runtime>,
     meter: Arc<Meter>,
     desk: Arc<Desk>,
     frozen: watch::Receiver<bool>,
@@ -48,14 +48,14 @@ type Answer = (Scheduled, Result<Renewed, Error>);
 impl Task {
     pub(super) fn new(
         backend: LockService,
-        clock: Arc<dyn Clock>,
+        runtime: Arc<dyn Runtime>,
         meter: Arc<Meter>,
         desk: Arc<Desk>,
         frozen: watch::Receiver<bool>,
     ) -> Self {
         Self {
             backend,
-            clock,
+            runtime,
             meter,
             desk,
             frozen,
@@ -65,7 +65,7 @@ impl Task {
     }
 
     pub(super) async fn run(mut self) {
-        let (desk, clock) = (Arc::clone(&self.desk), Arc::clone(&self.clock));
+        let (desk, runtime) = (Arc::clone(&self.desk), Arc::clone(&self.runtime));
         loop {
             // An error means that the handle is gone, and with it the only means to freeze us.
             drop(self.frozen.wait_for(|frozen| !frozen).await);
@@ -81,7 +81,7 @@ impl Task {
                 Ok(()) = self.frozen.changed() => {}
                 Some(answers) = self.renewals.next() => self.settle(answers),
                 Some(()) = self.clean_ups.next() => {}
-                () = clock.sleep_until(until) => {}
+                () = runtime.sleep_until(until) => {}
                 () = desk.news() => {}
             }
         }
@@ -91,11 +91,11 @@ impl Task {
     /// does not hold up the others.
     ///
     /// The lease stays in the schedule meanwhile, so that it is renewed again if no answer comes,
-    /// and so that its end is noticed even if nobody looks at its guard.
+    /// and so that its end is noticed even if no call uses its guard.
     fn renew_due(&mut self) {
         let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
         loop {
-            let now = self.clock.now();
+            let now = self.runtime.now();
             let due = self.desk.due(now, BATCH);
             if due.is_empty() {
                 break;
@@ -129,9 +129,9 @@ impl Task {
     }
 
     fn settle(&self, answers: Vec<Answer>) {
-        let now = self.clock.now();
+        let now = self.runtime.now();
         // One value for all, so that they stay together.
-        let dice = rand::random();
+        let dice = self.runtime.dice();
         let mut moves = Vec::with_capacity(answers.len());
         debug!(leases = answers.len(), "renewals answered");
         for ((key, lease), answer) in answers {

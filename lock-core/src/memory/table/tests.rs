@@ -1,7 +1,7 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::{FencingToken, Holder, Issuer, Released, Sequencer, Ttl};
+use crate::{FencingToken, Holder, Issuer, Released, Sequencer, TokioRuntime, Ttl};
 
 const NOW: Moment = Moment::from_origin(Duration::from_secs(100));
 const UNIX: Duration = Duration::from_secs(1_790_000_000);
@@ -12,7 +12,10 @@ fn table(first: u64) -> Table {
 
 fn request() -> AcquireRequest {
     let resource = ResourceName::new("r").unwrap();
-    AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(10))
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+        Ttl::secs(10),
+    )
 }
 
 fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
@@ -85,7 +88,11 @@ fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     let first = queued(&mut table, &early);
     let other = queued(&mut table, &request());
     let mut again = early.clone();
-    again.attempt = AttemptRef::new(early.attempt.resource.clone(), early.attempt.holder);
+    again.attempt = AttemptRef::new(
+        &TokioRuntime,
+        early.attempt.resource.clone(),
+        early.attempt.holder,
+    );
     let second = queued(&mut table, &again);
     table.cancel(&holder.attempt, NOW);
     assert_eq!(token(&first), Some(2));
@@ -109,7 +116,11 @@ fn an_earlier_lease_of_the_same_holder_was_lost_even_if_a_later_one_was_released
     let lost = sequencer(&first, granted(look(&mut table, &first)));
     table.cancel(&first.attempt, NOW);
     let mut second = first.clone();
-    second.attempt = AttemptRef::new(first.attempt.resource.clone(), first.attempt.holder);
+    second.attempt = AttemptRef::new(
+        &TokioRuntime,
+        first.attempt.resource.clone(),
+        first.attempt.holder,
+    );
     let lease = sequencer(&second, granted(look(&mut table, &second)));
     // The second time as for an answer that was lost.
     for _ in 0..2 {

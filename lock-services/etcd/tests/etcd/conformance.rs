@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use e2e::servers::{Etcd, etcd};
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{ConnectOptions, LockService, SystemClock},
+    backend::{ConnectOptions, LockService, TokioRuntime},
 };
 use lock_testing::conformance::RealTime;
 use palisade_etcd::EtcdBackend;
@@ -17,12 +17,12 @@ async fn connect(url: &str, initial: InitialToken) -> LockService {
     let options = ConnectOptions::from(url)
         .prefix(prefix())
         .initial_token(initial);
-    let backend = EtcdBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = EtcdBackend::connect(options, Arc::new(TokioRuntime)).await;
     backend.unwrap().into()
 }
 
-/// etcd counts whole seconds, and looks twice a second which leases have ended. These
-/// are a second longer than what their holders are told.
+/// etcd counts whole seconds, and looks twice a second which leases have ended. These are a second
+/// longer than their holders count them.
 async fn node(initial: InitialToken) -> RealTime {
     seconds(connect(&etcd().await.url(), initial).await, 1)
 }
@@ -37,7 +37,7 @@ fn seconds(backend: LockService, short: u32) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(short), Duration::from_millis(2500))
 }
 
-/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+/// A case is left out where its extension is not claimed: this test pins the claims.
 #[tokio::test]
 async fn etcd_claims_the_extensions_that_its_cases_check() {
     let backend = connect(&etcd().await.url(), InitialToken::Clock).await;

@@ -1,12 +1,14 @@
-//! What is dropped in mid-air leaves nothing in etcd: no place in line, and no lease of a
-//! place.
+//! A future that is dropped leaves nothing in etcd: no place in line, and no lease of a place.
 
 use std::{future::IntoFuture, time::Duration};
 
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
     Holder, LockManager, Released, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, RenewRequest, Renewed},
+    backend::{
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, RenewRequest, Renewed,
+        TokioRuntime,
+    },
 };
 use lock_testing::DropAt;
 use palisade_etcd::ENDED_TTL;
@@ -77,7 +79,7 @@ async fn until_given_back(server: &Etcd, lease: &str) {
 async fn leases_of_what_was_cancelled_are_given_back() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, TTL);
     backend.acquire(&request).await.unwrap().granted().unwrap();
     let lease = lease_in_line(server, &prefix).await;
@@ -106,8 +108,8 @@ async fn a_lease_is_used_again_unless_it_was_ended_by_force() {
     until_given_back(server, &leases[1]).await;
 }
 
-/// They are collected for a while: what is left of them when nobody needs the connection any more
-/// is given back, too.
+/// They are collected for a while. When the connection is not used any more, the rest of them is
+/// given back, too.
 #[tokio::test]
 async fn leases_are_given_back_by_a_client_that_was_dropped() {
     let (server, prefix) = (etcd().await, prefix());
@@ -119,7 +121,7 @@ async fn leases_are_given_back_by_a_client_that_was_dropped() {
     until_given_back(server, &lease).await;
 }
 
-/// What is remembered outlasts the lease, however short the ttl is of whoever renews it.
+/// The tombstone outlasts the lease, even if another process renews it with a short ttl.
 #[tokio::test]
 async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lease() {
     let (server, prefix) = (etcd().await, prefix());

@@ -9,7 +9,7 @@ use e2e::servers::etcd;
 use futures_util::future::join_all;
 use lock_core::{
     FencingToken, Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackendExt},
+    backend::{AcquireRequest, AttemptRef, LockBackendExt, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -50,13 +50,13 @@ async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
     load.assert_sound();
 }
 
-/// Whoever asks what the floor is after it has acquired would get a token that is not its own.
+/// A client that reads the floor after it has acquired would get a token that is not its own.
 #[tokio::test]
 async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
     let (server, prefix) = (etcd().await, prefix());
     let url = server.url();
     let (one, other) = (backend(&url, &prefix).await, backend(&url, &prefix).await);
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let request = AcquireRequest::new(attempt, Ttl::secs(60));
     let first = one.acquire(&request).await.unwrap().granted().unwrap();
     let raiser = manager(&url, &prefix).await;
@@ -73,7 +73,7 @@ async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
 }
 
 fn fresh(resource: &str) -> AcquireRequest {
-    let attempt = AttemptRef::new(named(resource), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named(resource), Holder::random());
     AcquireRequest::new(attempt, Ttl::secs(60))
 }
 

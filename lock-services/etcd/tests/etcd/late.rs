@@ -8,7 +8,9 @@ use e2e::{
 };
 use lock_core::{
     ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Upkeep, Wait},
+    backend::{
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, TokioRuntime, Upkeep, Wait,
+    },
 };
 use palisade_etcd::EtcdBackend;
 use tokio::time::timeout;
@@ -18,7 +20,10 @@ use crate::world::{PATIENCE, backend, keys, named, prefix};
 const LONG: Ttl = Ttl::secs(600);
 
 fn request(ttl: Ttl, wait: Wait) -> AcquireRequest {
-    let mut request = AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), ttl);
+    let mut request = AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named("r"), Holder::random()),
+        ttl,
+    );
     (request.wait, request.upkeep) = (wait, Upkeep::Watchdog);
     request
 }

@@ -1,4 +1,4 @@
-//! Leases that are longer than what was asked for.
+//! Leases that are longer than requested.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use e2e::servers::etcd;
 use lock_core::{
     Holder, Issuer, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, LockBackend, LockBackendExt, StoreSide, SystemClock,
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Runtime, StoreSide, TokioRuntime,
     },
 };
 use serde_json::Value;
@@ -18,29 +18,30 @@ use crate::world::{backend, keys, lease_of, manager, named, prefix};
 async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
     let (max_hold, granted) = (Duration::from_secs(10), Duration::from_secs(1));
     let locks = manager(&etcd().await.url(), &prefix()).await;
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let acquire = locks.acquire("r").ttl(Ttl::millis(100)).max_hold(max_hold);
     let guard = acquire.await.unwrap();
     let most = guard.ends_within().unwrap().expect("it has a bound");
     assert!(
-        SystemClock.now() + most >= asked + max_hold + granted,
+        TokioRuntime.now() + most >= asked + max_hold + granted,
         "{most:?}"
     );
     guard.release().await.unwrap();
 }
 
-/// It is used without a request as long as enough is left of it, and kept alive first after that.
+/// It is used without a request as long as enough of its time is left, and kept alive first after
+/// that.
 #[tokio::test]
 async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
     const TTL: Ttl = Ttl::secs(4);
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
     let mut leases = Vec::new();
-    let end = SystemClock.now() + 2 * TTL.get();
-    while SystemClock.now() < end {
-        let attempt = AttemptRef::new(named("r"), Holder::random());
+    let end = TokioRuntime.now() + 2 * TTL.get();
+    while TokioRuntime.now() < end {
+        let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
         let request = AcquireRequest::new(attempt, TTL);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let grant = backend.acquire(&request).await.unwrap().granted().unwrap();
         let deadline = grant.lease.deadline();
         assert!(deadline >= asked + TTL.get());
@@ -53,8 +54,8 @@ async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
         // Rounded down.
         let most = Duration::from_secs(left["ttl"].as_u64().unwrap() + 1);
         assert!(
-            SystemClock.now() + most >= deadline,
-            "it ends before it is told to"
+            TokioRuntime.now() + most >= deadline,
+            "the lease ends before its deadline"
         );
         leases.push(lease);
         let issuer = Issuer::new("test").unwrap();

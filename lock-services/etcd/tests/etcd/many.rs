@@ -5,7 +5,7 @@ use std::{fmt::Write as _, process::Stdio};
 use e2e::servers::{Etcd, etcd, until};
 use lock_core::{
     Holder, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use tokio::{io::AsyncWriteExt, time::timeout};
 
@@ -18,7 +18,7 @@ const STEPS: usize = 5;
 const LENGTH: usize = 7_000;
 
 fn request(wait: Wait) -> AcquireRequest {
-    let attempt = AttemptRef::new(named("r"), Holder::random());
+    let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let mut request = AcquireRequest::new(attempt, Ttl::secs(600));
     request.wait = wait;
     request

@@ -17,7 +17,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     Attempt, ErrorKind, LockManager, Outcome, Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::{net::TcpListener, time::timeout};
 
@@ -95,11 +95,11 @@ async fn when_all_nodes_are_gone_it_says_so_and_goes_on_when_they_are_back() {
     let token = before.token();
     before.release().await.unwrap();
     server.kill(0).await;
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let error = locks.acquire("r").await.unwrap_err();
     // How far its last request came is a matter of the moment: the outcome may be unknown.
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert!(took < Duration::from_secs(30), "{took:?}");
     let error = palisade::connect(server.url()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -134,13 +134,13 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
     let server = etcd().await;
     let hosts = server.url().replace("etcd://", "");
     let url = format!("etcd://{},{hosts}", silent.local_addr().unwrap());
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     palisade::connect(url)
         .prefix(prefix())
         .response_timeout(Duration::from_millis(100))
         .await
         .unwrap();
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert!(took < Duration::from_millis(1500), "{took:?}");
 }
 
@@ -205,13 +205,13 @@ async fn a_wait_of_any_length_ends_within_its_bound_on_a_silent_node() {
     let waits = waits.into_iter().chain([Duration::MAX]).map(|wait| {
         let locks = locks.clone();
         async move {
-            let asked = SystemClock.now();
+            let asked = TokioRuntime.now();
             let error = locks.acquire("r").wait(wait).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{wait:?}: {error}");
             assert_eq!(error.outcome(), Outcome::Unknown, "{wait:?}: {error}");
             // The last answer, or the silence, is waited for that long.
             let bound = wait.clamp(Duration::from_millis(500), Duration::from_secs(10));
-            let took = SystemClock.now().since(asked);
+            let took = TokioRuntime.now().since(asked);
             assert!(wait.min(bound) <= took, "{wait:?}: {took:?}");
             assert!(took < bound + SLACK, "{wait:?}: {took:?}");
         }

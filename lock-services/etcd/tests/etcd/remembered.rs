@@ -1,4 +1,4 @@
-//! What is remembered of leases costs no lease, and nobody who renews or waits waits for it.
+//! Tombstones need no lease of their own, and delay no renewal and no waiter.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, Holder, Issuer, Released, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, BoxFuture, Clock, ConnectOptions, LockBackend, LockBackendExt,
-        Moment, RenewRequest, Renewed, SystemClock, Wait,
+        AcquireRequest, AttemptRef, BoxFuture, ConnectOptions, LockBackend, LockBackendExt, Moment,
+        RenewRequest, Renewed, Runtime, TokioRuntime, Wait,
     },
 };
 use palisade_etcd::EtcdBackend;
@@ -33,7 +33,7 @@ async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     let issuer = Issuer::new("test").unwrap();
     let acquired = (0..MANY).map(async |number| {
         let resource = named(&format!("r{number}"));
-        let attempt = AttemptRef::new(resource.clone(), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, resource.clone(), Holder::random());
         let holder = attempt.holder;
         let answer = backend.acquire(&AcquireRequest::new(attempt, TTL)).await;
         let token = answer.unwrap().granted().unwrap().token;
@@ -51,8 +51,9 @@ async fn moved(server: &Etcd, prefix: &str) -> usize {
     marks.matches(r#""version":2"#).count()
 }
 
-/// A client that takes leases over does not know what their marks are attached to, and moves all of
-/// them. Every request takes a while, and all leases are renewed before the last mark is moved.
+/// A client that takes leases over does not know to which leases their tombstones are attached, and
+/// moves all of them. Every request takes a while, and all leases are renewed before the last
+/// tombstone is moved.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     // A machine that stands still for seconds costs a renewal, too.
@@ -78,7 +79,7 @@ async fn are_renewed_first() -> bool {
     // However long it takes to look, no mark is moved meanwhile.
     proxy.inflict(Fault::HoldRequests);
     let moved_before = moved(server, &prefix).await;
-    let now = SystemClock.now();
+    let now = TokioRuntime.now();
     for renewed in renewed {
         match renewed {
             Ok(Renewed::Renewed(lease)) => assert!(lease.deadline() > now, "lost"),
@@ -112,17 +113,17 @@ struct Fast(Moment);
 
 const TIMES: u32 = 20;
 
-impl Clock for Fast {
+impl Runtime for Fast {
     fn now(&self) -> Moment {
-        self.0 + SystemClock.now().since(self.0) * TIMES
+        self.0 + TokioRuntime.now().since(self.0) * TIMES
     }
 
     fn unix_time(&self) -> Duration {
-        SystemClock.unix_time()
+        TokioRuntime.unix_time()
     }
 
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()> {
-        SystemClock.sleep_until(self.0 + moment.since(self.0) / TIMES)
+        TokioRuntime.sleep_until(self.0 + moment.since(self.0) / TIMES)
     }
 }
 
@@ -131,12 +132,12 @@ impl Clock for Fast {
 async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     let (server, prefix) = (etcd().await, prefix());
     let options = ConnectOptions::from(server.url()).prefix(&prefix);
-    let clock = Arc::new(Fast(SystemClock.now()));
+    let clock = Arc::new(Fast(TokioRuntime.now()));
     let backend = EtcdBackend::connect(options, clock).await.unwrap();
     let tombstones = format!("{prefix}/tombstone/");
     let mut held = Vec::new();
     for (name, ttl) in [("held", 3600), ("runs-out", 1), ("released", 600)] {
-        let attempt = AttemptRef::new(named(name), Holder::random());
+        let attempt = AttemptRef::new(&TokioRuntime, named(name), Holder::random());
         let request = AcquireRequest::new(attempt, Ttl::secs(ttl));
         let token = backend
             .acquire(&request)
@@ -165,8 +166,8 @@ async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     assert_eq!(keys(server, &tombstones).await, held);
 }
 
-/// A waiter behind a holder. Its client does not know what its mark is attached to, and its
-/// requests to move it get lost.
+/// A waiter behind a holder. Its client does not know to which lease its tombstone is attached, and
+/// its requests to move it get lost.
 struct Due {
     server: &'static Etcd,
     line: String,
@@ -189,7 +190,7 @@ impl Due {
         );
         let (line, marks) = (format!("{prefix}/lock/"), format!("{prefix}/tombstone/"));
         let [holder, mut waiter] = [Ttl::secs(600), ttl].map(|ttl| {
-            let attempt = AttemptRef::new(named("r"), Holder::random());
+            let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
             AcquireRequest::new(attempt, ttl)
         });
         waiter.wait = Wait::Forever;
@@ -202,8 +203,8 @@ impl Due {
         let mut marks = keys(server, &marks).await;
         marks.retain(|mark| !others.contains(mark));
         let mark = marks.remove(0);
-        // The key of the mark, and a value behind it. Whoever enters writes it, too, but also asks
-        // for the line.
+        // The key of the mark, and a value behind it. A client that enters writes it, too, but also
+        // asks for the line.
         let (writes, enters) = (format!("{mark}\u{12}"), format!("{line}r/\u{12}"));
         leak.lose(move |request| request.contains(&writes) && !request.contains(&enters));
         let issuer = Issuer::new("test").unwrap();
@@ -249,12 +250,12 @@ async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
 }
 
 /// The first request to move it is lost. Before the second, another attempt joins the place, so
-/// nothing comes of that either.
+/// that request fails, too.
 #[tokio::test]
 async fn a_mark_that_was_not_moved_is_moved_later() {
     let due = Due::new(Ttl::secs(6)).await;
     let mut another = due.waiter.clone();
-    another.attempt = AttemptRef::new(named("r"), due.waiter.attempt.holder);
+    another.attempt = AttemptRef::new(&TokioRuntime, named("r"), due.waiter.attempt.holder);
     let end = async {
         due.until_lost(1).await;
         let id = another.attempt.id.to_string();
@@ -283,7 +284,7 @@ async fn a_released_guard_leaves_no_tombstone_unless_its_holder_was_given() {
     let tombstones = format!("{prefix}/tombstone/");
     for renewed in [true, false] {
         let guard = locks.acquire("r").renew(renewed).await.unwrap();
-        // Whoever may be told of it, too, would ask with the same holder.
+        // Another process that may hold it, too, would ask with the same holder.
         assert_eq!(keys(server, &tombstones).await.is_empty(), renewed);
         assert_eq!(guard.release().await.unwrap(), Released::Released);
         assert_eq!(keys(server, &tombstones).await.len(), 0, "{renewed}");

@@ -6,7 +6,10 @@ use e2e::{
 };
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, Outcome, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, Request, Requests},
+    backend::{
+        AcquireRequest, AttemptRef, Forced, LockBackend, LockBackendExt, Request, Requests,
+        TokioRuntime,
+    },
 };
 
 use crate::world::{backend, keys, manager, named, prefix};
@@ -15,7 +18,7 @@ const TTL: Ttl = Ttl::secs(600);
 const LOOK: Request = Request::Look { queue: false };
 
 fn attempt(resource: &str) -> AttemptRef {
-    AttemptRef::new(named(resource), Holder::random())
+    AttemptRef::new(&TokioRuntime, named(resource), Holder::random())
 }
 
 /// Takes a lease that others may ask for again, and returns its sequencer.
@@ -130,7 +133,7 @@ async fn without_space_a_waiter_leaves_the_queue() {
 
 /// The node deletes, and its answer is lost. Another one is asked to delete what is not there.
 #[tokio::test]
-async fn without_space_an_end_by_force_whose_answer_is_lost_is_told() {
+async fn without_space_an_end_by_force_whose_answer_is_lost_is_reported() {
     let (server, prefix) = (Etcd::start().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);

@@ -7,7 +7,7 @@ use e2e::{
 };
 use lock_core::{
     FencingToken, LockManager, ResourceName, Ttl,
-    backend::{Clock, ConnectOptions, SystemClock},
+    backend::{ConnectOptions, Runtime, TokioRuntime},
 };
 use palisade_etcd::EtcdBackend;
 
@@ -31,7 +31,7 @@ pub(crate) async fn manager(url: &str, prefix: &str) -> LockManager {
 /// The lock service as a manager sees it.
 pub(crate) async fn backend(url: &str, prefix: &str) -> EtcdBackend {
     let options = ConnectOptions::from(url).prefix(prefix);
-    let connected = EtcdBackend::connect(options, Arc::new(SystemClock));
+    let connected = EtcdBackend::connect(options, Arc::new(TokioRuntime));
     connected.await.unwrap()
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn lease_of(server: &Etcd, key: &str) -> String {
     format!("{:x}", found["kvs"][0]["lease"].as_i64().unwrap())
 }
 
-/// Sections that add to a ledger under a lock, and what came of them.
+/// Sections that add to a ledger under a lock, and their results.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) ledger: Ledger,
@@ -59,7 +59,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// One section. Every eighth sleeps through the end of its lease, which nobody renews.
+    /// One section. Every eighth sleeps through the end of its lease, which is not renewed.
     pub(crate) async fn section(&self, locks: &LockManager, number: u64, ttl: Ttl) -> bool {
         self.section_above(locks, number, ttl, None).await
     }
@@ -73,7 +73,7 @@ impl Load {
         floor: Option<FencingToken>,
     ) -> bool {
         let sleepy = number.is_multiple_of(8);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let mut acquire = locks.acquire("r").ttl(ttl).renew(!sleepy);
         if let Some(floor) = floor {
             acquire = acquire.at_least(floor);
@@ -108,7 +108,7 @@ impl Load {
     }
 }
 
-/// Runs sections one after the other until told to stop.
+/// Runs sections one after the other until the test stops them.
 pub(crate) fn sections(
     load: &Arc<Load>,
     locks: &LockManager,

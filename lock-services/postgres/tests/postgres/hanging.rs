@@ -6,8 +6,8 @@ use e2e::servers::{DatabaseServer, until};
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
     backend::{
-        AcquireRequest, AttemptRef, Clock, ConnectOptions, LockBackend as _, LockBackendExt,
-        RenewRequest, Renewed, SystemClock,
+        AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt, RenewRequest,
+        Renewed, Runtime, TokioRuntime,
     },
 };
 use palisade_postgres::PostgresBackend;
@@ -20,7 +20,7 @@ const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// So long an acquire that does not wait is asked again, and what a busy machine adds.
+/// The time in which an acquire that does not wait is repeated, and the delay of a busy machine.
 const LONGEST: Duration = Duration::from_secs(2 + 3);
 
 /// Sessions whose commit hangs.
@@ -32,12 +32,15 @@ async fn client(url: &str, commit: &str) -> PostgresBackend {
     let address = address.options([("synchronous_commit", commit)]);
     let pool = PgPool::connect_with(address).await.unwrap();
     let options = ConnectOptions::default().response_timeout(RESPONSE_TIMEOUT);
-    let started = PostgresBackend::on(pool, options, Arc::new(SystemClock)).await;
+    let started = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await;
     started.unwrap()
 }
 
 fn request(resource: &str) -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named(resource), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named(resource), Holder::random()),
+        TTL,
+    )
 }
 
 async fn granted(backend: &PostgresBackend, request: &AcquireRequest) -> Sequencer {
@@ -65,12 +68,12 @@ fn is_renewed(answer: &Result<Renewed, Error>) -> bool {
     matches!(answer, Ok(Renewed::Renewed(_)))
 }
 
-/// It ends with an error in time, and nobody knows what it has done.
+/// It ends with an error in time, with an unknown outcome.
 async fn hangs(backend: &PostgresBackend, request: &AcquireRequest) {
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let answer = backend.acquire(request).await;
     let error = answer.expect_err("its commit does not hang");
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
     assert!(took >= RESPONSE_TIMEOUT && took < LONGEST, "{took:?}");
@@ -106,25 +109,25 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
 
     // One changes the row of a lease that exists, the other one takes a resource.
     let (mut again, wanted) = (stuck_request.clone(), request("wanted"));
-    again.attempt = AttemptRef::new(named("stuck"), stuck_request.attempt.holder);
+    again.attempt = AttemptRef::new(&TokioRuntime, named("stuck"), stuck_request.attempt.holder);
     tokio::join!(hangs(&hanging, &again), hangs(&hanging, &wanted));
     let pool = PgPool::connect(server.url()).await.unwrap();
     assert_eq!(count(&pool, HANGING).await, 2);
 
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let [of_stuck, of_free] = renew(&steady, [&stuck, &free]).await;
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     assert!(is_renewed(&of_free), "{of_free:?}");
     let error = of_stuck.unwrap_err();
     assert_eq!(error.outcome(), Outcome::NotApplied, "{error}");
     assert!(took < RESPONSE_TIMEOUT, "{took:?}");
     let another = granted(&steady, &request("another")).await;
     assert!(another.token() > free.token());
-    // Whoever wants the same resource hangs, too.
+    // A request for the same resource hangs, too.
     hangs(&steady, &request("wanted")).await;
     // But no session is left waiting for a client that has given up.
     let behind = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("nobody waits there", async || {
+    until("no session waits there", async || {
         count(&pool, behind).await == 0
     })
     .await;
@@ -135,7 +138,7 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
         .await
         .unwrap();
     until("no commit hangs", async || count(&pool, HANGING).await == 0).await;
-    // Sent again, the request finds what it has done.
+    // Sent again, the request finds its own lease.
     let found = granted(&hanging, &wanted).await;
     let seen = steady.inspect(&named("wanted")).await.unwrap();
     assert_eq!(seen.holder.unwrap().token, found.token());
@@ -146,15 +149,15 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     );
 }
 
-/// What ends the hang.
+/// The event that ends the hang.
 #[derive(Clone, Copy, Debug)]
 enum End {
     StandbyIsBack,
     SettingIsCleared,
 }
 
-/// No grant is confirmed that the standby does not have, and nobody gets what is held. Who holds a
-/// lease goes on renewing it.
+/// No grant is confirmed that the standby does not have, and no held resource is granted. A holder
+/// goes on renewing its lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_all_commits_hang_nothing_is_granted_and_after_that_everything_goes_on() {
     let server = DatabaseServer::postgres(&[]).await;

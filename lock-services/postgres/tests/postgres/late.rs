@@ -2,7 +2,9 @@
 
 use lock_core::{
     ErrorKind, Holder, Released, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt},
+    backend::{
+        AcquireRequest, AttemptRef, ConnectOptions, LockBackend as _, LockBackendExt, TokioRuntime,
+    },
 };
 use sqlx::{Connection as _, PgConnection, PgPool, Row as _};
 
@@ -11,7 +13,10 @@ use crate::world::{connect, count, database, named};
 const TTL: Ttl = Ttl::secs(60);
 
 fn request() -> AcquireRequest {
-    AcquireRequest::new(AttemptRef::new(named("r"), Holder::random()), TTL)
+    AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, named("r"), Holder::random()),
+        TTL,
+    )
 }
 
 /// A pooler may keep a request for minutes.
@@ -70,7 +75,7 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
 /// A late copy of a request of somebody who has gone is passed over, although its process still
 /// looks for others.
 #[tokio::test]
-async fn who_waits_for_nobody_any_more_holds_up_nobody() {
+async fn a_waiter_without_a_caller_delays_no_other() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
     let locks = palisade::connect(database.url()).await.unwrap();
@@ -94,13 +99,13 @@ async fn who_waits_for_nobody_any_more_holds_up_nobody() {
 
 /// Its rollback would take the lease back.
 #[tokio::test]
-async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
+async fn no_lease_is_granted_in_a_transaction_that_was_left_open() {
     let database = database().await;
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
     let pool = options.connect(database.url()).await.unwrap();
-    let clock = std::sync::Arc::new(lock_core::backend::SystemClock);
+    let runtime = std::sync::Arc::new(lock_core::backend::TokioRuntime);
     let backend =
-        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), clock);
+        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), runtime);
     let backend = backend.await.unwrap();
     let mut left = pool.acquire().await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT 1")

@@ -8,7 +8,7 @@ use e2e::{
 };
 use lock_core::{
     LeaseGuard, LockManager, Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// After that a waiter without a sign of life is passed over.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// What a busy machine adds, and the pause between two looks.
+/// The delay of a busy machine, and the pause between two looks.
 const SLACK: Duration = Duration::from_secs(4);
 
 struct World {
@@ -85,13 +85,13 @@ async fn is_passed_over(stop: bool) {
         failing.kill().await;
     }
     first.release().await.unwrap();
-    let failed = SystemClock.now();
+    let failed = TokioRuntime.now();
     let next = next.await.unwrap();
-    let took = SystemClock.now().since(failed);
+    let took = TokioRuntime.now().since(failed);
     println!("stopped {stop}: {took:?}");
     assert!(took < SILENCE + SLACK, "{took:?}");
     if stop {
-        // It takes a new place, and does not come back to what it waited for.
+        // It takes a new place, and does not come back to its old one.
         failing.resume();
         world.until_waiting(1).await;
         let token_before = next.token().get();
@@ -118,9 +118,9 @@ async fn costs_its_ttl(stop: bool) {
     } else {
         failing.kill().await;
     }
-    let failed = SystemClock.now();
+    let failed = TokioRuntime.now();
     let next = next.await.unwrap();
-    let took = SystemClock.now().since(failed);
+    let took = TokioRuntime.now().since(failed);
     println!("stopped {stop}: {took:?}");
     assert!(took < TTL + SLACK, "{took:?}");
     assert!(next.token().get() > token(&held));

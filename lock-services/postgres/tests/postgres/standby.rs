@@ -11,7 +11,7 @@ use e2e::{
 use fenced_store::PgFencedStore;
 use lock_core::{
     Error, ErrorKind, LockManager, Outcome, Ttl,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use sqlx::{AssertSqlSafe, Executor, PgPool, postgres::PgConnectOptions};
 use tokio::time::timeout;
@@ -227,9 +227,9 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
 async fn connections_of_a_lock_service_follow_the_settings_of_the_pool() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
-    let clock = std::sync::Arc::new(SystemClock);
+    let runtime = std::sync::Arc::new(TokioRuntime);
     let backend =
-        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), clock);
+        palisade_postgres::PostgresBackend::on(pool.clone(), ConnectOptions::default(), runtime);
     let locks = LockManager::builder()
         .build(backend.await.unwrap())
         .unwrap();

@@ -6,7 +6,7 @@ use e2e::servers::{PostgresDatabase, postgres_database};
 use fenced_store::PgFencedStore;
 use lock_core::{
     LockManager, ResourceName,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use palisade_postgres::PostgresBackend;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -27,7 +27,7 @@ pub(crate) async fn migrate(url: &str) {
 
 /// A client.
 pub(crate) async fn connect(to: impl Into<ConnectOptions>) -> PostgresBackend {
-    let connected = PostgresBackend::connect(to, Arc::new(SystemClock)).await;
+    let connected = PostgresBackend::connect(to, Arc::new(TokioRuntime)).await;
     connected.unwrap()
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn named(name: &str) -> ResourceName {
     ResourceName::new(name).unwrap()
 }
 
-/// What a query without parameters gives.
+/// The result of a query without parameters.
 pub(crate) async fn count(pool: &PgPool, query: &str) -> i64 {
     let query = AssertSqlSafe(query.to_owned());
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()

@@ -3,10 +3,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use redis::{
     Client, ErrorKind as RedisKind, FromRedisValue, RedisError, RedisResult, ServerErrorKind, Value,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep},
-};
+use tokio::sync::watch;
 
 use super::{
     address::Address,
@@ -20,7 +17,7 @@ use super::{
     turns::Turns,
 };
 use crate::error::translate;
-use lock_core::{Error, RetryPolicy};
+use lock_core::{Error, RetryPolicy, backend::Runtime};
 
 /// Between the tries of a command that no server runs.
 const PAUSES: RetryPolicy =
@@ -39,6 +36,7 @@ struct Inner {
     topology: Topology,
     moves: Moves,
     layout: Layout,
+    runtime: Arc<dyn Runtime>,
     /// How long a command is tried that no server runs.
     patience: Duration,
 }
@@ -50,31 +48,37 @@ enum Servers {
     Many(Arc<Cluster>),
 }
 
-/// What becomes of a command that the server says it has not run.
+/// The reason why the server has not run a command.
 enum NotRun {
     /// Another node has the slot; it was noted which.
     Moved,
     /// Another node is taking the slot over, and has these keys already.
     Ask(Address),
-    /// Nobody can run it at the moment.
+    /// No server can run it at the moment.
     Later,
 }
 
 impl Nodes {
-    /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
-    /// may be under way at once of what is sent in [turn](Self::turns).
+    /// Connects, and agrees with the other clients on the layout of keys. At each server, so many
+    /// requests may be under way at once that are sent in [turn](Self::turns).
     pub(crate) async fn open(
         url: &ServiceUrl,
         layout: Layout,
         turns: usize,
+        runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
-        let nodes = Self::new(url, layout, turns)?;
+        let nodes = Self::new(url, layout, turns, runtime)?;
         nodes.agree().await?;
         Ok(nodes)
     }
 
-    /// Connects when something is sent, and agrees on the layout then.
-    pub(crate) fn new(url: &ServiceUrl, layout: Layout, turns: usize) -> Result<Self, Error> {
+    /// Connects at the first request, and agrees on the layout then.
+    pub(crate) fn new(
+        url: &ServiceUrl,
+        layout: Layout,
+        turns: usize,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, Error> {
         let timeout = url.response_timeout;
         let topology = url.topology;
         let moves = Moves::default();
@@ -105,6 +109,7 @@ impl Nodes {
             topology,
             moves,
             layout,
+            runtime,
             patience: timeout,
         })))
     }
@@ -154,8 +159,8 @@ impl Nodes {
         self.link(slot_of(shard), None).await
     }
 
-    /// Turns at the server that has the shard, as far as is known: who asks another server does not
-    /// wait for them.
+    /// Turns at the server that has the shard, as far as is known: a request to another server does
+    /// not wait for them.
     pub(crate) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
@@ -217,7 +222,7 @@ impl Nodes {
 
     /// Takes note of an error that a connection of one's own got from the server of a shard.
     pub(crate) fn learn(&self, shard: u16, error: &RedisError) {
-        // For what it notes on the way: nothing is sent again here.
+        // Only for its notes: nothing is sent again here.
         drop(self.0.not_run(error, slot_of(shard), None));
     }
 
@@ -243,7 +248,8 @@ impl Nodes {
         parse: impl FnOnce(Value) -> RedisResult<T>,
         patience: Duration,
     ) -> Result<(Link, T), Error> {
-        let give_up = Instant::now() + patience;
+        let runtime = &*self.0.runtime;
+        let give_up = runtime.now() + patience;
         let mut pauses = PAUSES.pauses();
         let mut redirections = 0;
         let mut asked = None;
@@ -268,11 +274,11 @@ impl Nodes {
                 }
                 _ => {}
             }
-            let pause = pauses.next();
-            let Some(pause) = pause.filter(|pause| Instant::now() + *pause < give_up) else {
+            let pause = pauses.next(runtime);
+            let Some(pause) = pause.filter(|pause| runtime.now() + *pause < give_up) else {
                 return Err(translate(error));
             };
-            sleep(pause).await;
+            runtime.sleep(pause).await;
         }
     }
 
@@ -286,7 +292,7 @@ impl Nodes {
 }
 
 impl Inner {
-    /// What to do about an error, if it says that the command was not run and that this passes.
+    /// The step after an error, if it says that the command was not run and that this passes.
     fn not_run(&self, error: &RedisError, slot: Slot, asked: Option<Address>) -> Option<NotRun> {
         let cluster = match &self.servers {
             Servers::Many(cluster) => cluster,

@@ -62,12 +62,14 @@ fn broken_off(ended: RuntimeEnded) -> Error {
 mod tests {
     use std::future::{pending, ready};
 
+    use lock_core::backend::TokioRuntime;
+
     use super::*;
 
     /// Catches: requests that are dropped use up all turns.
     #[tokio::test]
     async fn a_request_that_goes_away_gives_its_turn_back() {
-        let (turns, tasks) = (Turns::new(1), Tasks::here());
+        let (turns, tasks) = (Turns::new(1), Tasks::here(Arc::new(TokioRuntime)));
         let request = turns.run(&tasks, pending::<Result<(), Error>>());
         tokio::select! {
             biased;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use e2e::servers::{Redis, RedisCluster, RedisWithSentinels, redis};
 use lock_core::{
     Extension, FencingToken, InitialToken,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use lock_testing::conformance::{Harness, RealTime};
 use palisade_redis::RedisBackend;
@@ -45,7 +45,7 @@ async fn least_rights() -> RealTime {
 
 async fn redis_at(to: impl Into<ConnectOptions>, initial: InitialToken) -> RealTime {
     let options = to.into().prefix(prefix()).initial_token(initial);
-    let backend = RedisBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = RedisBackend::connect(options, Arc::new(TokioRuntime)).await;
     RealTime::new(Arc::new(backend.unwrap()))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use e2e::servers::{Certificates, Redis};
 use futures_util::future::join_all;
-use lock_core::{ErrorKind, Ttl, backend::SystemClock};
+use lock_core::{ErrorKind, Ttl, backend::TokioRuntime};
 use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::cycle;
@@ -22,7 +22,7 @@ async fn nodes_behind_tls_are_provisioned_and_grant() {
         certificates.client(),
         certificates.client_key(),
     );
-    let operated = RedlockNodes::new(&url, Arc::new(SystemClock)).unwrap();
+    let operated = RedlockNodes::new(&url, Arc::new(TokioRuntime)).unwrap();
     operated.provision(Ttl::secs(60), None).await.unwrap();
     let locks = palisade::connect(&url).await.unwrap();
     assert!(cycle(&locks, "r").await < cycle(&locks, "r").await);
@@ -31,7 +31,7 @@ async fn nodes_behind_tls_are_provisioned_and_grant() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("tls_ca"), "{error}");
     let plain = bare.replace("rediss", "redis");
-    let plain = RedlockNodes::new(&plain, Arc::new(SystemClock));
+    let plain = RedlockNodes::new(&plain, Arc::new(TokioRuntime));
     for node in plain.unwrap().status().await {
         assert!(matches!(node.state, NodeState::Unusable(_)), "{node:?}");
     }

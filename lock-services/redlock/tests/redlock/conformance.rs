@@ -5,7 +5,7 @@ use std::sync::Arc;
 use e2e::servers::RedlockServers;
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{ConnectOptions, SystemClock},
+    backend::{ConnectOptions, TokioRuntime},
 };
 use lock_testing::conformance::{Harness, RealTime};
 use palisade_redlock::{RedlockBackend, RedlockNodes};
@@ -28,9 +28,9 @@ async fn connect(servers: &RedlockServers, initial: InitialToken) -> RealTime {
         .prefix(format!("palisade:{:016x}", rand::random::<u64>()))
         .initial_token(initial);
     let longest = Ttl::secs(60);
-    let nodes = RedlockNodes::new(options.clone(), Arc::new(SystemClock)).unwrap();
+    let nodes = RedlockNodes::new(options.clone(), Arc::new(TokioRuntime)).unwrap();
     nodes.provision(longest, None).await.unwrap();
-    let backend = RedlockBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = RedlockBackend::connect(options, Arc::new(TokioRuntime)).await;
     RealTime::new(Arc::new(backend.unwrap()))
 }
 

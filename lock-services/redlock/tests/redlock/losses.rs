@@ -6,7 +6,7 @@ use e2e::{
     observer::Observer,
     servers::{RedlockServers, until},
 };
-use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::SystemClock};
+use lock_core::{Attempt, ErrorKind, LeaseGuard, Ttl, backend::TokioRuntime};
 use palisade_redlock::{NodeState, RedlockNodes};
 
 use crate::world::{
@@ -74,7 +74,7 @@ async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn too_few_that_know_what_was_issued_heal_nobody() {
+async fn too_few_nodes_that_know_the_issued_tokens_heal_no_other() {
     let servers = provisioned(3).await;
     cycle(&connect(&servers).await, "r").await;
     for node in &servers.nodes()[..2] {
@@ -162,7 +162,7 @@ async fn a_node_is_replaced_and_tokens_rise() {
         servers.nodes()[2].address(),
     ];
     let url = format!("redlock+redis://{}", others.join(","));
-    let nodes = RedlockNodes::new(&url, Arc::new(SystemClock));
+    let nodes = RedlockNodes::new(&url, Arc::new(TokioRuntime));
     let healed = nodes.unwrap().heal(new.address(), |_| {}).await;
     assert!(healed.unwrap());
     let replaced = palisade::connect(&url).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::{idle::nothing_is_noticed, waits::ends_when_it_says};
 use lock_core::{
     ErrorKind, Outcome, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -40,11 +40,11 @@ async fn a_node_that_hangs_costs_its_clients_a_moment_and_not_its_timeout_each_t
     let locks = connect(&servers).await;
     cycle(&locks, "warm-up").await;
     servers.nodes()[2].pause().await;
-    let began = SystemClock.now();
+    let began = TokioRuntime.now();
     for _ in 0..CYCLES {
         cycle(&locks, "r").await;
     }
-    let each = SystemClock.now().since(began) / CYCLES;
+    let each = TokioRuntime.now().since(began) / CYCLES;
     // 250 ms is the time that nodes have; twice for a cycle.
     assert!(each < Duration::from_millis(200), "{each:?}");
     servers.nodes()[2].resume().await;
@@ -70,7 +70,7 @@ async fn with_a_majority_silent_it_is_unavailable_and_recovers() {
     }
     let refused = timeout(PATIENCE, locks.try_acquire("r")).await.unwrap();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
-    // Nobody can renew it, and its holder learns that without them.
+    // It cannot be renewed, and its holder learns that without the nodes.
     timeout(PATIENCE, held.lost()).await.unwrap();
     for node in &servers.nodes()[1..] {
         node.resume().await;

@@ -7,7 +7,7 @@ use lock_core::{
     Attempt, FencingToken, Holder, Issuer, Outcome, Released, ResourceName, Sequencer, Ttl,
     backend::{
         AcquireRequest, AttemptRef, Grant, LockBackend, LockBackendExt, RenewRequest, Renewed,
-        SystemClock,
+        TokioRuntime,
     },
 };
 use palisade_redlock::{NodeState, RedlockBackend};
@@ -53,9 +53,9 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
     assert!(cycle(&connect(&servers).await, "r").await > last);
 }
 
-/// The same for who operates them, before anybody has asked them for a lock.
+/// The same for an operator, before any client has asked them for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals_another() {
+async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_another() {
     let servers = logging("always").await;
     cycle(&connect(&servers).await, "r").await;
     for node in servers.nodes() {
@@ -88,7 +88,7 @@ async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
 }
 
 async fn backend(servers: &RedlockServers) -> RedlockBackend {
-    let backend = RedlockBackend::connect(servers.url(), Arc::new(SystemClock)).await;
+    let backend = RedlockBackend::connect(servers.url(), Arc::new(TokioRuntime)).await;
     backend.unwrap()
 }
 
@@ -101,11 +101,13 @@ struct Held {
 impl Held {
     async fn by(backend: &RedlockBackend) -> Self {
         let resource = ResourceName::new("r").unwrap();
-        let request =
-            AcquireRequest::new(AttemptRef::new(resource, Holder::random()), Ttl::secs(30));
+        let request = AcquireRequest::new(
+            AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+            Ttl::secs(30),
+        );
         let granted = LockBackendExt::acquire(backend, &request).await.unwrap();
         let Attempt::Granted(Grant { token, .. }) = granted else {
-            panic!("nobody holds it")
+            panic!("it is free")
         };
         let attempt = request.attempt;
         Self { attempt, token }
@@ -127,10 +129,10 @@ impl Held {
     }
 }
 
-/// What a node that was started again still has, nobody knows: no answer of it counts, not even as
-/// "not the holder".
+/// The state of a node that was started again is unknown: no answer of it counts, not even "not the
+/// holder".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_or_cancels() {
+async fn restarted_nodes_count_as_unknown_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let held = Held::by(&backend(&servers).await).await;
     for node in &servers.nodes()[..2] {
@@ -149,9 +151,9 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
     assert_eq!(cancelled.unwrap_err().outcome(), Outcome::Unknown);
 }
 
-/// A node that is empty has nothing of a lease, and with two of them there is no lease any more.
+/// A node that is empty has no part of a lease, and with two of them there is no lease any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_are_empty_count_as_such_for_who_renews_releases_or_cancels() {
+async fn empty_nodes_count_as_such_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let backend = backend(&servers).await;
     let held = Held::by(&backend).await;

@@ -1,10 +1,10 @@
-//! What one node does with a request that comes in late, or twice: each rule of the scripts by
-//! itself. They are put together here as the backend does it.
+//! One node that gets a request late, or twice: each rule of the scripts by itself. They are put
+//! together here as the backend does it.
 
 use std::collections::BTreeMap;
 
 use e2e::{project::files_in, servers::Redis};
-use lock_core::backend::{Clock, SystemClock};
+use lock_core::backend::{Runtime, TokioRuntime};
 use redis::{Client, Script, Value, aio::MultiplexedConnection};
 
 const MARKER: &str = "t:node";
@@ -274,7 +274,7 @@ async fn what_is_met_most_and_everything_else_come_to_the_same() {
         );
         assert_eq!(node.release(A, "50").await, "released", "it is remembered");
         node.delete(&ended(A)).await;
-        // The key of a lease stays for a while after its end, and then it is nobody's to release.
+        // The key of a lease stays for a while after its end, and then it cannot be released.
         let ran_out = format!("{A}:{}:50:41{tail}", TRY[0]);
         node.set_for(LEASE, &ran_out, 15_000).await;
         assert_eq!(node.release(A, "50").await, "not_holder");
@@ -301,7 +301,7 @@ const DRIFT_MS: u64 = LONGEST_MS / 100 + 2;
 
 /// A node that was taken in so long ago.
 async fn taken_in(node: &Node, millis_ago: u64) -> String {
-    let now = SystemClock.unix_time().as_millis();
+    let now = TokioRuntime.unix_time().as_millis();
     let incarnation = format!("{}000-0123456789abcdef", now - u128::from(millis_ago));
     let marker = format!("{incarnation}:h:40:{LONGEST_MS}:run");
     node.set(MARKER, &marker).await;

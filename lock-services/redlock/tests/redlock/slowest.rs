@@ -1,4 +1,4 @@
-//! A node that is slower than the others, so that nobody waits for its last answers.
+//! A node that is slower than the others, so that its last answers are not waited for.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use e2e::{
 };
 use lock_core::{
     LockManager, Released, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use crate::world::provisioned;
 
-/// What its answers take longer: less than what an acquire waits for it.
+/// The delay of its answers: less than an acquire waits for it.
 const LATER: Duration = Duration::from_millis(4);
 
 /// Three new nodes, a proxy that makes the last one the slowest, and a client of them.
@@ -52,7 +52,7 @@ async fn the_last_one_has_part(proxy: &Proxy, locks: &LockManager) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_slowest_node_is_raised_and_released_though_nobody_waits_for_it() {
+async fn the_slowest_node_is_raised_and_released_although_it_is_not_waited_for() {
     let (servers, proxy, locks) = with_a_slow_node().await;
     for _ in 0..3 {
         the_last_one_has_part(&proxy, &locks).await;
@@ -71,9 +71,9 @@ async fn a_release_does_not_wait_for_the_slowest_node() {
     let mut least = Duration::MAX;
     for _ in 0..50 {
         let guard = locks.acquire("r").await.unwrap();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         assert_eq!(guard.release().await.unwrap(), Released::Released);
-        least = std::cmp::min(least, SystemClock.now().since(asked));
+        least = std::cmp::min(least, TokioRuntime.now().since(asked));
     }
     // Whatever else the machine does, one of them was not held up by that.
     assert!(least < LATER, "{least:?}");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use e2e::servers::{ZooKeeper, zookeeper};
 use lock_core::{
     Extension, FencingToken, InitialToken, Ttl,
-    backend::{ConnectOptions, LockService, SystemClock},
+    backend::{ConnectOptions, LockService, TokioRuntime},
 };
 use lock_testing::conformance::RealTime;
 use palisade_zookeeper::ZooKeeperBackend;
@@ -17,7 +17,7 @@ async fn connect(url: &str, initial: InitialToken) -> LockService {
         // Leases of the cases are up to 60 s long.
         .parameter("session_ms", "100000")
         .initial_token(initial);
-    let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
     backend.unwrap().into()
 }
 

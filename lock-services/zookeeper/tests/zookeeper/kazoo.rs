@@ -11,7 +11,7 @@ use e2e::{
 };
 use lock_core::{
     LeaseGuard, LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use serde_json::Value;
 use tokio::{process::Command, time::timeout};
@@ -23,7 +23,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(15);
 
-/// What kazoo has to be told, so that it knows us.
+/// The pattern that makes kazoo recognise our nodes.
 const OURS: &str = "-lock-";
 
 /// A process with a kazoo client.
@@ -79,7 +79,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     let look = locks.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none(), "granted while kazoo holds it");
 
-    // Kazoo reads what stands in our nodes, and we what stands in theirs.
+    // Kazoo reads the data of our nodes, and we read those of its nodes.
     let contenders = kazoo.asked("contenders").await;
     let contenders = contenders["contenders"].as_array().unwrap();
     assert_eq!(contenders[0], "kazoo");
@@ -124,9 +124,9 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
                 let mut turns = Vec::new();
                 for _ in 0..TURNS {
                     let guard = held(locks.clone()).await;
-                    let began = SystemClock.now();
+                    let began = TokioRuntime.now();
                     tokio::time::sleep(Duration::from_millis(2)).await;
-                    turns.push((began, SystemClock.now(), Some(guard.token())));
+                    turns.push((began, TokioRuntime.now(), Some(guard.token())));
                     guard.release().await.unwrap();
                 }
                 turns
@@ -163,7 +163,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
 
 /// Kazoo knows nothing of our ttl: it waits for the session.
 #[tokio::test]
-async fn who_fails_costs_the_other_library_a_session() {
+async fn a_failed_client_costs_the_other_library_a_session() {
     let servers = zookeeper().await;
     let namespace = Namespace::fresh(servers);
     let locks = namespace.connect().await;

@@ -11,7 +11,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     ErrorKind, LostReason, Operation, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -55,7 +55,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
 
 /// One after the other they would take five seconds each.
 #[tokio::test]
-async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
+async fn while_servers_do_not_answer_all_requests_fail_at_the_same_time() {
     const MANY: usize = 20;
     let servers = ZooKeeper::start().await;
     let namespace = Namespace::fresh(&servers);
@@ -63,13 +63,13 @@ async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
     servers.pause(0).await;
     let first = locks.try_acquire("r").await.unwrap_err();
     assert_eq!(first.kind(), ErrorKind::Unavailable, "{first}");
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let told = (0..MANY).map(async |number| {
         let acquire = locks.acquire(format!("r{number}"));
         acquire.wait(Duration::from_millis(500)).await.unwrap_err()
     });
     let told = timeout(PATIENCE, join_all(told)).await.expect("answers");
-    let took = SystemClock.now().since(asked);
+    let took = TokioRuntime.now().since(asked);
     println!("{took:?}");
     for error in told {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -138,9 +138,9 @@ async fn waits_of_every_length_end_while_the_server_is_silent() {
             wait => Duration::from_millis(wait),
         };
         async move {
-            let asked = SystemClock.now();
+            let asked = TokioRuntime.now();
             let waited = locks.acquire("waits").wait(wait).await.map(drop);
-            let took = SystemClock.now().since(asked);
+            let took = TokioRuntime.now().since(asked);
             let kind = waited.unwrap_err().kind();
             assert_eq!(kind, ErrorKind::Unavailable, "{wait:?}");
             assert!(took >= end && took < end + SLACK, "{wait:?}: {took:?}");

@@ -3,7 +3,7 @@
 use e2e::servers::zookeeper;
 use lock_core::{
     Ttl,
-    backend::{Clock, LockBackend, Moment, RenewRequest, Renewed, SystemClock, Wait},
+    backend::{LockBackend, Moment, RenewRequest, Renewed, Runtime, TokioRuntime, Wait},
 };
 
 use crate::world::{Namespace, granted, nodes, request};
@@ -11,8 +11,8 @@ use crate::world::{Namespace, granted, nodes, request};
 const LONGER: Ttl = Ttl::secs(300);
 const SHORTER: Ttl = Ttl::secs(1);
 
-/// The next in line goes by what the node shows: it has to be the longest of what holders are told,
-/// whichever renewal was written last.
+/// The next in line goes by the time that the node shows: it has to be the longest one that a
+/// holder counts on, whichever renewal was written last.
 #[tokio::test]
 async fn renewals_at_once_promise_no_more_than_the_node_shows() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -39,7 +39,7 @@ async fn renewals_at_once_promise_no_more_than_the_node_shows() {
             .unwrap();
         let note = String::from_utf8(note).unwrap();
         let shown: u64 = note.split(' ').nth(1).unwrap().parse().unwrap();
-        let left = latest.since(SystemClock.now());
+        let left = latest.since(TokioRuntime.now());
         assert!(left > LONGER.get() / 2, "{left:?}");
         assert!(u128::from(shown) >= left.as_millis(), "{note} and {left:?}");
         backend.release(&lease, true).await.unwrap();

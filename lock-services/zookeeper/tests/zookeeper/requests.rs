@@ -9,7 +9,7 @@ use e2e::{
 use futures_util::FutureExt;
 use lock_core::{
     ErrorKind, FencingToken, Outcome,
-    backend::{Forced, LockBackend, Reply, Request, Requests, SystemClock, Wait, Wake, repeat},
+    backend::{Forced, LockBackend, Reply, Request, Requests, TokioRuntime, Wait, Wake, repeat},
 };
 use tokio::time::timeout;
 
@@ -173,7 +173,7 @@ async fn a_release_that_is_sent_again_is_remembered_only_with_a_tombstone() {
             assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
         }
         assert!(lost.has_sprung());
-        let again = repeat(&SystemClock, || backend.release(&lease, tombstone));
+        let again = repeat(&TokioRuntime, || backend.release(&lease, tombstone));
         assert_eq!(again.await.unwrap(), answer);
     }
 }
@@ -220,7 +220,7 @@ async fn a_release_by_force_whose_answer_is_lost_is_a_release() {
 
 /// Sends a request until the client has another connection.
 async fn until_answered(requests: &impl Requests, request: Request) -> Reply {
-    let sent = repeat(&SystemClock, || requests.send(request));
+    let sent = repeat(&TokioRuntime, || requests.send(request));
     sent.await.unwrap()
 }
 

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use e2e::{proxy::Proxy, servers::ZooKeeper};
 use lock_core::{
     Attempt, FencingToken, Holder, Issuer, LockManager, ResourceName, Sequencer, Ttl,
-    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackendExt, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, ConnectOptions, LockBackendExt, TokioRuntime, Wait},
 };
 use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;
 
-/// Far longer than a test: what ends earlier was ended.
+/// Far longer than a test: a lease that ends earlier was ended by a client.
 const LONG: Ttl = Ttl::secs(300);
 
 /// A directory of its own on a server.
@@ -41,7 +41,7 @@ impl<'a> Namespace<'a> {
     /// The same below the manager. Its leases may be as long as a test never takes.
     pub(crate) async fn backend(&self) -> ZooKeeperBackend {
         let options = ConnectOptions::from(self.url(1_000_000)).prefix(&self.prefix);
-        let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+        let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
         backend.unwrap()
     }
 
@@ -65,13 +65,13 @@ impl<'a> Namespace<'a> {
 pub(crate) async fn backend_at(proxy: &Proxy, prefix: &str) -> ZooKeeperBackend {
     let url = format!("{}?session_ms=1000000", proxy.url("zookeeper"));
     let options = ConnectOptions::from(url).prefix(prefix);
-    let backend = ZooKeeperBackend::connect(options, Arc::new(SystemClock)).await;
+    let backend = ZooKeeperBackend::connect(options, Arc::new(TokioRuntime)).await;
     backend.unwrap()
 }
 
 /// The names of the nodes in a line.
 pub(crate) async fn nodes(observer: &Client, directory: &str) -> Vec<String> {
-    // What others have written is seen from here on.
+    // Changes by other clients are seen from here on.
     observer.sync("/").await.unwrap();
     match observer.list_children(directory).await {
         Err(zookeeper_client::Error::NoNode) => Vec::new(),
@@ -91,7 +91,10 @@ pub(crate) async fn until_waiting(locks: &LockManager, resource: &str, waiters: 
 /// Of a holder of its own.
 pub(crate) fn request(resource: &str, wait: Wait) -> AcquireRequest {
     let resource = ResourceName::new(resource).unwrap();
-    let mut request = AcquireRequest::new(AttemptRef::new(resource, Holder::random()), LONG);
+    let mut request = AcquireRequest::new(
+        AttemptRef::new(&TokioRuntime, resource, Holder::random()),
+        LONG,
+    );
     request.wait = wait;
     request
 }
@@ -107,6 +110,6 @@ pub(crate) fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequen
 pub(crate) async fn granted(backend: &ZooKeeperBackend, request: &AcquireRequest) -> Sequencer {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => sequencer(request, grant.token),
-        answer => panic!("nobody holds it, and yet: {answer:?}"),
+        answer => panic!("it is free, and yet: {answer:?}"),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fenced_store::{Dialect, FenceError, FencedStore, NotReady, Rights};
 use lock_core::{
     LockManager,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use sqlx::Pool;
 
@@ -102,7 +102,7 @@ async fn issuer<DB: Dialect>(
 
 /// Whether the clock of the server and ours agree.
 fn clock(findings: &mut Findings, server: f64) {
-    let apart = server - SystemClock.unix_time().as_secs_f64();
+    let apart = server - TokioRuntime.unix_time().as_secs_f64();
     if apart.abs() < SKEW_MAX.as_secs_f64() {
         findings.good("its clock agrees with the one of this machine");
     } else {

@@ -3,7 +3,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 use clap::Args;
 use lock_core::{
     LockManager,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -57,5 +57,5 @@ async fn turn(
 
 /// The time by a clock that all processes of the machine share.
 fn now_ns() -> u128 {
-    SystemClock.now().since_origin().as_nanos()
+    TokioRuntime.now().since_origin().as_nanos()
 }

@@ -93,6 +93,7 @@ async fn stay(
         State::Chatty => loop {
             tx.execute(CHATTY).await?;
             tokio::select! {
+                biased;
                 _ = talk.told_to_go_on() => break,
                 () = tokio::time::sleep(Duration::from_millis(50)) => {}
             }

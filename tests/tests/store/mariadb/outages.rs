@@ -10,7 +10,7 @@ use fenced_store::{
 };
 use lock_core::{
     ResourceName,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySqlConnection, MySqlPool,
@@ -121,9 +121,9 @@ async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time() {
         world.owner.execute(sqlx::raw_sql(lock)).await.unwrap();
         let is_busy =
             async |what: &str, call: &mut (dyn Future<Output = Result<(), FenceError>> + Unpin)| {
-                let asked = SystemClock.now();
+                let asked = TokioRuntime.now();
                 let error = call.await.unwrap_err();
-                let took = SystemClock.now().since(asked);
+                let took = TokioRuntime.now().since(asked);
                 assert_kind!(error, Busy, "{what} behind {lock}: {error}");
                 assert!(
                     took < Duration::from_secs(7),

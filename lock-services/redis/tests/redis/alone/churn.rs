@@ -14,7 +14,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use palisade_redis::QUEUE_TTL;
 use rand::RngExt;
@@ -29,7 +29,7 @@ const MANAGERS: usize = 4;
 /// Nothing of an idle resource is kept for longer, as the documentation of `redis` says.
 const CLEAN_AFTER: Duration = QUEUE_TTL;
 
-/// What becomes of a cycle.
+/// The end of a cycle.
 #[derive(Clone, Copy)]
 enum Fate {
     /// Waits for its turn, does its section, and releases.
@@ -89,7 +89,7 @@ impl Churn {
 
     async fn section(&self, locks: &LockManager, release: bool) {
         let (number, resource) = self.load.next();
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let acquire = locks.acquire(format!("r{resource}")).ttl(Ttl::secs(20));
         let guard = acquire.await.unwrap();
         let section = self.load.enter(resource, &guard, asked).await;

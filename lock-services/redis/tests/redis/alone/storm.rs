@@ -6,7 +6,7 @@ use e2e::{load::Load, observer::until, proxy::Fault};
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ const LENGTH: Duration = Duration::from_secs(3);
 const TTL: Ttl = Ttl::millis(800);
 const BETWEEN_BREAKS: Duration = Duration::from_millis(60);
 
-/// What all tasks of the storm share.
+/// The state that all tasks of the storm share.
 struct Storm {
     managers: Vec<LockManager>,
     load: Load<RESOURCES>,
@@ -41,9 +41,9 @@ impl Storm {
 
     async fn section(&self, locks: &LockManager, resource: usize) {
         let (number, _) = self.load.next();
-        // Some outlast their lease: from the twin, somebody's number is lost.
+        // Some outlast their lease: a number of another section is lost from the twin.
         let sleepy = number.is_multiple_of(16);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let guard = locks
             .acquire(format!("r{resource}"))
             .ttl(TTL)
@@ -81,10 +81,10 @@ async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
             tokio::spawn(async move { storm.task(task).await })
         })
         .collect();
-    let until_then = SystemClock.now() + LENGTH;
+    let until_then = TokioRuntime.now() + LENGTH;
     let mut breaks = 0;
     for fault in [Fault::Cut, Fault::Reset].into_iter().cycle() {
-        if SystemClock.now() > until_then {
+        if TokioRuntime.now() > until_then {
             break;
         }
         tokio::time::sleep(BETWEEN_BREAKS).await;

@@ -8,7 +8,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::time::timeout;
 
@@ -32,7 +32,7 @@ async fn thousands_of_waiters_on_one_lock_all_get_their_turn() {
         .map(|_| {
             let (locks, history) = (locks.clone(), Arc::clone(&history));
             tokio::spawn(async move {
-                let asked = SystemClock.now();
+                let asked = TokioRuntime.now();
                 let guard = locks.acquire("r").await.unwrap();
                 history.granted(Event::answered(guard.sequencer(), asked));
                 guard.release().await.unwrap();
@@ -44,7 +44,7 @@ async fn thousands_of_waiters_on_one_lock_all_get_their_turn() {
         seen.is_ok_and(|seen| seen.waiters == Some(WAITERS))
     })
     .await;
-    let started = SystemClock.now();
+    let started = TokioRuntime.now();
     held.release().await.unwrap();
     let served = timeout(PATIENCE, join_all(waiters)).await;
     for waiter in served.expect("some are stuck") {
@@ -52,7 +52,7 @@ async fn thousands_of_waiters_on_one_lock_all_get_their_turn() {
     }
     println!(
         "{WAITERS} hand-offs in {:?}",
-        SystemClock.now().since(started)
+        TokioRuntime.now().since(started)
     );
     assert_eq!(history.grants() as u64, WAITERS);
     history.assert_sound();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::{observer::until, proxy::Fault};
 use lock_core::{
     Attempt, LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use crate::faults::{pushes::PROVISIONAL, world::World};
@@ -34,17 +34,17 @@ async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does(
     let world = World::new().await;
     let locks = slow(&world).await;
     for _ in 0..3 {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         let acquire = locks.acquire("r").ttl(TTL).renew(false);
         let guard = acquire.await.unwrap();
-        let took = SystemClock.now().since(asked);
+        let took = TokioRuntime.now().since(asked);
         assert!(took >= 2 * DELAY, "there was no delay: {took:?}");
         let left = guard.remaining().unwrap();
         assert!(
             left <= TTL.get() - 2 * DELAY,
             "counted from the answer: {left:?}"
         );
-        // Who has the better network does not get in as long as the other one believes.
+        // A client with a better network does not get in as long as the holder counts on its lease.
         let rival = loop {
             let believed = guard.remaining().is_ok();
             match world.rival.try_acquire("r").await.unwrap() {

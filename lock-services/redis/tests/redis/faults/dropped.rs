@@ -1,4 +1,4 @@
-//! Every operation, dropped at every await that it has, alone and with somebody in line behind it.
+//! Every operation, dropped at every await that it has, alone and with a waiter in line behind it.
 
 use std::{
     future::{Future, IntoFuture},
@@ -10,7 +10,7 @@ use std::{
 use e2e::observer::until;
 use lock_core::{
     Attempt, Holder, LeaseGuard, LockManager, Metadata, Released, ResourceName, Ttl,
-    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, SystemClock, Wait},
+    backend::{AcquireRequest, AttemptRef, LockBackend, LockBackendExt, TokioRuntime, Wait},
 };
 use lock_testing::DropAt;
 use palisade_redis::RedisBackend;
@@ -18,21 +18,21 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::faults::world::{World, is_free, options};
 
-/// Far longer than a case: what ends earlier was ended.
+/// Far longer than a case: a lease that ends earlier was ended by a client.
 const TTL: Ttl = Ttl::secs(600);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The notes by which those who wait are told apart.
+/// The notes that distinguish the waiters.
 const RIVAL: &str = "rival";
 const CANCELLED: &str = "cancelled";
 
-/// What is dropped, and when.
+/// The circumstances of a drop.
 struct Round {
     world: World,
-    /// Whether somebody stands in line behind it.
+    /// Whether a waiter stands in line behind it.
     contended: bool,
-    /// Whether the server has done by then what it was asked for. What is dropped at once has not
-    /// even been sent.
+    /// Whether the server has run the request by then. A future that is dropped at once has not
+    /// even sent it.
     executed: bool,
     polls: usize,
 }
@@ -50,7 +50,7 @@ impl Round {
     }
 }
 
-/// Somebody who waits in line, if the case has one, and gives the lock back at once.
+/// A waiter in line, if the case has one, which gives the lock back at once.
 struct Rival(Option<JoinHandle<()>>);
 
 impl Rival {
@@ -77,7 +77,7 @@ impl Rival {
     }
 }
 
-/// Until somebody stands in line whose note this is.
+/// Until a waiter with this note stands in line.
 async fn until_in_line(world: &World, note: &str) {
     until("in line", async || {
         let mut found = false;
@@ -196,7 +196,11 @@ async fn a_cancel_dropped_at_any_await_can_be_sent_again() {
 async fn cancelled(round: &Round, waiting: bool) -> bool {
     let world = &round.world;
     let backend = backend(world).await;
-    let attempt = AttemptRef::new(ResourceName::new("r").unwrap(), Holder::random());
+    let attempt = AttemptRef::new(
+        &TokioRuntime,
+        ResourceName::new("r").unwrap(),
+        Holder::random(),
+    );
     let mut request = AcquireRequest::new(attempt, TTL);
     let holder = if waiting {
         let holder = held(&world.rival).await;
@@ -226,8 +230,8 @@ async fn cancelled(round: &Round, waiting: bool) -> bool {
 }
 
 async fn backend(world: &World) -> RedisBackend {
-    let clock = Arc::new(SystemClock);
-    RedisBackend::connect(options(world.server.url()), clock)
+    let runtime = Arc::new(TokioRuntime);
+    RedisBackend::connect(options(world.server.url()), runtime)
         .await
         .unwrap()
 }

@@ -11,7 +11,7 @@ use e2e::{
 use futures_util::future::join_all;
 use lock_core::{
     LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use rand::{RngExt, seq::IndexedRandom};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ const MANAGERS: usize = 3;
 const TASKS: usize = 18;
 const FAULTS: usize = 150;
 const BETWEEN_FAULTS: Duration = Duration::from_millis(30);
-/// What is held up is held up for so many faults.
+/// A message is held up for so many faults.
 const HELD_UP_FOR: usize = 12;
 /// Some sections take longer, and their leases are not renewed.
 const TTL: Ttl = Ttl::millis(800);
@@ -44,7 +44,7 @@ async fn task(load: Arc<Load<RESOURCES>>, locks: LockManager) {
 /// Whatever the network does to it, it ends.
 async fn section(load: &Load<RESOURCES>, locks: &LockManager, wait: Duration) {
     let (number, resource) = load.next();
-    let asked = SystemClock.now();
+    let asked = TokioRuntime.now();
     let sleepy = number.is_multiple_of(8);
     let acquire = locks
         .acquire(format!("r{resource}"))
@@ -85,7 +85,7 @@ fn trap(proxy: &Proxy) -> Trap {
     }
 }
 
-/// Catches: orders of faults that no other test has thought of.
+/// Catches: orders of faults without a test of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_update() {
     let world = World::new().await;

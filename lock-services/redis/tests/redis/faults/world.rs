@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use e2e::{observer::Observer, proxy::Proxy, servers::Redis};
 use lock_core::{
     FencingToken, InitialToken, LockManager, ResourceName,
-    backend::{ConnectOptions, LockService, SystemClock},
+    backend::{ConnectOptions, LockService, TokioRuntime},
 };
 use palisade_redis::RedisBackend;
 
@@ -46,8 +46,8 @@ pub(crate) async fn impatient(url: &str) -> LockManager {
 
 /// Its lock service.
 pub(crate) async fn impatient_service(url: &str) -> LockService {
-    let clock = Arc::new(SystemClock);
-    RedisBackend::connect(options(url), clock)
+    let runtime = Arc::new(TokioRuntime);
+    RedisBackend::connect(options(url), runtime)
         .await
         .unwrap()
         .into()

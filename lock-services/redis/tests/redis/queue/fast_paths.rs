@@ -3,7 +3,7 @@
 use e2e::servers::redis;
 use lock_core::{
     Holder, Released,
-    backend::{AcquireRequest, AttemptRef, LockBackend},
+    backend::{AcquireRequest, AttemptRef, LockBackend, TokioRuntime},
 };
 use redis::AsyncCommands;
 
@@ -17,7 +17,7 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     let one = Holder::random();
     let requests = ["a", "b"].map(|resource| {
         let resource = request(resource).attempt.resource;
-        AcquireRequest::new(AttemptRef::new(resource, one), LONG)
+        AcquireRequest::new(AttemptRef::new(&TokioRuntime, resource, one), LONG)
     });
     let grants = holder.0.acquire_together(&requests).await.unwrap();
     let grants = grants.granted().unwrap();
@@ -37,7 +37,8 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     }
 }
 
-/// Catches: whoever gets everything by push never draws a token, and so never lifts an old counter.
+/// Catches: a client that gets everything by push never draws a token, and so never lifts an old
+/// counter.
 #[tokio::test]
 async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     let world = World::new().await;

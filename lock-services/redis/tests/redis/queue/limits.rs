@@ -1,17 +1,19 @@
-//! What one waiter asks for must not be the others' trouble.
+//! The request of one waiter must not trouble the others.
 
 use std::time::Duration;
 
 use lock_core::{
     Attempt, ErrorKind, FencingToken, Outcome, ResourceName,
-    backend::{AcquireRequest, AttemptRef, Clock, LockBackend, LockBackendExt, SystemClock, Wait},
+    backend::{
+        AcquireRequest, AttemptRef, LockBackend, LockBackendExt, Runtime, TokioRuntime, Wait,
+    },
 };
 
 use crate::queue::world::{Client, World, granted, request, waiting};
 
 fn within(time: Duration, resource: &str) -> AcquireRequest {
     let mut request = request(resource);
-    request.wait = Wait::Until(SystemClock.now() + time);
+    request.wait = Wait::Until(TokioRuntime.now() + time);
     request
 }
 
@@ -27,7 +29,7 @@ async fn dies_waiting(world: &World, watching: &Client, request: &AcquireRequest
 
 /// Catches: a waiter that can never be granted stays at the head of the line.
 #[tokio::test]
-async fn a_floor_of_a_client_that_died_holds_nobody_up() {
+async fn a_floor_of_a_client_that_died_delays_no_other() {
     let world = World::new().await;
     let holder = world.client().await;
     let (held, grant) = holder.holds("r").await;
@@ -40,9 +42,9 @@ async fn a_floor_of_a_client_that_died_holds_nobody_up() {
     granted(next).await;
 }
 
-/// Catches: such a waiter is passed over and never told.
+/// Catches: such a waiter is passed over and never gets an answer.
 #[tokio::test]
-async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
+async fn a_waiter_with_a_floor_that_is_too_high_gets_an_error() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);
     let (held, grant) = holder.holds("r").await;
@@ -58,7 +60,7 @@ async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
 
 /// Catches: a line stays full of the dead for as long as a lease is held.
 #[tokio::test]
-async fn a_full_line_forgets_who_has_not_asked_for_long() {
+async fn a_full_line_forgets_waiters_that_were_silent_for_long() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);
     holder.holds("r").await;
@@ -77,7 +79,7 @@ async fn a_full_line_forgets_who_has_not_asked_for_long() {
     waiter.abort();
 }
 
-/// Catches: the same while nobody holds it.
+/// Catches: the same while it is free.
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;
@@ -100,7 +102,7 @@ async fn too_many_resources_at_once_are_refused_and_leave_nothing() {
     let requests = |many: u32| -> Vec<AcquireRequest> {
         let resource = |number| ResourceName::new(format!("r{number}")).unwrap();
         let request = |number| {
-            let mut attempt = AttemptRef::new(resource(number), one.attempt.holder);
+            let mut attempt = AttemptRef::new(&TokioRuntime, resource(number), one.attempt.holder);
             attempt.id = one.attempt.id;
             AcquireRequest::new(attempt, one.ttl)
         };

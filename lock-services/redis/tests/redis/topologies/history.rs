@@ -9,13 +9,13 @@ use e2e::{
 };
 use lock_core::{
     LockManager, Outcome, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use tokio::task::JoinHandle;
 
 use crate::topologies::world::RESOURCE;
 
-/// Clients that take turns at [`RESOURCE`] until they are stopped, and what they were told.
+/// Clients that take turns at [`RESOURCE`] until they are stopped, and their answers.
 pub(crate) struct Turns {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<()>>,
@@ -45,8 +45,8 @@ impl Turns {
         until("more grants", async || history.grants() >= wanted).await;
     }
 
-    /// Stops them and looks at their tokens: none twice, and each above all that were returned
-    /// before it was asked for. Returns how many releases were left unanswered.
+    /// Stops them and checks their tokens: none twice, and each above all that were returned before
+    /// its request. Returns how many releases were left unanswered.
     pub(crate) async fn stop(self) -> usize {
         self.shared.stopped.store(true, Ordering::Relaxed);
         for client in self.clients {
@@ -59,7 +59,7 @@ impl Turns {
 
 async fn take_turns(locks: LockManager, shared: Arc<Shared>) {
     while !shared.stopped.load(Ordering::Relaxed) {
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         // Short, so that a release that was lost does not hold the others up.
         let guard = locks.acquire(RESOURCE).ttl(Ttl::secs(2)).await.unwrap();
         let granted = Event::answered(guard.sequencer(), asked);

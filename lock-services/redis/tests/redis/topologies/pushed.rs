@@ -5,7 +5,7 @@ use std::time::Duration;
 use e2e::servers::{RedisCluster, RedisWithSentinels, until};
 use lock_core::{
     LockManager, ResourceName, Ttl,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 
 use crate::topologies::world::{RESOURCE, Servers};
@@ -106,10 +106,10 @@ async fn hand_offs(holder: &LockManager, waiter: &LockManager) -> Duration {
             holder.inspect(&resource).await.unwrap().waiters == Some(1)
         })
         .await;
-        let released = SystemClock.now();
+        let released = TokioRuntime.now();
         held.release().await.unwrap();
         let next = waiting.await.unwrap();
-        took += SystemClock.now().since(released);
+        took += TokioRuntime.now().since(released);
         next.release().await.unwrap();
     }
     took

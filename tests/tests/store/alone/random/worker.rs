@@ -10,7 +10,7 @@ use e2e::history::Event;
 use fenced_store::{FenceError, PgIsolation, PgTxOptions};
 use lock_core::{
     Sequencer,
-    backend::{Clock, SystemClock},
+    backend::{Runtime, TokioRuntime},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sqlx::{AssertSqlSafe, Executor, PgConnection};
@@ -71,7 +71,7 @@ impl Worker {
     /// transaction is still under way, so it takes another lease.
     async fn lease(&mut self, grant: &Sequencer, resource: usize) -> Result<(), FenceError> {
         let run = Arc::clone(&self.run);
-        let asked = SystemClock.now();
+        let asked = TokioRuntime.now();
         run.store
             .clone()
             .with_options(self.options())
@@ -79,7 +79,7 @@ impl Worker {
             .await?;
         run.history.claimed(Event::answered(grant, asked));
         for _ in 0..self.random.random_range(1..=4) {
-            let (asked, number) = (SystemClock.now(), self.random.random::<i64>());
+            let (asked, number) = (TokioRuntime.now(), self.random.random::<i64>());
             let is_let_in = match run.check {
                 Check::Fenced => self.fenced(grant, resource, number).await?,
                 Check::PlainSelect => self.naive(grant, resource, number).await?,

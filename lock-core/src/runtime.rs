@@ -1,11 +1,22 @@
-use std::{fmt, ops::Add, time::Duration};
+use std::{
+    fmt,
+    ops::Add,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
 
 use crate::BoxFuture;
 
-/// The source of all time: a parameter, so that a test can stop it and clocks can disagree.
+/// The source of time, of chance and of tasks: a parameter, so that a test can stop time, repeat
+/// chance and order tasks, and clocks can disagree.
 ///
-/// Every deadline of this crate is a [`Moment`] of such a clock.
-pub trait Clock: fmt::Debug + Send + Sync + 'static {
+/// Every deadline of this crate is a [`Moment`] of such a clock. An implementation that only has a
+/// clock leaves the last two methods as they are.
+pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The present moment. It never goes back.
     fn now(&self) -> Moment;
 
@@ -18,9 +29,77 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
+
+    /// A random number. In production it cannot be guessed, because a holder is known by it. By
+    /// default it comes from a cryptographically secure generator, seeded by the system.
+    fn random(&self) -> u128 {
+        rand::random()
+    }
+
+    /// Runs a task to its end, although no caller polls it. By default it runs on this Tokio
+    /// runtime. The call may come from a drop outside of it, or after its end: the task is dropped
+    /// then.
+    fn spawn(&self, on: &Handle, task: BoxFuture<'static, ()>) {
+        drop(on.spawn(task));
+    }
 }
 
-/// A point in time of one [`Clock`]; moments of different clocks cannot be compared.
+impl dyn Runtime {
+    /// Completes after this time, which runs from now on.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is left behind.
+    pub fn sleep(&self, time: Duration) -> BoxFuture<'_, ()> {
+        self.sleep_until(self.now() + time)
+    }
+
+    /// The output of a future that completes within this time, which runs from now on. Otherwise
+    /// `None`.
+    ///
+    /// # Cancel safety
+    /// That of the future.
+    pub fn timeout<F: Future>(&self, time: Duration, future: F) -> Timeout<'_, F> {
+        let end = self.sleep(time);
+        Timeout { future, end }
+    }
+
+    /// A random number from 0 to 1, without 1.
+    #[must_use]
+    pub fn dice(&self) -> f64 {
+        let high = u32::try_from(self.random() >> 96).unwrap_or(0);
+        f64::from(high) / (f64::from(u32::MAX) + 1.0)
+    }
+}
+
+pin_project! {
+    /// The future of [`Runtime::timeout`](trait.Runtime.html#method.timeout).
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Timeout<'a, F> {
+        #[pin]
+        future: F,
+        end: BoxFuture<'a, ()>,
+    }
+}
+
+impl<F: Future> Future for Timeout<'_, F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        this.end.as_mut().poll(context).map(|()| None)
+    }
+}
+
+impl<F> fmt::Debug for Timeout<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeout").finish_non_exhaustive()
+    }
+}
+
+/// A point in time of one [`Runtime`]; moments of different clocks cannot be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(Duration);
 
@@ -56,17 +135,18 @@ impl Add<Duration> for Moment {
     }
 }
 
-/// The operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the machine sleeps.
+/// Tokio, and the operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the
+/// machine sleeps.
 ///
 /// Elsewhere the monotonic clock. Tokio's timers do not count a suspended machine, so a sleep
 /// looks at the clock at least every second.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
-pub struct SystemClock;
+pub struct TokioRuntime;
 
 const TICK: Duration = Duration::from_secs(1);
 
-impl Clock for SystemClock {
+impl Runtime for TokioRuntime {
     fn now(&self) -> Moment {
         Moment(since_origin())
     }
@@ -125,9 +205,9 @@ mod tests {
 
     /// Catches: a timer for each of the many who wait without bound.
     #[tokio::test(start_paused = true)]
-    async fn who_sleeps_for_ever_is_never_woken() {
-        let clock = SystemClock;
-        let mut sleep = clock.sleep_until(Moment::NEVER);
+    async fn a_task_that_sleeps_for_ever_is_never_woken() {
+        let runtime = TokioRuntime;
+        let mut sleep = runtime.sleep_until(Moment::NEVER);
         let mut polls = 0;
         let counted = std::future::poll_fn(|cx| {
             polls += 1;
