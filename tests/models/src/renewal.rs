@@ -1,8 +1,9 @@
 //! When a lease ends that is renewed for times of several lengths, on a server whose clock may be
 //! set back or forward: Redis, and each node of Redlock.
 //!
-//! A holder may rely on its lease for the time that it was promised, whatever others ask for later. The server knows the end of a lease as a time to live, which a clock that is set back
-//! makes longer. No holder was promised that, and the next renewal takes it back.
+//! A holder may rely on its lease for the time that it was promised, whatever others ask for later.
+//! The server knows the end of a lease as a time to live, which a clock that is set back makes
+//! longer. No holder was promised that, and the next renewal takes it back.
 //!
 //! Requests may be late or come in twice: a renewal of any length may come in at any time. Time is
 //! a few steps, and a lease is there or has ended; who is granted next is another model's.

@@ -197,8 +197,8 @@ impl Machines {
         };
         if let (Copy::Cancel | Copy::SendBack(_), Some(held)) = (copy, before) {
             let lives = state.server.tables.exactly(held.acquisition, held.token);
-            let is_holder = |other: &super::state::Client| matches!(other.stage, Stage::Holding(it) if it.token.get() == held.token);
-            let relied_on = state.clients.iter().any(is_holder);
+            let holds = |stage| matches!(stage, Stage::Holding(it) if it.token.get() == held.token);
+            let relied_on = state.clients.iter().any(|other| holds(other.stage));
             state.blame(Lie::EndedUnderHolder, lives.is_none() && relied_on);
         }
         reply

@@ -17,8 +17,8 @@ impl Store {
             Property::always("no late write", |_, state: &State| {
                 !state.has_seen(Fault::LateWrite)
             }),
-            // No acquisition writes under a token unless it is greater than each one that another has
-            // claimed.
+            // No acquisition writes under a token unless it is greater than each one that another
+            // has claimed.
             Property::always("claim order", |_, state: &State| {
                 !state.has_seen(Fault::OutOfClaimOrder)
             }),
