@@ -348,7 +348,19 @@ impl Machines {
             return self.on(state, client, Event::Woken(wake));
         }
         it.wakes.retain(|other| *other != wake);
-        it.late.insert(Copy::SendBack(offer.token.get()));
+        let is_sibling = |other: &usize| {
+            let its = self.acquisition(*other) == self.acquisition(client);
+            its && *other != client && state.clients[*other].waits()
+        };
+        match (0..state.clients.len()).find(is_sibling) {
+            Some(other) if self.is(Flaw::PushMatchesAcquisition) => {
+                self.on(state, other, Event::Woken(wake));
+            }
+            _ => {
+                let send_back = Copy::SendBack(offer.token.get());
+                state.clients[client].late.insert(send_back);
+            }
+        }
     }
 
     fn give_back(&self, state: &mut State, client: usize, how: Event) {

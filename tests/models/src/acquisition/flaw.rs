@@ -36,6 +36,8 @@ pub(crate) enum Flaw {
     LatePushCancels,
     /// Redis: the same with a release of the lease.
     LatePushReleases,
+    /// Redis: a push is accepted by any attempt of its acquisition.
+    PushMatchesAcquisition,
     /// A cancel leaves no tombstone (clause 9).
     CancelForgotten,
     /// A cancel ends the acquisition of the attempt.

@@ -129,6 +129,7 @@ fn every_rule_of_redis_is_needed() {
         (Flaw::RegistersLate, "no refusal for nothing", late()),
         (Flaw::LatePushCancels, LOSS, late()),
         (Flaw::LatePushReleases, LOSS, rival()),
+        (Flaw::PushMatchesAcquisition, LOSS, rival()),
         (Flaw::PushIsFull, CHEAP, Machines::paused()),
         (Flaw::PlaceLeavesAtOffer, CHEAP, Machines::paused()),
         (Flaw::LookClearsTooEarly, TURN, Machines::paused()),
