@@ -283,7 +283,10 @@ impl Machines {
             Action::Die { client, looks } => {
                 state.had_accident = true;
                 self.end(state, client, false);
-                state.clients[client].stage = Stage::Dead { looks };
+                let it = &mut state.clients[client];
+                it.stage = Stage::Dead { looks };
+                // Late requests are in other scenarios. They would bring it back without end.
+                it.late.clear();
             }
             Action::PassOver(client) => state.server.leave(client),
             Action::Cut(process) => {

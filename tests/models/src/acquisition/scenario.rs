@@ -79,9 +79,9 @@ impl Machines {
         Self::of(PAUSED, Waking::Offers, 0)
     }
 
-    /// The same with one that looks. A channel may break, or a process die.
+    /// The same with one that looks, and a channel may break.
     pub(crate) const fn cut() -> Self {
-        Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut, May::Die])
+        Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut])
     }
 
     /// The same in which this may happen.

@@ -57,6 +57,7 @@ fn redis_holds() {
     assert_holds("rival, late pushes", Machines::rival(Offers, 0).that(late));
     assert_holds("paused", Machines::paused());
     assert_holds("cut", Machines::cut());
+    assert_holds("dead", Machines::three(Offers, 0).that(&[May::Die]));
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
 
@@ -68,7 +69,7 @@ fn a_database_with_accidents_holds() {
     let crash = &[May::Crash, May::Renew, May::RunLate];
     let transact = &[May::Crash, May::Transact, May::RunLate];
     assert_holds("crash, a fault", two(1).that(crash));
-    assert_holds("promotion", three(0).that(&[May::Promote]));
+    assert_holds("promotion", three(0).that(&[May::Promote, May::Renew]));
     assert_holds("transactions", two(0).that(transact));
     assert_holds("idle, a fault", three(1).that(&[May::Idle, May::Die]));
 }
