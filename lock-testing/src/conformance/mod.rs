@@ -29,6 +29,7 @@ mod options;
 mod real_time;
 mod together;
 mod waiting;
+mod waking;
 
 use std::time::Duration;
 
@@ -60,6 +61,10 @@ pub use self::{
     waiting::{
         a_lease_that_was_waited_for_is_not_short, fairness_as_claimed, wait_deadline,
         waits_by_the_present_lease, waits_until_expiry, waits_until_release,
+    },
+    waking::{
+        a_doubled_wake_up_serves_once, an_early_wake_up_serves_no_one,
+        an_overheard_wake_up_serves_its_own,
     },
 };
 use lock_core::{
@@ -106,7 +111,9 @@ macro_rules! conformance_tests {
             deadline_counts_from_request renew_never_creates a_renewal_shortens_nothing
             release_only_own inspection_shows_no_secret waits_until_release waits_until_expiry
             waits_by_the_present_lease wait_deadline a_lease_that_was_waited_for_is_not_short
-            fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
+            fairness_as_claimed a_doubled_wake_up_serves_once
+            an_early_wake_up_serves_no_one an_overheard_wake_up_serves_its_own
+            cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
             what_is_not_claimed_is_unsupported metadata_is_shown queue_limit
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
