@@ -1,5 +1,5 @@
-//! The service of `bank.rs`, as `tonic-prost-build` would make it of a `.proto` file. Nobody needs
-//! the compiler of Protocol Buffers for it.
+//! The service of `bank.rs`, as `tonic-prost-build` would make it of a `.proto` file. The build
+//! does not need the compiler of Protocol Buffers for it.
 
 use tonic_build::manual::{Builder, Method, Service};
 

@@ -1,4 +1,4 @@
-//! What the demo mounts beside a gateway: accounts and jobs, with a fence and without.
+//! The routes that the demo adds to a gateway: accounts and jobs, with a fence and without.
 
 mod accounts;
 mod app;
@@ -32,7 +32,7 @@ pub(crate) fn account_resource(id: &str) -> String {
     format!("{ACCOUNT}{id}")
 }
 
-/// What the names of all such resources begin with.
+/// The prefix of the names of all such resources.
 const ACCOUNT: &str = "account:";
 
 impl Story {
@@ -50,5 +50,5 @@ fn job_resource(id: &str) -> String {
     format!("{JOB}{id}")
 }
 
-/// What the names of all resources of jobs begin with.
+/// The prefix of the names of all resources of jobs.
 const JOB: &str = "job:";

@@ -85,7 +85,7 @@ pub(crate) enum Command {
     /// One client of the scenario, which starts, stops and resumes it.
     #[command(hide = true)]
     Worker {
-        /// What it does, as JSON
+        /// The work of the client, as JSON
         job: String,
     },
 }
@@ -128,7 +128,7 @@ pub(crate) struct ScenarioArgs {
         hide_env_values = true
     )]
     pub(crate) store: Option<Address>,
-    /// What the two clients want to do
+    /// The story that the two clients play
     #[arg(long, value_enum, default_value_t)]
     pub(crate) story: Story,
     /// How many times to play both acts

@@ -26,7 +26,7 @@ use self::{section::Worker, step::tell};
 use crate::events::{Act, ClientName, Story};
 use palisade_cli::Failure;
 
-/// What a client is to do.
+/// The order to a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
     /// Base URL of the gateway.
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) client: ClientName,
     /// Which endpoint it writes to.
     pub(crate) act: Act,
-    /// What it wants to do.
+    /// The story that it plays.
     pub(crate) story: Story,
     /// The account to deposit into, or that counts how often the job was done.
     pub(crate) account: String,

@@ -3,7 +3,7 @@
 
 SELECT md5(random()::text) AS holder \gset
 
--- 'granted'; or 'held', and then nobody waits here: wait_ms => NULL takes a place in the queue.
+-- 'granted'; or 'held', without a place in the queue. wait_ms => NULL would take one.
 SELECT outcome, token FROM fenced.acquire('account:1', :'holder', 'try-1', 30000) \gset
 \echo :outcome
 

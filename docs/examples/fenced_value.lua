@@ -27,8 +27,8 @@ if token < high_water then return {"stale", mark[1]} end
 -- The lock service issued the same token twice. The first one who claimed it has it.
 if token == high_water and mark[2] ~= ARGV[3] then return {"duplicate"} end
 
--- Only a claim moves the mark. If a write moved it, a late write of a stale holder, which nobody
--- newer has yet overtaken here, would shut out the newer one.
+-- Only a claim moves the mark. A write that moved it could come late, from a stale holder, before
+-- the newer holder has claimed here. It would then shut out the newer holder.
 if verb == "claim" then
   if token > high_water then
     redis.call("HSET", KEYS[1], "token", ARGV[2], "holder", ARGV[3], "issuer", ARGV[4])

@@ -18,7 +18,7 @@ pub struct Update {
     pub balance: i64,
 }
 
-/// What an account has.
+/// The balance of an account.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Balance {
     #[prost(int64, tag = "1")]

@@ -1,3 +1,3 @@
-//! What several of the programs share.
+//! The code that several of the programs share.
 
 pub mod bank;

@@ -34,7 +34,7 @@ async fn a_stale_write_is_refused() {
     assert!(first.finish().await.success());
 }
 
-/// Catches: a README whose program nobody has run.
+/// Catches: a README whose program was never run.
 #[test]
 fn the_first_program_is_the_one_of_the_readme() {
     let program = include_str!("../src/bin/first.rs");
@@ -137,7 +137,7 @@ async fn the_next_leader_takes_over() {
         "{second}"
     );
     let mut seen = said(&mut follower).await;
-    if seen == "nobody leads" {
+    if seen == "no leader" {
         seen = said(&mut follower).await;
     }
     assert_eq!(seen, "two leads");

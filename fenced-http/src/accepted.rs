@@ -5,11 +5,11 @@ use lock_core::FencingToken;
 
 use crate::{FENCING_ACCEPTED, caches};
 
-/// What a receipt leaves on a response, beside the header. The layer takes the header off where
-/// this is missing.
+/// The mark that a receipt leaves on a response, beside the header. The layer takes the header off
+/// where this mark is missing.
 ///
-/// For the store's receipts alone, and no promise for anybody else: whoever makes one says that a
-/// store has compared the token in the transaction of the write.
+/// It is for the store's receipts alone, and promises nothing to other callers. A caller that makes
+/// one says that a store has compared the token in the transaction of the write.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted(FencingToken);

@@ -1,4 +1,4 @@
-//! What a cache between client and service may do with an answer.
+//! Headers that say how a cache between client and service may use an answer.
 
 use http::{
     HeaderMap, HeaderValue,
@@ -10,7 +10,7 @@ pub(crate) fn vary_by_token(headers: &mut HeaderMap) {
     headers.append(VARY, FENCING_TOKEN.clone());
 }
 
-/// Whoever got the answer from a cache would take it for the answer to its own request.
+/// A client that got the answer from a cache would take it for the answer to its own request.
 pub(crate) fn keep_out(headers: &mut HeaderMap) {
     headers.insert(CACHE_CONTROL, NO_STORE.clone());
 }

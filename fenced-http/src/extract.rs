@@ -26,7 +26,7 @@ impl<S: Send + Sync> OptionalFromRequestParts<S> for Fenced {
     }
 }
 
-/// What the layer has left for the handler.
+/// The token that the layer has left for the handler.
 fn fenced(parts: &Parts) -> Result<Option<Fenced>, FencedRejection> {
     let fenced = parts.extensions.get::<Fenced>();
     if fenced.is_none() && parts.extensions.get::<NoToken>().is_none() {
@@ -39,8 +39,8 @@ fn fenced(parts: &Parts) -> Result<Option<Fenced>, FencedRejection> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FencedRejection {
-    /// No [`FencingLayer`](crate::FencingLayer) on this route looks at this method, so nobody has
-    /// checked a token: a fault of the service, 500.
+    /// No [`FencingLayer`](crate::FencingLayer) on this route looks at this method, so the token is
+    /// unchecked: a fault of the service, 500.
     #[error("no FencingLayer on this route looks at this method")]
     LayerMissing,
     /// The handler needs a token and the request, which passed an optional layer, has none.

@@ -17,12 +17,12 @@ pub struct Fenced {
 }
 
 impl Fenced {
-    /// What the layer does with the headers of a request, for those who cannot put one around
-    /// their handler: parses the token and has it checked. `None` if there is no token.
+    /// Reads the headers of a request as the layer does, for a service that cannot put the layer
+    /// around its handler: parses the token and has it checked. `None` if there is no token.
     ///
-    /// The layer does more. Here it is for the caller to ask for a token, to see that it is for
-    /// the resource that the request is about ([`must_be_about`](Self::must_be_about)), and to keep
-    /// the header out of the logs.
+    /// The layer does more. Here the caller has to ask for a token, to see that it is for the
+    /// resource that the request is about ([`must_be_about`](Self::must_be_about)), and to keep the
+    /// header out of the logs.
     ///
     /// # Errors
     /// The [`Rejection`] of several headers, a malformed one, or one that the verifier refuses.
@@ -72,7 +72,7 @@ impl Fenced {
         Ok(Self { sequencer })
     }
 
-    /// Refuses a token that was issued for another resource. The client is told both names.
+    /// Refuses a token that was issued for another resource. The error names both resources.
     ///
     /// # Errors
     /// [`Rejection::WrongResource`].
@@ -115,7 +115,7 @@ fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
     }
 }
 
-/// The layer has looked and there was no token, which it was told to allow.
+/// The layer has looked and there was no token, which this layer allows.
 ///
 /// Without it, "no token" and "no layer" would look the same to a handler.
 #[derive(Clone, Copy, Debug)]

@@ -60,7 +60,7 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 /// [`TokenVerifier`](crate::TokenVerifier). Until then a parsed header is a claim, not a fact.
 ///
 /// As an argument of `http::request::Builder::header` it turns into a value that is marked
-/// sensitive, because whoever knows the holder can pose as it:
+/// sensitive, because anyone who knows the holder can pose as it:
 /// ```
 /// # use fenced_http::{FENCING_TOKEN, FencingHeader};
 /// # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};

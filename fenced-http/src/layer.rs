@@ -64,7 +64,7 @@ impl<V> FencingLayer<V> {
     /// not there; only the token is kept out of the logs further in.
     ///
     /// GET stands for HEAD too, because routers answer HEAD with the handler of GET. Defaults to
-    /// all but GET, HEAD, OPTIONS and TRACE: a method that nobody knows is looked at.
+    /// all but GET, HEAD, OPTIONS and TRACE: an unknown method is looked at.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.policy().methods = Methods::Only(methods.into_iter().collect());

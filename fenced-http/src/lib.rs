@@ -64,7 +64,8 @@
 //! |------|--------|---------------------------------------|----------------|
 //! | no token | 428 | `fencing-token-required` | with a token |
 //! | not the grammar, too long, several headers | 400 | `fencing-token-malformed` | no |
-//! | not authentic; signed, but nobody here checks | 403 | `fencing-token-not-accepted` | no |
+//! | not authentic; signed, but this service checks no signatures | 403 |
+//! `fencing-token-not-accepted` | no |
 //! | for another resource | 403 | `fencing-token-wrong-resource` | no |
 //! | of another lock service than ours | 403 | `fencing-token-wrong-issuer` | no |
 //! | too great to have been issued | 403 | `fencing-token-implausible` | no |
@@ -91,7 +92,7 @@
 //! To each request that the layer looks at, the answer has `Vary: Fencing-Token`, so that no cache
 //! gives it to a request with another token or with none. An answer with [`FENCING_ACCEPTED`] has
 //! `Cache-Control: no-store`, whatever the handler has set: repeated later, it would say "accepted"
-//! where no store was asked. So have all refusals.
+//! without a look at the store. So have all refusals.
 //!
 //! # Browsers
 //! By default a browser hides these headers from scripts of another origin. Allow [`FENCING_TOKEN`]

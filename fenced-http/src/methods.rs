@@ -5,8 +5,8 @@ use http::Method;
 /// Which requests a layer looks at.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Methods {
-    /// All but those that are known to change nothing. A method that nobody has heard of, such as
-    /// `put` in lower case, might well reach a handler that writes.
+    /// All but those that are known to change nothing. An unknown method, such as `put` in lower
+    /// case, might well reach a handler that writes.
     #[default]
     AllButReads,
     Only(Arc<[Method]>),

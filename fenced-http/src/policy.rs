@@ -6,7 +6,7 @@ use crate::{
     FENCING_TOKEN, Fenced, Rejection, Scope, TokenVerifier, fenced::NoToken, methods::Methods,
 };
 
-/// What one layer asks of a request.
+/// The conditions of one layer for a request.
 #[derive(Debug)]
 pub(crate) struct Policy<V> {
     pub(crate) verifier: Arc<V>,
@@ -53,7 +53,7 @@ impl<V> Clone for Policy<V> {
     }
 }
 
-/// Whatever prints the headers further in does not print the holder.
+/// Keeps the holder out of everything further in that prints headers.
 fn keep_out_of_logs(headers: &mut HeaderMap) {
     // `HeaderMap::get_mut` would reach the first value only.
     for (name, value) in headers.iter_mut() {

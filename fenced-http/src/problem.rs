@@ -68,7 +68,7 @@ impl Problem {
         self
     }
 
-    /// What kind of problem it is.
+    /// The kind of the problem.
     #[must_use]
     pub const fn kind(&self) -> ProblemType {
         self.kind

@@ -109,7 +109,7 @@ impl ProblemType {
         Self::SERVICE_FAULT,
     ];
 
-    /// What the `type` of every kind starts with.
+    /// The prefix of the `type` of every kind.
     pub(crate) const URI_PREFIX: &'static str = "urn:palisade:problem:";
 
     /// A kind of your own service, so that all its problems look alike.

@@ -17,7 +17,7 @@ pub enum Rejection {
     /// The value is not of the form of a token: 400.
     #[error("malformed Fencing-Token header: {0}")]
     Malformed(#[from] Malformed),
-    /// The token is not authentic: 403. What is wrong with it is deliberately not said.
+    /// The token is not authentic: 403. The message deliberately does not name the fault.
     #[error("the fencing token is not accepted")]
     NotAccepted,
     /// The token is signed and this service checks no signatures: 403.
@@ -32,8 +32,8 @@ pub enum Rejection {
         /// The resource that the token was issued for.
         token_resource: ResourceName,
         /// The resource that the request is about, if it names one itself: in its path or in a
-        /// header. What a function of the service made of the request may be more than the client
-        /// knows, so it is not told.
+        /// header. A name from a function of the service is left out, because it may contain more
+        /// than the client knows.
         request_resource: Option<ResourceName>,
     },
     /// The token is so great that no lock service can have issued it: 403.
@@ -42,7 +42,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// What kind of problem the client is told.
+    /// The kind of problem in the response.
     #[must_use]
     pub const fn problem_type(&self) -> ProblemType {
         match self {

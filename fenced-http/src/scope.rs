@@ -7,8 +7,8 @@ use percent_encoding::percent_decode_str;
 /// How the layer learns which resource a request is about, so that it can refuse a token for
 /// another one.
 ///
-/// Whatever it reads must be what the handler acts on. A path is decoded as axum's `Path` decodes
-/// it; in a nested router it is the path below the nesting.
+/// It must read the same value as the handler. A path is decoded as axum's `Path` decodes it; in a
+/// nested router it is the path below the nesting.
 #[derive(Clone)]
 pub struct Scope(Source);
 
@@ -35,7 +35,7 @@ type Resolve = dyn Fn(&Parts) -> Option<ResourceName> + Send + Sync;
 
 impl Scope {
     /// A token for any resource passes: the handler has to compare the resource of the token with
-    /// what it writes to, or take what it writes to from the token.
+    /// the one that it writes to, or to write to the one of the token.
     #[must_use]
     pub const fn compared_by_handler() -> Self {
         Self(Source::Handler)
@@ -84,11 +84,11 @@ impl Scope {
         Self(Source::Header(name))
     }
 
-    /// What a function makes of the request. If it is `None`, no token is admitted.
+    /// The name that a function computes from the request. If it is `None`, no token is admitted.
     ///
-    /// A refusal does not tell the client this name, because the function may know what the client
-    /// does not, as when it looks at what other layers have left in the request. The names of the
-    /// other scopes are the client's own words, and a refusal repeats them.
+    /// A refusal does not tell the client this name, because the function may know more than the
+    /// client, for example from other layers. The names of the other scopes are the client's own
+    /// words, and a refusal repeats them.
     #[must_use]
     pub fn from_fn<F>(function: F) -> Self
     where
@@ -163,7 +163,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// What a path has between `before` and the next slash, if it has anything there.
+/// The part of a path between `before` and the next slash, if it is not empty.
 fn segment_after<'a>(path: &'a str, before: &str) -> Option<&'a str> {
     let after = path.strip_prefix(before)?;
     let segment = after.split_once('/').map_or(after, |(segment, _)| segment);

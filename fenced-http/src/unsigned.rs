@@ -5,11 +5,11 @@ use crate::{FencingHeader, Rejection, TokenVerifier};
 /// Accepts tokens of one issuer without a signature.
 ///
 /// Anybody who can send a request can then make up a token. That is a choice for a network where
-/// all clients are trusted to be no worse than slow. What remains to be kept out is the *absurd*
-/// token: one claim of 999 999 999 999 999 and no lock service can ever issue a greater one. So a
-/// token above a bound is refused as [implausible](Self::plausibility).
+/// all clients are trusted to be no worse than slow. The *absurd* token must still be kept out:
+/// after one claim of 999 999 999 999 999 no lock service can ever issue a greater one. So a token
+/// above a bound is refused as [implausible](Self::plausibility).
 ///
-/// A signed token is refused too: whoever sends it expects that somebody checks the signature.
+/// A signed token is refused too, because its sender expects a check of the signature.
 #[derive(Clone, Debug)]
 pub struct Unsigned {
     issuer: Issuer,

@@ -1,4 +1,4 @@
-//! What a request costs the allocator: reading and checking a token nothing, the layer little.
+//! The allocations of a request: none to read and check a token, and few in the layer.
 #![cfg(feature = "signed")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

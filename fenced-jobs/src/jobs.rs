@@ -10,7 +10,7 @@ use crate::{Once, Slot, operator::Operator, sealed::Sealed, slots::names};
 #[cfg(feature = "schedule")]
 use crate::{Schedule, Scheduled};
 
-/// What [`FencedLocks`] runs once, by a schedule, or as a leader. Only they implement it.
+/// Jobs of a [`FencedLocks`]: once, by a schedule, or as a leader. Only it implements this trait.
 ///
 /// [`retry_job`](Self::retry_job), [`forget_job`](Self::forget_job) and
 /// [`forget_jobs_below`](Self::forget_jobs_below) are for operators: each takes the lease of the
@@ -60,7 +60,7 @@ pub trait Jobs<DB: Dialect>: Sealed {
     fn scheduled(&self, job: &str, schedule: &Schedule) -> Scheduled<DB>;
 
     /// Prepares to lead under a name, with every term a fence: of all processes that campaign for
-    /// it, one leads at most, and the store refuses what an earlier leader still writes. See
+    /// it, one leads at most, and the store refuses the late writes of an earlier leader. See
     /// [`Lead`]. The resource is `lead:NAME`.
     ///
     /// # Examples
@@ -102,8 +102,8 @@ pub trait Jobs<DB: Dialect>: Sealed {
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>;
 
-    /// Forgets what is known of a slot, so that it CAN RUN AGAIN, from its beginning. Returns
-    /// whether anything was known.
+    /// Forgets a slot, so that it CAN RUN AGAIN, from its beginning. Returns whether anything was
+    /// known of it.
     ///
     /// # Errors
     /// As [`retry_job`](Self::retry_job).

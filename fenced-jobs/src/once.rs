@@ -21,7 +21,7 @@ use crate::{
     place::{BACK_OFF, Place, Worked, text_of_panic},
 };
 
-/// An invalid name is told of when something is run.
+/// An invalid name is an error of the later acquire.
 pub(crate) fn job_lease<DB: Dialect>(
     protected: &FencedLocks<DB>,
     job: &Result<JobName, InvalidName>,
@@ -74,7 +74,7 @@ impl<DB: Dialect> Once<DB> {
 
     lock_core::lease_settings!();
 
-    /// How long to wait while somebody else holds the lease of the job. Defaults to not at all:
+    /// How long to wait while another runner holds the lease of the job. Defaults to not at all:
     /// [`JobOutcome::Held`].
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -135,8 +135,8 @@ impl<DB: Dialect> Once<DB> {
             .await
     }
 
-    /// Runs work in steps, each of which is a fenced transaction that is committed with what it has
-    /// come to. A runner that dies or is overtaken is taken over from its last committed step: see
+    /// Runs work in steps. Each step is a fenced transaction that is committed with its result. If
+    /// a runner dies or is overtaken, the next one goes on after its last committed step: see
     /// [`Job::step`]. After the last one the slot is marked as done.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ where
     }
 }
 
-/// Releases the lease. What became of the slot is known already.
+/// Releases the lease. The outcome of the slot is known already.
 pub(crate) async fn give_back<DB: Dialect>(guard: FencedGuard<DB>) {
     if let Err(error) = guard.release().await {
         debug!(%error, "release failed, the watchdog goes on with it");

@@ -7,7 +7,7 @@ use crate::{
     once::{give_back, job_lease},
 };
 
-/// What an operator changes: a transaction under the lease of a job.
+/// A change by an operator: a transaction under the lease of a job.
 pub(crate) struct Operator<DB: Dialect> {
     guard: FencedGuard<DB>,
     pub(crate) tx: FencedTx<DB>,

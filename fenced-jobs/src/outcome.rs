@@ -5,7 +5,7 @@ use lock_core::FencingToken;
 
 use crate::{SlotState, Standing};
 
-/// What became of a request to run a slot.
+/// The outcome of a request to run a slot.
 ///
 /// # Examples
 /// ```
@@ -43,7 +43,7 @@ use crate::{SlotState, Standing};
 #[must_use = "the job may not have run"]
 #[non_exhaustive]
 pub enum JobOutcome<T> {
-    /// It ran now, and is done: what the work returned, and the receipt of the commit.
+    /// It ran now, and is done: the result of the work, and the receipt of the commit.
     Ran(T, Receipt),
     /// It was done before, by this or another process.
     Done {
@@ -52,7 +52,7 @@ pub enum JobOutcome<T> {
         /// When, by the clock of the database.
         at: SystemTime,
     },
-    /// It is older than what the store remembers of the job, and counts as done.
+    /// It is older than all that the store remembers of the job, and counts as done.
     Forgotten,
     /// It has failed, and is not due again yet.
     BackingOff {
@@ -61,7 +61,7 @@ pub enum JobOutcome<T> {
         /// When it is due again.
         retry_in: Duration,
     },
-    /// Somebody else holds the lease of the job, and is probably at work on it.
+    /// Another runner holds the lease of the job, and is probably at work on it.
     Held,
 }
 
@@ -72,7 +72,7 @@ impl<T> JobOutcome<T> {
         matches!(self, Self::Ran(..) | Self::Done { .. } | Self::Forgotten)
     }
 
-    /// What to say of a slot that is not due; `None` if it is.
+    /// The outcome of a slot that is not due; `None` if it is.
     pub(crate) fn told(state: &SlotState) -> Option<Self> {
         match state.standing {
             Standing::Due => None,

@@ -99,7 +99,8 @@ impl Place<'_> {
         }
     }
 
-    /// What is left to say of a commit that failed. Nothing is noted of one that may have happened.
+    /// The error to return for a failed commit. The store notes a failure, unless the commit may
+    /// have happened.
     pub(crate) async fn not_committed<DB: Dialect>(
         &self,
         error: FenceError,
@@ -141,7 +142,7 @@ impl Place<'_> {
     }
 }
 
-/// What a job that has panicked has said.
+/// The text of a panic of a job.
 pub(crate) fn text_of_panic(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

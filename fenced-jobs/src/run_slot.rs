@@ -2,7 +2,7 @@ use fenced_store::{Dialect, FenceError, FencedTx, jobs::JobRows};
 
 use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
 
-/// What a [`FencedTx`] does for a job. Only they implement it.
+/// Marks slots of jobs in a [`FencedTx`]. Only transactions implement it.
 pub trait RunSlot: Sealed {
     /// Marks a slot as done by this transaction, if it is due, and returns where it stood before:
     /// do the work if it was [due](crate::Standing::Due).

@@ -21,8 +21,8 @@ use crate::{
 /// may be due, from as many processes as you like.
 ///
 /// All times are done in order under one lease, from the newest on that is done, so that no call
-/// does a time after a later one. What is said of [`Once`](crate::Once) goes for each of
-/// them. Whether a time is due is decided by the wall clock of this process.
+/// does a time after a later one. The promises of [`Once`](crate::Once) hold for each of them. The
+/// wall clock of this process decides whether a time is due.
 ///
 /// # Examples
 /// ```no_run
@@ -64,7 +64,7 @@ pub struct Scheduled<DB: Dialect> {
     back_off: RetryPolicy,
 }
 
-/// What to do about times that have passed while nobody ran the job.
+/// The treatment of times that have passed while no process ran the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missed {
@@ -82,16 +82,16 @@ pub enum Missed {
     },
 }
 
-/// When to look whether somebody else who is at it has done it, or has died.
+/// When to look whether another runner that is at work has done it, or has died.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// What one call of [`Scheduled::run`] has come to.
+/// The result of one call of [`Scheduled::run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScheduledRuns {
     /// The times that it has done, in order.
     pub done: Vec<Slot>,
-    /// Whether somebody else holds the lease of the job.
+    /// Whether another runner holds the lease of the job.
     pub is_held: bool,
     /// When to call again: zero if more is due, the rest of a back-off after a failure, otherwise
     /// the time until the next one is due, and at most 10 s if the lease is held.
@@ -118,7 +118,7 @@ impl<DB: Dialect> Scheduled<DB> {
         }
     }
 
-    /// What to do about times that nobody has run. Defaults to all of them, at most 100 per call.
+    /// The treatment of times that were missed. Defaults to all of them, at most 100 per call.
     pub const fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
@@ -152,7 +152,7 @@ impl<DB: Dialect> Scheduled<DB> {
     /// [`Lead::run`](lock_core::Lead::run).
     ///
     /// # Errors
-    /// As [`Once::run`](crate::Once::run); what was done before the error stays done.
+    /// As [`Once::run`](crate::Once::run); times that were done before the error stay done.
     ///
     /// # Cancel safety
     /// As [`Once::run`](crate::Once::run), for the present time.
@@ -187,8 +187,8 @@ impl<DB: Dialect> Scheduled<DB> {
         result.map(|()| runs)
     }
 
-    /// Under the lease: only now is it certain what is due, and the way here may have taken long.
-    /// So may the work, after which the clock is read once more.
+    /// Under the lease: only now is it certain which times are due, and the way here may have taken
+    /// long. The work may take long, too, so the clock is read once more after it.
     async fn run_due<E, F>(
         &self,
         job: &JobName,

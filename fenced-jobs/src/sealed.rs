@@ -1,6 +1,6 @@
 use fenced_store::{Dialect, FencedLocks, FencedStore, FencedTx};
 
-/// What the traits of this crate are for, and nothing else.
+/// Seals the traits of this crate, and has no other use.
 #[expect(unnameable_types, reason = "what seals the traits")]
 pub trait Sealed {}
 

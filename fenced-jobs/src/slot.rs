@@ -2,7 +2,8 @@ use std::{fmt, str::FromStr};
 
 use lock_core::{InvalidName, ResourceName};
 
-/// What a job runs once for: a time of a schedule, or any text, such as the number of an invoice.
+/// One occasion for a job to run: a time of a schedule, or any text, such as the number of an
+/// invoice.
 ///
 /// A time is UTC in the one form `2026-11-27T02:00:00Z`, so that times are ordered as texts; with
 /// the feature `schedule` it is made of a time of `jiff`. Any other text has no order among slots.

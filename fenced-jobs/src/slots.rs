@@ -14,12 +14,12 @@ pub struct JobSlot {
     pub job: String,
     /// The slot, as text.
     pub slot: String,
-    /// What is known of it.
+    /// The state of it.
     pub state: SlotState,
 }
 
-/// What a [`FencedStore`] knows of the slots of jobs. Needs no lock service. Only stores implement
-/// it.
+/// The state of the slots of jobs in a [`FencedStore`]. Needs no lock service. Only stores
+/// implement it.
 pub trait JobSlots: Sealed {
     /// Where a slot of a job stands.
     ///

@@ -71,7 +71,7 @@ impl<'a, DB: Dialect> Job<'a, DB> {
         }
     }
 
-    /// What the last committed step has returned, whoever did it; `None` before the first.
+    /// The result of the last committed step, by whichever runner; `None` before the first.
     ///
     /// # Errors
     /// [`FenceError::Db`] with an error of decoding if that was another type.
@@ -99,8 +99,8 @@ impl<'a, DB: Dialect> Job<'a, DB> {
         format!("{job}/{slot}/{}", self.state.steps)
     }
 
-    /// Does a step in a fenced transaction, and commits it with what it returns, which the next
-    /// runner finds as its [`progress`](Self::progress).
+    /// Does a step in a fenced transaction, and commits it with its result, which the next runner
+    /// finds as its [`progress`](Self::progress).
     ///
     /// # Errors
     /// The error of the step, or of the store; then nothing of it is stored. After

@@ -11,7 +11,7 @@ use crate::{
     tokens::Tokens,
 };
 
-/// What the handlers share, behind one pointer.
+/// The state that the handlers share, behind one pointer.
 #[derive(Debug)]
 pub(crate) struct App<DB: KeyTable>(Arc<Shared<DB>>);
 
@@ -27,7 +27,7 @@ pub(crate) struct Shared<DB: KeyTable> {
     pub(crate) time_limit: TimeLimit,
     /// A permit for each request that may wait for a lease.
     pub(crate) waiting: Semaphore,
-    /// What the last probe has found.
+    /// The result of the last probe.
     pub(crate) probe: Probe,
 }
 

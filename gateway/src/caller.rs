@@ -4,8 +4,8 @@ use tokio::{io::Interest, net::TcpStream};
 
 /// Tells whether the client of a request is still there.
 ///
-/// hyper notices it, too, and drops the handler, but not while something that the client has sent
-/// is unread: a second request behind the first hides that the client is gone.
+/// hyper notices it, too, and drops the handler, but not while some bytes of the client are unread:
+/// a second request behind the first hides that the client is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(Arc<TcpStream>);
 
@@ -20,8 +20,8 @@ impl Caller {
         Ok(Self(Arc::new(descriptor)))
     }
 
-    /// Resolves when the client has closed the connection, be it the sending half only: hyper
-    /// makes no difference either.
+    /// Resolves when the client has closed the connection, or only its sending half: hyper makes no
+    /// difference either.
     ///
     /// # Cancel safety
     /// Safe.
@@ -36,7 +36,8 @@ impl Caller {
         }
     }
 
-    /// What has arrived is not ours to read. The next `ready` is about what comes after it.
+    /// The bytes that have arrived belong to hyper. The next `ready` is about those that come after
+    /// them.
     fn wait_for_more(&self) {
         let nothing_left = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
         let _would_block = self.0.try_io(Interest::READABLE, nothing_left).is_err();

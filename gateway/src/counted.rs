@@ -71,7 +71,7 @@ mod tests {
 
     /// Catches: a gateway without a scraper, whose memory grows with each request.
     #[test]
-    fn durations_that_nobody_asks_for_are_not_kept() {
+    fn durations_that_are_never_read_are_not_kept() {
         let (kept, lost) = (peak(false), peak(true));
         assert!(kept > 20 * 20_000 * 8, "the control: {kept} bytes");
         assert!(lost < kept / 4, "{lost} of {kept} bytes");

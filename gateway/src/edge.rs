@@ -14,8 +14,8 @@ use crate::{own_name::OwnNames, problems, request_id, secrets};
 /// The longest body. No request needs more than some hundred bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// All routes, and what they have in common. It is no layer of the router: each of those is a box,
-/// and is cloned for every request.
+/// All routes, and the work that is common to them. It is no layer of the router, because each
+/// layer is a box and is cloned for every request.
 #[derive(Debug)]
 pub(crate) struct Edge {
     routes: Router,
@@ -49,7 +49,7 @@ impl Edge {
         let asked = Instant::now();
         let answer = problems::document(self.routed(request).await);
         let (latency, status) = (asked.elapsed().as_millis(), answer.status());
-        // What the lock service cannot do is no failure.
+        // A request for a missing ability of the lock service is no failure.
         if status.is_server_error() && status != problems::LOCK_LACKS_IT.status() {
             tracing::error!(latency, status = status.as_u16(), "failed");
         } else {
@@ -73,7 +73,7 @@ impl Edge {
     }
 }
 
-/// Whether the body is longer than any of use. One that does not say so is cut off while it is
+/// Whether the body is longer than any useful one. A body without a length is cut off while it is
 /// read.
 fn is_too_long(headers: &HeaderMap) -> bool {
     let length = headers.get(CONTENT_LENGTH);

@@ -9,7 +9,7 @@ use crate::problems;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ApiError {
-    /// The request is invalid, or asks for what is not there.
+    /// The request is invalid, or asks for something that does not exist.
     Problem(Problem),
     /// The store refused, or failed.
     Fence(FenceError),
@@ -27,7 +27,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What the lock service said goes to the log, not to the client.
+/// The message of the lock service goes to the log, not to the client.
 fn lock_problem(error: &lock_core::Error) -> Problem {
     let problem = match error.kind() {
         ErrorKind::InvalidInput => {

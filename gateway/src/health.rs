@@ -20,10 +20,10 @@ use crate::{
 /// How long each of the two may take to answer: balancers ask every few seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long an answer is good: anybody may ask, and each probe makes the lock service write.
+/// How long an answer is good: any client may ask, and each probe makes the lock service write.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
-/// What the last probe has found. Requests that come meanwhile wait for it.
+/// The result of the last probe. Requests that come during a probe wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Probe(Mutex<Option<(Instant, Found)>>);
 
@@ -57,7 +57,7 @@ impl Probe {
 }
 
 /// `GET /readyz`: whether requests can be served. 503 if the lock service or the store does not
-/// take writes, and while the gateway shuts down. No client can be in the way of what is asked.
+/// take writes, and while the gateway shuts down. No client can be in the way of the probe.
 ///
 /// `/healthz` says only that the process is alive: restarting it would not help if a server behind
 /// it is down.

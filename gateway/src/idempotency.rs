@@ -22,11 +22,11 @@ use crate::{error::ApiError, problems};
 /// The request header that makes a repeated acquire find its lease again.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How many bytes a key has: enough to be nobody else's.
+/// How many bytes a key has: enough to be unique.
 pub(crate) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 
-/// How long after its last use it is remembered what a key was used for: as long as anybody may
-/// think that the request has to be sent again.
+/// How long after its last use the request of a key is remembered: as long as a client may think
+/// that the request has to be sent again.
 const KNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often a gateway deletes the keys that are older.
@@ -34,10 +34,10 @@ const FORGETS_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Gives a repeated request the holder of the first one, at whichever gateway it arrives.
 ///
-/// The holder is computed from the key, the caller's `Authorization`, all that is asked for, and a
-/// secret. So it is the same at every gateway, nobody can compute it from a key that was guessed,
-/// and a request that asks for something else never finds the lease. Whether the key was used for
-/// something else is in the database, which all gateways share.
+/// The holder is computed from the key, the caller's `Authorization`, the whole request, and a
+/// secret. So it is the same at every gateway, and a client that guesses a key cannot compute it. A
+/// different request never finds the lease. The database, which all gateways share, says whether
+/// the key was used for another request.
 ///
 /// The present secret counts: after a change of keys, a repeated request has another holder.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub(crate) struct Keyed {
     mac: Hmac<Sha256>,
     /// The key, at this endpoint and of this caller, as a digest.
     id: String,
-    /// What is asked for, as a digest.
+    /// The request, as a digest.
     request: String,
 }
 
@@ -61,24 +61,24 @@ impl Idempotency {
     /// its own.
     pub(crate) fn new(secret: Option<watch::Receiver<Secret>>) -> Self {
         Self {
-            // Whoever has the other end may be gone: the last secret stays.
+            // The sender may be gone: the last secret stays.
             secret: secret.unwrap_or_else(|| watch::Sender::new(Secret::random()).subscribe()),
             forgot_at: Arc::default(),
         }
     }
 
-    /// The secret signs tokens, or is the seed of a key pair. What is computed here is known to
-    /// clients, so it has a key of its own, from which the secret cannot be found out.
+    /// The secret signs tokens, or is the seed of a key pair. Clients know the values that are
+    /// computed here. So these have a key of their own, which does not give the secret away.
     fn mac(&self) -> Hmac<Sha256> {
         let mut derived = hmac(self.secret.borrow().expose().as_bytes());
         derived.update(b"idempotency key 1");
         hmac(&derived.finalize().into_bytes())
     }
 
-    /// The request as one that may be repeated, if it has a key: what is asked for at this path.
+    /// The request at this path as one that may be repeated, if it has a key.
     ///
     /// # Errors
-    /// 400 if there are several keys, or one that is too short to be nobody else's.
+    /// 400 if there are several keys, or one that is too short to be unique.
     pub(crate) fn keyed(
         &self,
         headers: &HeaderMap,
@@ -118,10 +118,10 @@ impl Idempotency {
 }
 
 impl Keyed {
-    /// Remembers what the key is used for, if it is used for the first time.
+    /// Remembers the request of the key, if the key is used for the first time.
     ///
     /// # Errors
-    /// 422 if it was used for something else before.
+    /// 422 if the key was used for another request before.
     pub(crate) async fn check<DB: KeyTable>(
         &self,
         idempotency: &Idempotency,
@@ -144,7 +144,7 @@ impl Keyed {
             .into())
     }
 
-    /// Who acquires this resource: the same, whenever and wherever the request arrives.
+    /// The holder that acquires this resource: the same, whenever and wherever the request arrives.
     pub(crate) fn holder(&self, resource: &ResourceName) -> Option<Holder> {
         let parts: [&[u8]; 4] = [
             b"owner",

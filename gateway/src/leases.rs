@@ -31,7 +31,7 @@ use crate::{
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody, millis},
 };
 
-/// The shortest lease. One that ends before its token is claimed is of no use to anybody.
+/// The shortest lease. One that ends before its token is claimed is of no use.
 const TTL_MIN: Duration = Duration::from_millis(100);
 
 /// The longest lease. A client whose answer gets lost cannot release what it was granted, so others
@@ -67,9 +67,9 @@ pub(crate) async fn acquire<DB: KeyTable>(
     // its lease. A client that goes away drops this, which leaves the queue or gives the lease
     // back.
     let acquired = tokio::select! {
+        // First: a lease must not be granted to a client that is gone.
         biased;
-        // A lease must not be granted to a client that is gone.
-        () = gone(caller) => return Err(nobody_waits().into()),
+        () = gone(caller) => return Err(client_gone().into()),
         acquired = acquire => acquired,
         () = app.closing() => return Err(closing().into()),
     };
@@ -79,7 +79,7 @@ pub(crate) async fn acquire<DB: KeyTable>(
     Ok((StatusCode::CREATED, Json(lease)))
 }
 
-/// What a client may ask of a lease.
+/// The terms of a lease that a client may set.
 #[derive(Clone, Debug)]
 struct Terms {
     wait: Duration,
@@ -131,7 +131,7 @@ fn prepared<DB: KeyTable>(
     }
 }
 
-/// What a client is told that gets no lease.
+/// The problem for a client that gets no lease.
 pub(crate) fn not_acquired(error: FencedLockError, resource: &ResourceName) -> ApiError {
     if let Some(retry_after) = is_held(&error) {
         return held(retry_after, resource).into();
@@ -142,7 +142,7 @@ pub(crate) fn not_acquired(error: FencedLockError, resource: &ResourceName) -> A
     }
 }
 
-/// If somebody else holds it: after which time to try again.
+/// If another client holds it: after which time to try again.
 fn is_held(error: &FencedLockError) -> Option<Duration> {
     match error {
         FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
@@ -185,7 +185,7 @@ pub(crate) async fn release<DB: KeyTable>(
     }
 }
 
-/// `GET`: who holds it, as anybody may know it.
+/// `GET`: the holder, as any client may know it.
 pub(crate) async fn inspect<DB: KeyTable>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
@@ -195,7 +195,7 @@ pub(crate) async fn inspect<DB: KeyTable>(
     Ok(Json(view(resource, inspection)))
 }
 
-/// A resource as anybody may see it.
+/// A resource as any client may see it.
 pub(crate) fn view(resource: ResourceName, inspection: Inspection) -> InspectBody {
     let lease = inspection.holder.map(|holder| LeaseView {
         token: holder.token,
@@ -243,7 +243,8 @@ fn written(tokens: &Tokens, sequencer: &Sequencer) -> Result<String, Problem> {
         .ok_or_else(|| Problem::new(ProblemType::SERVICE_FAULT))
 }
 
-/// A place among those who wait, until it is dropped. A request that does not wait needs none.
+/// A place among the waiting requests, until it is dropped. A request that does not wait needs
+/// none.
 fn place<DB: KeyTable>(
     app: &App<DB>,
     wait: Duration,
@@ -260,13 +261,13 @@ fn place<DB: KeyTable>(
 
 fn held(retry_after: Duration, resource: &ResourceName) -> Problem {
     Problem::new(problems::LOCK_HELD)
-        .detail("somebody else holds the lease: try again later, or wait for it with wait_ms")
+        .detail("another client holds the lease: try again later, or wait for it with wait_ms")
         .with("resource", resource.as_str())
         .with("retry_after_ms", millis(retry_after))
         .retry_after(retry_after)
 }
 
-/// Without a key no acquisition is ever asked for again.
+/// Without a key an acquisition is never repeated.
 fn spent() -> Problem {
     Problem::new(problems::KEY_SPENT)
         .detail("the lease of this Idempotency-Key has ended: acquire again with a new key")
@@ -281,8 +282,8 @@ async fn gone(caller: Option<Extension<Caller>>) {
     }
 }
 
-/// For a client that is gone: nobody reads it.
-fn nobody_waits() -> Problem {
+/// For a client that is gone, which does not read it.
+fn client_gone() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }
 

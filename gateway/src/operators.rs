@@ -33,15 +33,15 @@ pub(crate) async fn list<DB: KeyTable>(
     }))
 }
 
-/// `DELETE`: ends the lease of whoever holds it, and shuts that holder out of the store, or who
-/// held it before.
+/// `DELETE`: ends the lease of the holder, and shuts that holder out of the store. Without a holder
+/// it shuts out the last one.
 pub(crate) async fn force_release<DB: KeyTable>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
 ) -> Result<Json<ForceReleasedBody>, ApiError> {
     let resource = ResourceName::new(resource)?;
-    // A client that goes away must not leave a holder whose lease has ended and whom the store
-    // does not know to be out.
+    // A client that goes away must not stop this between its two steps: the lease would have ended,
+    // and the store would still accept the holder.
     let protected = app.protected.clone();
     let forcing = async move {
         let forced = protected.force_release(&resource).await;
@@ -70,7 +70,7 @@ pub(crate) async fn authenticate(
 ) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| of_bearer(value.as_bytes()));
-    // In constant time, so that nobody can guess it letter by letter.
+    // In constant time, so that a client cannot guess it letter by letter.
     if shown.is_some_and(|shown| bool::from(shown.ct_eq(expected.expose().as_bytes()))) {
         return next.run(request).await;
     }

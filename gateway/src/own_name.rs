@@ -1,9 +1,9 @@
 //! On a loopback address, only requests under names of this machine are answered; elsewhere, only
 //! those under the names that an operator gives, if any are given.
 //!
-//! Whoever has a web page can make its name point to 127.0.0.1. To a browser, that page and the
-//! gateway are then of one origin, so it may send anything and read the answers. The name in `Host`
-//! is the one thing that tells such a request apart.
+//! The owner of a web page can make its name point to 127.0.0.1. To a browser, that page and the
+//! gateway are then of one origin, so it may send anything and read the answers. Only the name in
+//! `Host` distinguishes such a request.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
@@ -15,7 +15,7 @@ use fenced_http::Problem;
 
 use crate::problems;
 
-/// What tells nobody anything, and balancers ask for by whatever address they know.
+/// Paths that give nothing away. Balancers ask for them by any address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Names under which a gateway may be asked besides those that every machine has for itself.
@@ -49,7 +49,7 @@ impl HostNames {
         }
         let mut hosts = request.headers().get_all(header::HOST).iter();
         hosts.all(|host| {
-            // The port does not matter: whoever forwards one may have another one.
+            // The port does not matter: a forwarder may have another one.
             let authority = Authority::try_from(host.as_bytes());
             authority.is_ok_and(|authority| self.have(authority.host()))
         })

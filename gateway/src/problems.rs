@@ -19,7 +19,7 @@ pub const UNPROCESSABLE: ProblemType = ProblemType::new(
     StatusCode::UNPROCESSABLE_ENTITY,
     "The request cannot be processed",
 );
-/// 409: somebody else has the lease.
+/// 409: another client has the lease.
 pub(crate) const LOCK_HELD: ProblemType =
     ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
 /// 421: the gateway was asked under a name that is not its own.
@@ -52,7 +52,7 @@ pub const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
     StatusCode::REQUEST_TIMEOUT,
     "The request took too long to arrive",
 );
-/// 401: who asks is not known to be an operator.
+/// 401: the client is not known to be an operator.
 pub(crate) const NOT_AUTHENTICATED: ProblemType = ProblemType::new(
     "not-authenticated",
     StatusCode::UNAUTHORIZED,
@@ -64,7 +64,7 @@ pub(crate) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "The lock service is not available",
 );
-/// 501: this kind of lock service cannot do it, whoever asks.
+/// 501: this kind of lock service cannot do it for any client.
 pub(crate) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
     "lock-service-lacks-it",
     StatusCode::NOT_IMPLEMENTED,
@@ -83,7 +83,7 @@ pub(crate) const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
     StatusCode::METHOD_NOT_ALLOWED,
     "The path does not know this method",
 );
-/// 413: longer than any that is of use.
+/// 413: longer than any useful body.
 pub const TOO_LARGE: ProblemType = ProblemType::new(
     "body-too-large",
     StatusCode::PAYLOAD_TOO_LARGE,
@@ -95,7 +95,7 @@ pub(crate) const MEDIA_TYPE: ProblemType = ProblemType::new(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "The body must be application/json",
 );
-/// 400: what else a framework refuses.
+/// 400: any other refusal of a framework.
 pub(crate) const OTHER_CLIENT_FAULT: ProblemType = ProblemType::new(
     "request-refused",
     StatusCode::BAD_REQUEST,

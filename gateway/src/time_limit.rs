@@ -1,4 +1,4 @@
-//! What becomes of a request that takes too long.
+//! A limit on the time that a request takes.
 
 use std::{
     task::{Context, Poll},
@@ -22,7 +22,7 @@ use crate::{error::ApiError, under_way::UnderWay};
 #[derive(Clone, Debug)]
 pub struct TimeLimit {
     limit: Duration,
-    /// What the gateway finishes before it ends.
+    /// The writes that the gateway finishes before it ends.
     under_way: UnderWay,
 }
 
@@ -93,8 +93,8 @@ fn unknown() -> Problem {
         .with("outcome", "unknown")
 }
 
-/// A layer for requests that can be given up half way: reads, and what may be sent twice. 503 of
-/// this kind.
+/// A layer for requests that can be given up half way: reads, and requests that may be sent twice.
+/// 503 of this kind.
 #[derive(Clone, Copy, Debug)]
 pub struct GiveUp(pub(crate) Duration, pub(crate) ProblemType);
 

@@ -33,8 +33,8 @@ pub(crate) fn lend(request: Request<Incoming>) -> (Request<Body>, Loan) {
 pub(crate) struct Loan(Option<Receiver<Incoming>>);
 
 impl Loan {
-    /// For when the answer is there. What has arrived by now is read and thrown away: a small body
-    /// comes with its head, and then the connection can be used again.
+    /// Call it when the answer is there. It reads the bytes that have arrived, and throws them
+    /// away. A small body comes with its head, and then the connection can be used again.
     pub(crate) fn settle(self, answer: &mut Response) {
         let Some(mut returned) = self.0 else { return };
         let is_read = match returned.try_recv() {

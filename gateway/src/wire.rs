@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 pub struct AcquireBody {
     /// Length of the lease.
     pub ttl_ms: u64,
-    /// How long to wait while somebody else holds it. Default: not at all.
+    /// How long to wait while another client holds it. Default: not at all.
     #[serde(default)]
     pub wait_ms: u64,
-    /// A note that everybody can read while the lease is held.
+    /// A note that every client can read while the lease is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
 }
@@ -35,17 +35,17 @@ pub struct RenewBody {
 /// A lease, for its holder's eyes only.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LeaseBody {
-    /// What it is of.
+    /// The resource of the lease.
     pub resource: String,
     /// The fencing token.
     pub token: FencingToken,
     /// The name of the lock service.
     pub issuer: String,
-    /// A secret: who knows it can pass for the holder.
+    /// A secret: a client that knows it can pass for the holder.
     pub holder: String,
     /// As asked for. On etcd a lease has whole seconds, so that more may remain.
     pub ttl_ms: u64,
-    /// What is left of it, counted from before the lock service was asked.
+    /// The time left, counted from before the lock service was asked.
     pub remaining_ms: u64,
     /// The `Fencing-Token` header to send with every write, renewal and release.
     pub fencing_token: String,
@@ -56,14 +56,14 @@ pub struct LeaseBody {
 pub struct RenewedBody {
     /// As asked for. On etcd a lease keeps the length that it was acquired with.
     pub ttl_ms: u64,
-    /// What is left of it, counted from before the lock service was asked: go by this.
+    /// The time left, counted from before the lock service was asked: go by this.
     pub remaining_ms: u64,
     /// The `Fencing-Token` header to send from now on: the same token, signed with the key of the
     /// moment. The one before is good for as long as its key is.
     pub fencing_token: String,
 }
 
-/// A resource as anybody may see it.
+/// A resource as any client may see it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InspectBody {
     /// Its name.
@@ -75,17 +75,17 @@ pub struct InspectBody {
     pub waiters: Option<u64>,
 }
 
-/// All that is held or waited for.
+/// All resources with a holder or waiters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeasesBody {
     /// One for each resource.
     pub leases: Vec<InspectBody>,
 }
 
-/// What a release by force has come to.
+/// The result of a release by force.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ForceReleasedBody {
-    /// False if nobody held it; who held it before is shut out all the same.
+    /// False if it was free; the last holder is shut out all the same.
     pub released: bool,
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -102,7 +102,7 @@ pub struct LeaseView {
     pub token: FencingToken,
     /// Tells holders apart and gives none away.
     pub holder_fingerprint: String,
-    /// What is left of it.
+    /// The time left of it.
     pub remaining_ms: u64,
     /// The note that the holder left.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -129,7 +129,7 @@ pub fn millis(time: Duration) -> u64 {
     u64::try_from((time.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
 }
 
-/// Without what makes it the holder's.
+/// Without the secrets that make it the holder's.
 impl fmt::Debug for LeaseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaseBody")

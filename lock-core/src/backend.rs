@@ -1,4 +1,4 @@
-//! What implementors of a lock service and of a store need, and users do not.
+//! The interface for implementors of a lock service or of a store. Users do not need it.
 
 pub(crate) mod answer;
 mod attempt_id;
@@ -66,7 +66,7 @@ pub use crate::{
 ///    is [`ErrorKind::Released`], for as long as late requests may still arrive (the backend says
 ///    how long). A release without a tombstone need not be remembered.
 /// 5. **Expiry** (`expiry`, `waits_until_expiry`, `waits_by_the_present_lease`). A lease that is
-///    not renewed ends within its ttl, and the next look is granted without anybody's help.
+///    not renewed ends within its ttl, and the next look is granted without any other request.
 /// 6. **Renew never creates** (`renew_never_creates`, `a_renewal_shortens_nothing`). A renewal
 ///    extends a living lease of that holder and token to a full ttl from now; otherwise it is
 ///    [`Renewed::NotHolder`] and nothing changes. It never brings the end of a lease nearer than
@@ -90,8 +90,8 @@ pub use crate::{
 ///     changed. When that is not certain, such as after a timeout, it is [`Error::unknown`].
 /// 12. **Own deadline** (`deadline_counts_from_request`,
 ///     `a_lease_that_was_waited_for_is_not_short`). A lease's deadline is counted from a moment
-///     before the request was sent, never later than what the service granted. Whoever waited gets
-///     at least half of the ttl.
+///     before the request was sent, never later than the service's own end of it. A waiter gets at
+///     least half of the ttl.
 ///
 /// ## Extensions
 /// A backend keeps the following clauses if it claims them in [`Capabilities::extensions`]. It is
@@ -109,10 +109,10 @@ pub use crate::{
 ///     [`ErrorKind::QueueFull`], and waits for nothing, if as many acquisitions are already waiting
 ///     as it allows. An acquire that does not wait gets [`Attempt::Held`].
 /// 16. **Holds** (`holds_are_given_back_one_by_one`, `a_hold_is_compared`,
-///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that was told of a
-///     lease has a hold on it; such attempts are not [`Upkeep::Watchdog`]. The lease ends when its
-///     last hold is given back. The acquisition does not: its holder may acquire again and gets a
-///     greater token. A late request of an attempt that gave its hold back gains nothing.
+///     `a_renewal_shortens_no_hold`, `holds_are_lost_together`). Each attempt that got the lease in
+///     an answer has a hold on it; such attempts are not [`Upkeep::Watchdog`]. The lease ends when
+///     its last hold is given back. The acquisition does not: its holder may acquire again and gets
+///     a greater token. A late request of an attempt that gave its hold back gains nothing.
 /// 17. **Force** (`force_release_revokes`, `force_release_hands_on`). A forced release ends the
 ///     lease with that token. To its holder this looks as if the lease had run out. It draws a
 ///     token that lies between that lease's token and any that is granted next.
@@ -126,10 +126,10 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     /// The kind of lock service, such as `"redis"`: the default issuer, and the name in errors.
     fn kind(&self) -> &'static str;
 
-    /// What the backend promises beyond the contract.
+    /// The promises of the backend beyond the contract.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whose moments the ends of waits and of leases are.
+    /// The runtime whose moments the ends of waits and of leases are.
     fn runtime(&self) -> Arc<dyn Runtime>;
 
     /// The requests of one attempt to acquire, until they are dropped. Nothing is sent yet.
@@ -150,7 +150,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         tombstone: bool,
     ) -> impl Future<Output = Result<Released, Error>> + Send;
 
-    /// Ends an attempt to acquire, whatever has become of it.
+    /// Ends an attempt to acquire, whatever its state.
     fn cancel(&self, attempt: &AttemptRef) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Looks at a resource without changing anything.
@@ -173,10 +173,11 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
         unsupported()
     }
 
-    /// Ends the lease with this token, whoever holds it, and hands the resource on.
+    /// Ends the lease with this token, whatever its holder, and hands the resource on.
     ///
-    /// If there is no answer it asks again itself, because only it can tell what it ended. Called
-    /// again it ends nothing more, and says [`Forced::NotHeld`], or the same revocation token.
+    /// If there is no answer it asks again itself, because only it can tell which lease it ended.
+    /// Called again it ends nothing more, and says [`Forced::NotHeld`], or the same revocation
+    /// token.
     fn force_release(
         &self,
         resource: &ResourceName,
@@ -224,7 +225,7 @@ pub trait LockBackend: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What every [`LockBackend`] can do, because the decisions are the same for all.
+/// Methods of every [`LockBackend`], because the decisions are the same for all.
 pub trait LockBackendExt: LockBackend {
     /// Acquires a lease, waiting as long as the request says.
     ///
@@ -250,7 +251,7 @@ pub trait LockBackendExt: LockBackend {
 
 impl<B: LockBackend + ?Sized> LockBackendExt for B {}
 
-/// The answer to what a backend does not claim.
+/// The answer of a method that the backend does not claim.
 fn unsupported<T>() -> Ready<Result<T, Error>> {
     let error = Error::not_applied(ErrorKind::Unsupported);
     ready(Err(error.because("this lock service does not have it")))

@@ -1,6 +1,6 @@
-/// What a backend promises beyond the contract that all backends share.
+/// The promises of a backend beyond the contract that all backends share.
 ///
-/// The conformance cases hold a backend to what it claims.
+/// The conformance cases hold a backend to its claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -40,8 +40,8 @@ impl Capabilities {
     }
 }
 
-/// What a backend may do beyond acquiring, renewing and releasing. A backend is never asked for
-/// anything that it does not claim: the manager answers
+/// The abilities of a backend beyond acquiring, renewing and releasing. The manager never sends a
+/// request that the backend does not claim: it answers
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub enum Extension {
     QueueLimit,
     /// An acquisition may be held several times over and be given back one hold at a time.
     Holds,
-    /// A lease may be ended by somebody who is not its holder.
+    /// A lease may be ended by a client that is not its holder.
     ForceRelease,
     /// Held and awaited resources may be listed.
     List,
@@ -97,7 +97,7 @@ pub enum Fairness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waking {
-    /// The service tells it; polling only makes up for lost notices.
+    /// The service notifies it; polling only makes up for lost notices.
     Pushed,
     /// It has to ask again.
     Polled,

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
-/// The lock service of errors that are of no lock service's making.
+/// The name of the lock service in errors that no lock service has made.
 pub const OURSELVES: &str = "palisade";
 
 /// Why an operation on the lock service failed, and whether it may have taken effect nevertheless.
@@ -41,7 +41,7 @@ struct Inner {
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
-/// What went wrong.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -55,7 +55,7 @@ pub enum ErrorKind {
     Unavailable,
     /// The lock service answered with an error of its own, such as a missing permission.
     Refused,
-    /// Somebody else held the resource until the wait was over.
+    /// Another holder had the resource until the wait was over.
     WaitTimeout,
     /// The greatest allowed number of acquisitions were waiting already.
     QueueFull,
@@ -95,9 +95,9 @@ pub enum Operation {
     Cancel,
     /// Looking at a resource.
     Inspect,
-    /// Listing what is held.
+    /// Listing the held resources.
     List,
-    /// Ending somebody else's lease.
+    /// Ending another holder's lease.
     ForceRelease,
 }
 
@@ -115,18 +115,19 @@ impl Error {
     /// The operation failed, and certainly did not happen: nothing was sent, or the lock service
     /// has refused it.
     ///
-    /// If that is not certain, it is [`unknown`](Self::unknown): who is told that an acquisition
-    /// did not happen cleans up nothing, and a lease that was granted all the same stays held.
+    /// If that is not certain, it is [`unknown`](Self::unknown). A caller that learns that an
+    /// acquisition did not happen cleans up nothing, so a lease that was granted nevertheless would
+    /// stay held.
     ///
     /// It is an error of an acquire, and of no lock service, until [`during`](Self::during) names
-    /// others. A [`LockService`](crate::LockService) does that for all that its backend answers.
+    /// others. A [`LockService`](crate::LockService) does that for all answers of its backend.
     #[must_use]
     pub fn not_applied(kind: ErrorKind) -> Self {
         Self::new(kind, Outcome::NotApplied)
     }
 
     /// The operation failed, and may have happened nevertheless: it may have been sent, and no
-    /// answer says what became of it. An operation that changes nothing never happened.
+    /// answer says its result. An operation that changes nothing never happened.
     #[must_use]
     pub fn unknown(kind: ErrorKind) -> Self {
         Self::new(kind, Outcome::Unknown)
@@ -151,8 +152,8 @@ impl Error {
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
     }
 
-    /// Says that the operation may have happened, in an error of a part of it that did not: what
-    /// went before that part could not be undone.
+    /// Says that the operation may have happened, in an error of a part of it that did not: the
+    /// parts before that one could not be undone.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
         self.0.outcome = Outcome::Unknown;
@@ -202,7 +203,7 @@ impl Error {
         self
     }
 
-    /// What went wrong.
+    /// The kind of the failure.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -246,10 +247,10 @@ impl Error {
             )
     }
 
-    /// Whether the cause may pass by itself, whatever became of this call: the lock service is
+    /// Whether the cause may pass by itself, whatever the result of this call: the lock service is
     /// being started, failed over or asked too much, or the grant is over and another one may be
-    /// had. What else there is, such as an invalid name or a missing right, needs somebody to
-    /// change something.
+    /// had. All other causes, such as an invalid name or a missing right, need a change by a
+    /// person.
     ///
     /// Acquire afresh. To repeat the same call, ask [`is_retryable`](Self::is_retryable).
     #[must_use]
@@ -309,7 +310,7 @@ impl Operation {
 }
 
 impl Operation {
-    /// What changes nothing has not happened, whatever became of the request.
+    /// An operation that changes nothing has not happened, whatever the request came to.
     const fn outcome(self, outcome: Outcome) -> Outcome {
         match self {
             Self::Connect | Self::Inspect | Self::List => Outcome::NotApplied,
@@ -414,7 +415,7 @@ impl From<InvalidMetadata> for Error {
 mod tests {
     use super::*;
 
-    /// Catches: a caller is told to repeat what may have taken effect.
+    /// Catches: an error that invites a repetition although the operation may have taken effect.
     #[test]
     fn only_what_certainly_did_not_happen_is_retryable() {
         let error = Error::not_applied;

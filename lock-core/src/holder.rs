@@ -69,7 +69,7 @@ impl Holder {
     }
 }
 
-/// What a store keeps of a presented text: its SHA-256 as 64 hex digits.
+/// The kept digest of a presented text: its SHA-256 as 64 hex digits.
 fn kept_digest_of(presented: &str) -> String {
     let digest = Sha256::digest(presented.as_bytes());
     let (high, low) = digest.split_at(16);
@@ -91,7 +91,7 @@ impl fmt::Debug for Holder {
     }
 }
 
-/// Accepts what [`Holder::expose`] writes: 32 lower-case hex digits.
+/// Accepts the text of [`Holder::expose`]: 32 lower-case hex digits.
 impl FromStr for Holder {
     type Err = InvalidHolder;
 
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(kept_digest_of("abc"), of_abc);
     }
 
-    /// Catches: two texts that are one holder, and differ for whoever compares them as text.
+    /// Catches: two texts for one holder, which differ when they are compared as text.
     #[test]
     fn only_its_own_text_is_a_holder() {
         let holder = Holder::random();

@@ -205,7 +205,7 @@ mod tests {
 
     /// Catches: a timer for each of the many who wait without bound.
     #[tokio::test(start_paused = true)]
-    async fn who_sleeps_for_ever_is_never_woken() {
+    async fn a_task_that_sleeps_for_ever_is_never_woken() {
         let runtime = TokioRuntime;
         let mut sleep = runtime.sleep_until(Moment::NEVER);
         let mut polls = 0;

@@ -112,13 +112,13 @@ async fn steps_of_sections(paused: bool) -> u32 {
 
 /// Catches: a holder that goes on for one more step, although it could know that it is none.
 #[tokio::test]
-async fn a_paused_section_is_told_of_its_end_before_it_goes_on() {
+async fn a_paused_section_learns_of_its_end_before_it_goes_on() {
     assert_eq!(steps_of_sections(false).await, 2);
     assert_eq!(steps_of_sections(true).await, 0);
 }
 
 #[tokio::test]
-async fn who_resigns_hands_over_to_the_next_in_line() {
+async fn a_leader_that_resigns_hands_over_to_the_next_in_line() {
     let World { one, two, .. } = World::new();
     let first = one.locks().lead("scheduler").campaign().await.unwrap();
     let next = two.locks().lead("scheduler");
@@ -131,7 +131,7 @@ async fn who_resigns_hands_over_to_the_next_in_line() {
 }
 
 #[tokio::test]
-async fn who_leads_is_seen_with_its_address() {
+async fn the_leader_is_seen_with_its_address() {
     let World { clock, one, two } = World::new();
     let every = Duration::from_secs(1);
     let mut seen = pin!(two.locks().observe("scheduler", every));
@@ -156,7 +156,7 @@ async fn who_leads_is_seen_with_its_address() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_is_told_of_at_once() {
+async fn an_invalid_name_is_an_error_at_once() {
     let World { one, .. } = World::new();
     let run = one.locks().lead("a b").run(async |_| Ok::<_, Error>(()));
     assert_eq!(

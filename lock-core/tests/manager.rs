@@ -1,4 +1,4 @@
-//! The user's side, on a clock that moves only when it is told to.
+//! The user's side, on a clock that moves only when the test advances it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -91,7 +91,7 @@ async fn a_lease_outlives_its_ttl_as_long_as_the_watchdog_runs() {
 }
 
 #[tokio::test]
-async fn a_stopped_process_loses_its_lease_and_is_told_so_without_any_server() {
+async fn a_stopped_process_loses_its_lease_and_learns_of_it_without_any_server() {
     let world = world();
     let guard = world.acquire().await;
     world.locks.freeze_watchdog(true);
@@ -103,7 +103,7 @@ async fn a_stopped_process_loses_its_lease_and_is_told_so_without_any_server() {
     assert!(next.token() > guard.token());
     world.locks.freeze_watchdog(false);
     drop(guard);
-    // A cycle of the awakened watchdog: its late renewal and release touch nobody else's lease.
+    // A cycle of the awakened watchdog: its late renewal and release touch no other holder's lease.
     drop(world.locks.acquire("other").await.unwrap());
     world
         .until("cleaned up", async || {
@@ -115,7 +115,7 @@ async fn a_stopped_process_loses_its_lease_and_is_told_so_without_any_server() {
     assert!(!world.is_free().await);
 }
 
-/// Catches: a late renewal brings a guard back whose loss was told.
+/// Catches: a late renewal brings a guard back whose loss was reported.
 #[tokio::test]
 async fn lost_stays_lost_even_if_a_renewal_comes_through() {
     let world = world();
@@ -160,10 +160,10 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
     );
 }
 
-/// Catches: whose wait ends when it is granted takes that for a timeout, and leaves a lease that
-/// nobody knows of.
+/// Catches: a waiter whose wait ends when it is granted takes that for a timeout, and leaves a
+/// lease that no client knows of.
 #[tokio::test]
-async fn who_waits_until_the_lease_before_ends_is_granted_the_next() {
+async fn a_waiter_whose_wait_ends_with_the_lease_before_is_granted_the_next() {
     let world = world();
     let before = world.locks.acquire("r").ttl(TTL).renew(false);
     let before = before.await.unwrap();
@@ -174,7 +174,7 @@ async fn who_waits_until_the_lease_before_ends_is_granted_the_next() {
     assert!(waiting.await.unwrap().token() > before.token());
 }
 
-/// Catches: the grant of a waiter that is dropped before it sees it is nobody's, and stays.
+/// Catches: the grant of a waiter that is dropped before it sees it has no holder, and stays.
 #[tokio::test]
 async fn a_grant_that_arrives_for_a_dropped_acquire_is_given_back() {
     let world = world();
@@ -199,12 +199,12 @@ async fn a_dropped_guard_of_a_repeated_acquisition_ends_its_own_attempt_only() {
     let (first, second) = (acquire().await.unwrap(), acquire().await.unwrap());
     assert_eq!(first.token(), second.token());
     drop(first);
-    assert!(!world.is_free().await, "the other one was told of it");
+    assert!(!world.is_free().await, "the other one got it, too");
     second.renew(TTL).await.unwrap();
     let token = second.token();
     drop(second);
-    assert!(world.is_free().await, "nobody else was told of it");
-    // Nobody has released it: the same holder may ask again, for another lease.
+    assert!(world.is_free().await, "no other attempt got it");
+    // It was not released: the same holder may ask again, for another lease.
     let afresh = acquire().await.unwrap();
     assert!(afresh.token() > token);
     afresh.release().await.unwrap();
@@ -220,14 +220,14 @@ async fn a_guard_that_is_given_up_has_ended_its_attempt_and_no_other() {
     let (first, second) = (acquire().await.unwrap(), acquire().await.unwrap());
     let token = first.token();
     first.give_up().await.unwrap();
-    assert!(!world.is_free().await, "the other one was told of it");
+    assert!(!world.is_free().await, "the other one got it, too");
     second.give_up().await.unwrap();
-    assert!(world.is_free().await, "nobody else was told of it");
+    assert!(world.is_free().await, "no other attempt got it");
     let afresh = acquire().await.unwrap();
     assert!(afresh.token() > token);
     afresh.release().await.unwrap();
     assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
-    // Of a holder that nobody else knows it is a release.
+    // For a holder that no other client knows it is a release.
     let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
     guard.give_up().await.unwrap();
     assert!(world.is_free().await);
@@ -308,7 +308,7 @@ fn guards_and_futures_may_move_between_threads() {
     });
 }
 
-/// Catches: the watchdog keeps up what nobody here holds any more.
+/// Catches: the watchdog keeps up a lease that is not held here any more.
 #[tokio::test]
 async fn a_guard_that_is_detached_keeps_the_lease_and_renews_it_no_more() {
     let world = world();

@@ -1,4 +1,4 @@
-//! Acquiring by a retry policy, on a clock that moves only when it is told to.
+//! Acquiring by a retry policy, on a clock that moves only when the test advances it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{future::IntoFuture, sync::Arc, time::Duration};
@@ -50,7 +50,7 @@ impl World {
         self.locks.acquire("r").ttl(TTL)
     }
 
-    /// Polls it, moving the clock to whatever is slept for, until it is done.
+    /// Polls it, moving the clock to each moment that a task sleeps until, until it is done.
     async fn run(&self, acquire: Acquire) -> Result<LeaseGuard, Error> {
         let mut acquiring: BoxFuture<'_, _> = acquire.into_future();
         loop {
@@ -143,7 +143,7 @@ async fn a_lock_service_that_does_not_answer_is_looked_for_again_for_ten_seconds
     assert_eq!(world.locks.stats().failures, 1);
 }
 
-/// Catches: a shutdown waits for the pause of somebody who polls.
+/// Catches: a shutdown waits for the pause of a caller that polls.
 #[tokio::test]
 async fn a_shutdown_ends_a_pause() {
     let world = world();

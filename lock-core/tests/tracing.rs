@@ -1,4 +1,4 @@
-//! What a subscriber sees: spans and events, and no secret.
+//! The output for a subscriber: spans and events, and no secret.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -134,7 +134,7 @@ impl World {
 
 /// Catches: a span that never learns its token, or is at another level.
 #[tokio::test]
-async fn an_acquisition_is_a_span_that_tells_who_got_what() {
+async fn an_acquisition_is_a_span_with_its_resource_and_token() {
     let world = world();
     let guard = world.acquire().await;
     let granted = world.told.event("granted").within;
@@ -154,9 +154,9 @@ async fn an_acquisition_is_a_span_that_tells_who_got_what() {
     assert_eq!((held.level, held.within.get("token")), (Level::DEBUG, None));
 }
 
-/// Catches: a loss that nobody sees at the usual level.
+/// Catches: a loss that is not logged at the usual level.
 #[tokio::test]
-async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
+async fn renewals_and_releases_are_debug_events_and_a_loss_is_a_warning() {
     let world = world();
     let guard = world.acquire().await;
     let token = guard.token().to_string();
@@ -182,7 +182,7 @@ async fn renewals_and_releases_are_told_in_detail_and_a_loss_as_a_warning() {
     }
 }
 
-/// There was no `shutdown` to look for.
+/// A user would look for a `shutdown` in vain, so the warning names the other causes.
 #[test]
 fn a_manager_whose_runtime_has_ended_says_so() {
     const SAYS: &str = "the watchdog has ended without a shutdown: its runtime has ended, or the \
@@ -214,7 +214,7 @@ fn a_manager_whose_runtime_has_ended_says_so() {
 
 /// Catches: a log line with which anybody can release the lease.
 #[tokio::test]
-async fn nothing_that_is_told_shows_a_holder() {
+async fn no_span_or_event_shows_a_holder() {
     let world = world();
     let holder = Holder::random();
     for fault in [Fault::Pass, Fault::DropRequest, Fault::DropReply] {

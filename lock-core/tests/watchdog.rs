@@ -1,4 +1,5 @@
-//! What the watchdog sends, when, and together with what; on a clock that moves only when told to.
+//! The requests of the watchdog, their times, and their batches; on a clock that moves only when
+//! the test advances it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -22,7 +23,7 @@ use tokio::sync::Semaphore;
 
 const TTL: Ttl = Ttl::secs(9);
 
-/// A lock service that writes down what it is asked, in parts of which some do not answer.
+/// A lock service that writes down its requests, in parts of which some do not answer.
 ///
 /// A resource is in the part that its name begins with.
 #[derive(Clone, Debug)]
@@ -195,7 +196,7 @@ impl World {
     }
 }
 
-/// The other tasks have done what they can without the clock.
+/// The other tasks have done all that they can without the clock.
 async fn settled() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -216,7 +217,7 @@ async fn batches_are_bounded_and_complete() {
     assert_eq!(world.locks.stats().renewals, 250);
 }
 
-/// Catches: a slow part is asked everything at once, or what was released.
+/// Catches: a slow part gets all requests at once, or renewals of leases that were released.
 #[tokio::test]
 async fn a_part_has_three_batches_at_once_and_what_is_released_meanwhile_leaves_the_fourth() {
     let world = world();
@@ -287,7 +288,7 @@ async fn a_batch_is_of_one_part() {
 }
 
 #[tokio::test]
-async fn a_part_that_never_answers_starves_nobody_and_is_asked_until_the_deadline() {
+async fn a_part_that_never_answers_starves_no_other_and_is_asked_until_the_deadline() {
     let world = world();
     let (dead, alive) = (
         world.acquire("1:dead").await,
@@ -402,7 +403,7 @@ async fn a_dropped_guard_is_released_before_what_its_task_sends_next() {
     let world = world();
     let guard = world.acquire("0").await;
     drop(guard);
-    // No await in between: nobody else has had a turn.
+    // No await in between: no other task has had a turn.
     let next = world.locks.try_acquire("0").await.unwrap();
     assert!(next.granted().is_some());
     let asked = ["0"; 3].map(str::to_owned);
@@ -416,7 +417,7 @@ async fn a_dropped_guard_is_released_before_what_its_task_sends_next() {
 }
 
 #[tokio::test]
-async fn a_loss_is_counted_once_even_if_nobody_asks_the_guard() {
+async fn a_loss_is_counted_once_even_if_no_call_uses_the_guard() {
     let world = world();
     let guard = world.acquire("1").await;
     world.service.ails(1, Ailment::Fails);
@@ -464,7 +465,7 @@ async fn a_lease_is_renewed_no_more_after_max_hold_and_lost_at_its_end() {
     assert!(next.granted().is_some());
 }
 
-/// Catches: what is done under a lease is told to end after it.
+/// Catches: a guard that reports an end which is later than that of its lease.
 #[tokio::test]
 async fn the_end_of_a_lease_is_known_if_it_is_not_renewed_for_ever() {
     let world = world();
@@ -487,7 +488,7 @@ async fn the_end_of_a_lease_is_known_if_it_is_not_renewed_for_ever() {
     bounded.ends_within().unwrap_err();
 }
 
-/// Catches: an outage is told as the end of `max_hold`.
+/// Catches: an outage that is reported as the end of `max_hold`.
 #[tokio::test]
 async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     let world = world();
@@ -498,7 +499,7 @@ async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     assert_eq!(guard.remaining().unwrap_err().reason(), LostReason::Expired);
 }
 
-/// Catches: a lease that is renewed for ever, because its guard is kept where no one looks.
+/// Catches: a lease that is renewed for ever, because its guard is kept and never looked at.
 #[tokio::test]
 async fn a_lease_whose_renewal_is_paused_leaves_the_batches_and_is_lost_at_its_end() {
     let world = world();

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use lock_core::backend::{BoxFuture, Moment, Runtime, support::lock};
 
-/// A [`Runtime`] whose time only moves when told to. Clones are the same clock.
+/// A [`Runtime`] whose time moves only when the test advances it. Clones are the same clock.
 ///
 /// Sleepers wake in the order of their moments, and those of one moment in the order in which they
 /// fell asleep. Tasks run on Tokio, so use a runtime with one thread if a test has to run the same
@@ -71,7 +71,7 @@ impl ManualClock {
         }
     }
 
-    /// Moves the clock forward and wakes everybody who sleeps until then.
+    /// Moves the clock forward and wakes all sleepers whose moment has come.
     pub fn advance(&self, by: Duration) {
         let due: Vec<_> = {
             let mut time = lock(&self.shared.time);
@@ -83,7 +83,7 @@ impl ManualClock {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// The earliest moment in the future that somebody sleeps until.
+    /// The earliest moment in the future for which there is a sleeper.
     ///
     /// When nothing moves any more, the clock has to be advanced this far for something to happen.
     #[must_use]
@@ -174,9 +174,9 @@ mod tests {
         Moment::from_origin(Duration::from_secs(seconds))
     }
 
-    /// Catches: a clock that is moved to a moment for which nobody sleeps any more.
+    /// Catches: a clock that is moved to a moment whose sleeper is gone.
     #[test]
-    fn the_next_wake_is_that_of_the_first_who_still_sleeps() {
+    fn the_next_wake_is_that_of_the_first_task_that_still_sleeps() {
         let clock = ManualClock::new();
         let never = clock.sleep_until(Moment::NEVER);
         assert_eq!(clock.next_wake(), None);

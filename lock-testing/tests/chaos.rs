@@ -52,7 +52,7 @@ fn sequencer(holder: Holder, token: FencingToken) -> Sequencer {
 }
 
 impl World {
-    /// What the service knows, asked for behind the back of chaos.
+    /// The state of the service, read behind the back of chaos.
     async fn inspection(&self) -> Inspection {
         self.service.inspect(&resource()).await.unwrap()
     }
@@ -71,7 +71,7 @@ impl World {
         self.locks.acquire("r").ttl(TTL).await.unwrap()
     }
 
-    /// Moves the clock to what the watchdog sleeps for, once it does.
+    /// Moves the clock to the moment that the watchdog sleeps until, once it does.
     async fn to_next_wake(&self) {
         self.until(async || self.clock.next_wake().is_some()).await;
         let wake = self.clock.next_wake().unwrap();
@@ -113,7 +113,7 @@ async fn the_clean_up_of_a_lost_reply_leaves_the_retry_alone() {
 async fn a_release_that_is_dropped_without_an_answer_is_finished_by_the_watchdog() {
     let world = world();
     let guard = world.guard().await;
-    // Once by the release, once more at once, and then by what is left of it.
+    // Once by the release, once more at once, and then by the rest of its clean-up.
     for _ in 0..3 {
         world.chaos.next(Operation::Release, Fault::DropRequest);
     }
@@ -201,7 +201,7 @@ async fn a_postponed_request_takes_effect_when_it_arrives() {
 
 /// Catches: copies of them that are not delivered, or that end the next lease.
 #[tokio::test]
-async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
+async fn late_copies_of_a_renewal_and_a_release_touch_no_other_lease() {
     let (world, holder) = (world(), Holder::random());
     let lease = sequencer(holder, world.acquire(holder).await.token);
     let renewal = RenewRequest::new(lease.clone(), Ttl::MAX);
@@ -223,7 +223,7 @@ async fn late_copies_of_a_renewal_and_a_release_touch_nobody_elses_lease() {
     }
 }
 
-/// Catches: a service that is slower than the ttl is asked for ever.
+/// Catches: endless requests to a service that is slower than the ttl.
 #[tokio::test]
 async fn when_two_grants_in_a_row_arrive_after_their_end_a_longer_ttl_is_asked_for() {
     let world = world();

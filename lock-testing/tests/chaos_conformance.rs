@@ -1,4 +1,4 @@
-//! Chaos that is told nothing is no chaos: it passes what the backend in it passes.
+//! Chaos without a script has no effect: it passes all cases that its backend passes.
 
 use std::{sync::Arc, time::Duration};
 

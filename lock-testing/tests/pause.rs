@@ -118,7 +118,7 @@ async fn a_look_at_the_lease_before_the_write_does_not_help() {
 }
 
 #[tokio::test]
-async fn a_pause_that_is_shorter_than_the_lease_lets_nobody_in() {
+async fn a_pause_that_is_shorter_than_the_lease_lets_no_rival_in() {
     let impatient = async |world: &World, me: &Process| {
         let attempt = me.locks().try_acquire("account").await?;
         drop(attempt.granted().ok_or("held")?);
@@ -276,7 +276,7 @@ async fn an_invariant_that_never_holds_tests_nothing() {
 
 #[tokio::test]
 #[should_panic(expected = "the rival waits for something that does not happen, such as a mutex")]
-async fn a_rival_that_can_never_go_on_is_told_of() {
+async fn a_rival_that_can_never_go_on_is_reported() {
     struct Shared {
         mutex: tokio::sync::Mutex<()>,
     }
@@ -295,7 +295,7 @@ async fn a_rival_that_can_never_go_on_is_told_of() {
 
 #[tokio::test]
 #[should_panic(expected = "the section has not ended after 10000 awaits")]
-async fn a_section_that_never_ends_is_told_of() {
+async fn a_section_that_never_ends_is_reported() {
     let section = async |_: &(), _: &Process| -> Result<(), Failure> {
         loop {
             pause::point().await;

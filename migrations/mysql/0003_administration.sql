@@ -1,4 +1,4 @@
--- What administrators did to issuer and marks, and why.
+-- The log of administrators' changes to issuer and marks, with their reasons.
 CREATE TABLE IF NOT EXISTS fenced_admin_log (
   id          BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   done_at     TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3),

@@ -29,22 +29,24 @@
 --   log_min_duration_statement), until the next claim of the resource. Protect such a log like a
 --   password. No message and no detail of an error shows a holder.
 --
--- Rights: what reads or writes these tables runs with the rights of its owner, the role that
--- migrates. Its callers need USAGE on this schema and no right on any table, so they cannot touch
--- a mark but by the rule. In there current_user is the owner; who has logged in is session_user.
--- Roles with USAGE are not kept apart from each other: each may claim any resource.
+-- Rights: a function that reads or writes these tables runs with the rights of their owner, the
+-- role that migrates. Its callers need USAGE on this schema and no right on any table, so they
+-- cannot touch a mark but by the rule. Inside such a function current_user is the owner, and
+-- session_user the role that logged in. Roles with USAGE are not kept apart from each other: each
+-- may claim any resource.
 --
 -- Only the owner may create objects in this schema: another function of the same name, whose
 -- arguments fit better, could otherwise be called in the place of ours. For the same reason each
 -- call inside has the exact types of its function.
 --
--- What a caller may send is bounded by the domains below. They refuse with check_violation (23514),
--- and the name of the constraint says the rule.
+-- The domains below bound the arguments of a caller. They refuse with check_violation (23514), and
+-- the name of the constraint says the rule.
 --
--- Functions find nothing but the catalog and what is qualified: otherwise a role that may create
--- objects in a schema of the caller's search_path could put its own function between, and act as
--- the owner. A search_path of their own sees to that, but costs a microsecond per call: what every
--- transaction goes through has none, and is qualified throughout.
+-- Functions find nothing but the catalog and qualified names. Otherwise a role that may create
+-- objects in a schema of the caller's search_path could put its own function in the place of ours,
+-- and act as the owner. Most functions have a search_path of their own for that. It costs a
+-- microsecond per call, so the functions on the way of every transaction have none, and all their
+-- names are qualified.
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
@@ -70,16 +72,17 @@ language sql immutable parallel safe as $$
     else true end
 $$;
 
--- What a caller presents.
+-- A holder as a caller presents it.
 create domain fenced.holder as text
   constraint holder_has_1_to_256_bytes
     check (value is not null and octet_length(value) between 1 and 256);
 
--- What is kept of that: 64 hex digits.
+-- A digest as the tables keep it: 64 hex digits.
 create domain fenced.sha256_hex as text
   constraint digest_has_64_hex_digits check (octet_length(value) = 64);
 
--- What is kept of a presented holder, or of an attempt. It becomes a part of what calls it.
+-- The digest to keep of a presented holder, or of an attempt. Postgres inlines this function into
+-- its callers.
 create function fenced.kept_digest(presented text) returns text
 language sql stable parallel safe as $$
   select pg_catalog.encode(pg_catalog.sha256(
@@ -162,8 +165,8 @@ begin
     detail = json_build_object('resource', resource, 'presented', presented, 'current', current);
 end $$;
 
--- The advisory lock of the issuer: claims share it; who changes the issuer takes it exclusively and
--- is not overtaken by claims that come later. No resource has a space in its name.
+-- The advisory lock of the issuer. Claims share it. A change of the issuer takes it exclusively,
+-- and later claims do not overtake that change. No resource has a space in its name.
 create function fenced.lock_service_key() returns bigint
 language sql immutable parallel safe
 as $$ select fenced.resource_lock_key('the issuer'::text) $$;
@@ -187,8 +190,8 @@ begin
   end if;
 end $$;
 
--- Takes the lock of a resource, behind its open transactions. The detail of its timeout says
--- that they were waited for. No other timeout of a claim has one: behind a seal, for example, the
+-- Takes the lock of a resource, behind its open transactions. The detail of its timeout says that
+-- they were waited for. No other timeout of a claim has a detail: behind a seal, for example, the
 -- claim has waited for the issuer alone.
 create function fenced.wait_for_open_transactions(resource text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -256,9 +259,9 @@ begin
   return found;
 end $$;
 
--- A claim that never waits, for fenced.acquire, whose holder is as it is kept: that one holds a
--- lock already. False: something is
--- in its way, or it would be refused, or it is the first claim of all; fenced.claim says what.
+-- A claim that never waits, for fenced.acquire, which holds a lock already. The holder is as it is
+-- kept. False: another transaction is in its way, or it would be refused, or it is the first claim
+-- of all; fenced.claim says which.
 create function fenced.claim_now(resource text, token bigint, holder text, issuer text)
 returns boolean
 language plpgsql as $$
@@ -291,8 +294,8 @@ end $$;
 
 -- The lesser one of this timeout and that of the session. 0 is without bound, null is not given.
 --
--- Most sessions have none. This becomes a part of what calls it, which a function with a search
--- path of its own could not; those that call it have one.
+-- Most sessions have none. Postgres inlines this function into its callers, which have a search
+-- path. It would not inline one with a search path of its own.
 create function fenced.min_timeout(setting text, milliseconds integer) returns text
 language sql stable as $$
   select case
@@ -302,7 +305,7 @@ language sql stable as $$
   end
 $$;
 
--- Null leaves it as it is. Those that call it have a search path.
+-- Null leaves the timeout as it is. The callers have a search path.
 create function fenced.limit_lock_timeout(milliseconds integer) returns void
 language plpgsql as $$
 begin
@@ -318,8 +321,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select m.token, m.issuer from fenced.high_water_mark m where m.resource = high_water.resource
 $$;
 
--- Who has USAGE on the schema may call these, whatever the default for functions is. The rest is
--- called by them.
+-- A role with USAGE on the schema may call these, whatever the default for functions is. They call
+-- the rest.
 revoke all on all routines in schema fenced from public;
 grant execute on function fenced.claim, fenced.high_water, fenced.resource_lock_key to public;
 

@@ -1,14 +1,14 @@
 -- TRANSACTIONS
 --
--- What lets a transaction in, what waits until it has ended, and what ends its session.
+-- Functions that let a transaction in, wait for its end, and end its session.
 
 -- Lets a transaction in. At READ COMMITTED the resource lock alone does it: it keeps claims out
 -- while the transaction lasts, and the mark is read after it was taken, as it was committed last.
 -- Where the snapshot may be older than that, the mark has to be locked: see
 -- fenced.begin_fenced_by_lock.
 --
--- A resource lock that nobody else waits for is taken without asking for a timeout; a claim that
--- waits is not overtaken this way.
+-- The resource lock is first tried without waiting, and then the timeout plays no part. The try
+-- fails if a claim waits for the lock, so it does not overtake that claim.
 --
 -- Not inside a savepoint: rolling back to it would give up the locks.
 --
@@ -110,8 +110,8 @@ end $$;
 --
 -- The transaction gets a cursor with the name tx_name: CLOSE fails in any other one.
 --
--- To call a procedure costs less than to select a function; and one that contains
--- fenced.begin_fenced less than one that calls it.
+-- A call of a procedure costs less than a select of a function. A copy of the body of
+-- fenced.begin_fenced costs less than a call of it.
 do $do$
 declare
   body text := (select f.prosrc from pg_proc f where f.oid = 'fenced.begin_fenced'::regproc);
@@ -138,9 +138,9 @@ begin
 end $begin$, body));
 end $do$;
 
--- Waits until no transaction of this grant is under way, and fails as fenced.begin_fenced does:
--- after a commit that was not answered. Nothing of the grant can be committed later, but by
--- transactions that begin later. Call at READ COMMITTED.
+-- For a commit without an answer: waits until no transaction of this grant is under way, and fails
+-- as fenced.begin_fenced does. Afterwards only a transaction that begins later can commit for this
+-- grant. Call at READ COMMITTED.
 create function fenced.settle(
   resource text, token bigint, holder text, issuer text,
   lock_timeout_ms integer default null
@@ -160,7 +160,7 @@ begin
     perform from fenced.high_water_mark m
       where m.resource = settle.resource and m.token = settle.token
         and m.holder = digest and m.issuer = settle.issuer
-      for share; -- fails on a standby, whose resource lock nobody uses
+      for share; -- fails on a standby, where no transaction takes the resource lock
   end if;
   if not found then
     perform fenced.raise_refusal(settle.resource, settle.token, digest, settle.issuer);
@@ -179,8 +179,9 @@ language sql volatile set search_path = pg_catalog, pg_temp as $$
     and l.mode = 'ShareLock' and l.granted
 $$;
 
--- Ends the sessions of older holders that a claim of this grant has waited for in vain: one that is
--- paused inside its transaction would hold it up without bound. Returns their pids.
+-- Ends the sessions of older holders for which a claim of this grant has waited in vain. A holder
+-- that is paused inside its transaction would hold up the claim without bound. Returns the pids of
+-- the sessions.
 --
 -- With the rights of the caller. Sessions of another role need membership in that role, or in
 -- pg_signal_backend; if there are such sessions only, it fails (55P03). Call at READ COMMITTED.
@@ -232,9 +233,10 @@ revoke all on routine fenced.begin_fenced, fenced.begin_fenced_by_lock, fenced.l
 grant execute on routine fenced.begin_fenced, fenced.begin_fenced_fast, fenced.settle,
   fenced.open_transactions, fenced.terminate_older to public;
 
--- The type of an argument that says: this statement is a transaction of its own. Arguments are read
--- when the statement is bound, which is when its transaction begins, unless one is open already. In
--- one that somebody left open, what is written would be reported as stored, and be lost.
+-- The type of an argument that says: this statement is a transaction of its own. Its check looks
+-- for an open transaction. Arguments are read when the statement is bound, and a statement alone
+-- begins its transaction at that moment. A write inside a transaction that was left open would be
+-- reported as stored, and be lost.
 create domain fenced.autocommit as boolean
   constraint autocommit_check check (transaction_timestamp() = statement_timestamp());
 grant usage on domain fenced.autocommit to public;

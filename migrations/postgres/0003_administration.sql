@@ -1,8 +1,8 @@
 -- ADMINISTRATION
 --
--- What only administrators do: another lock service takes over (seal), a mark is set by hand
--- (reset). Both write down who did what and why. Nobody but the owner may call these functions;
--- grant EXECUTE on them to the role of your operators, and to no application.
+-- Functions for administrators only: another lock service takes over (seal), a mark is set by hand
+-- (reset). Both write down the administrator, the change and the reason. Only the owner may call
+-- these functions; grant EXECUTE on them to the role of your operators, and to no application.
 --
 -- They refuse by raising:
 --   FN020 the mark is not what the caller expects     detail {"resource", "expected", "current"}
@@ -84,8 +84,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   order by m.resource limit resources_of_issuer.count
 $$;
 
--- The other lock services of which there are marks, and how many: what seals that were not finished
--- have left.
+-- The other lock services of which there are marks, and how many: unfinished seals have left them.
 create function fenced.marks_of_others(issuer text)
 returns table (of_issuer text, marks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -93,8 +92,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   group by m.issuer order by m.issuer
 $$;
 
--- Where things stand before a handover: the greatest mark of all, of which resource, and how many
--- marks there are of an issuer. No row if there is no mark.
+-- The state before a handover: the greatest mark of all, its resource, and the number of marks of
+-- an issuer. No row if there is no mark.
 create function fenced.handover_status(issuer text)
 returns table (resource text, token bigint, marks bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$

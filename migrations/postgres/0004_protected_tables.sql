@@ -14,10 +14,10 @@
 --   FN011 it has the fence of another one    detail {"table", "required"}
 --   FN001, FN003 as fenced.begin_fenced raises them, for a context that was forged
 --
--- They run after each row and see what is really to be written, whatever other triggers have
--- changed, and on conflict do what. They check the mark themselves, so not even a forged context
--- writes after a claim. A statement that names another table, of which this one is a partition or a
--- child, cannot get past them, because triggers for rows belong to the rows.
+-- They run after each row and see the row as it is written, after all other triggers and ON
+-- CONFLICT. They check the mark themselves, so not even a forged context writes after a claim. A
+-- statement that names another table, of which this one is a partition or a child, cannot get past
+-- them, because triggers for rows belong to the rows.
 --
 -- The functions of the triggers are in a schema of their own, which every role may use, because a
 -- role that writes needs no right on the schema fenced. They run with the rights of the role that
@@ -29,9 +29,9 @@
 -- to the token of the current holder, TRUNCATE of a partition that was attached after the call
 -- (call again), and a statement that matches no row.
 
--- Refuses unless this transaction has the fence of the resource. Names have no space, so
--- ' name=token ' can be found in ' name=token name2=token2 ' in one way only. Null is a resource
--- that nobody has.
+-- Refuses unless this transaction has the fence of the resource. Names have no space, so '
+-- name=token ' can be found in ' name=token name2=token2 ' in one way only. A resource that is null
+-- is always refused, because no holder has it.
 --
 -- A fenced transaction has the resource lock, and gets it again for nothing; a forged context gets
 -- it here. As in fenced.begin_fenced it is enough at READ COMMITTED, and all names are qualified.

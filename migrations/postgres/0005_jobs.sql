@@ -1,8 +1,8 @@
 -- JOBS
 --
 -- Jobs that run once per slot: a slot is a time of a schedule, or any text. A job is the resource
--- 'job:NAME', for all of its slots. Who runs one holds its lease, has claimed the token, and works
--- in transactions that fenced.begin_fenced has let in:
+-- 'job:NAME', for all of its slots. A worker holds the lease of the job, has claimed the token, and
+-- works in transactions that fenced.begin_fenced has let in:
 --
 --   fenced.job_slot    where a slot stands: one read, at any time
 --   fenced.run_job     the same, and if the slot is due, marks it as done. First thing in the
@@ -13,8 +13,8 @@
 --   fenced.job_slots   what is known of the slots of all jobs, or of one
 --   fenced.retry_job, fenced.forget_job, fenced.forget_jobs_below   for operators
 --
--- Those that write refuse a transaction without the fence of 'job:NAME' (FN010, FN011). So nobody
--- who was overtaken can mark, save or fail anything, whatever the language of the program.
+-- The functions that write refuse a transaction without the fence of 'job:NAME' (FN010, FN011). So
+-- an overtaken worker cannot mark, save or fail anything, whatever the language of its program.
 
 create domain fenced.job_name as text collate "C"
   constraint job_has_1_to_252_visible_ascii_characters
@@ -98,7 +98,8 @@ declare
   before record;
 begin
   perform fenced_guards.check_row_write('job:' || $1, 'fenced.job_run'::regclass);
-  -- One look for both: a slot that becomes due between two would be marked, and nobody told.
+  -- One look for both. With two, a slot could become due in between: it would be marked, and the
+  -- worker would not run it.
   select * into before from fenced.job_slot($1, $2);
   if before.state = 'due' then
     insert into fenced.job_run (job, slot, done_token, done_at)

@@ -8,8 +8,8 @@
 --
 -- Each call of a client is a transaction of its own, at READ COMMITTED: so no lock is held over a
 -- round trip, and nothing here depends on the session, which a pooler may change with each
--- transaction. The only clock is that of the database. What is normal, such as that somebody else
--- holds the lease, is an outcome and not an exception.
+-- transaction. The only clock is that of the database. A normal answer, such as that another holder
+-- has the lease, is an outcome and not an exception.
 --
 -- A holder is a text that one acquisition alone knows, an attempt a text for each try of it. A
 -- request that is sent again with both finds itself: it gets the same lease, and never a second
@@ -17,16 +17,16 @@
 -- lists show fingerprints, the first 16 hex digits of the digest.
 --
 -- Locks are taken in this order: the mutex of the resource, always first; then its row; those of a
--- claim last, and only if they are free. A statement
--- that updates a free row without the mutex would keep that row locked when it has lost the race,
--- and then wait for the mutex: a deadlock. Renewals take no mutex, and skip what is locked.
+-- claim last, and only if they are free. A statement that updated a free row without the mutex
+-- would keep that row locked when it has lost the race, and then wait for the mutex: a deadlock.
+-- Renewals take no mutex, and skip locked rows.
 --
--- What only other functions call has no search_path of its own: it runs with theirs, and becomes
--- a part of their statements.
+-- A function that only other functions call has no search_path of its own, because it runs with
+-- that of its caller. Postgres can inline such a function if it is in SQL.
 --
--- What has to survive a power cut is flushed (a lease that is taken back is held twice). A release
--- and the queue need not be: a lease whose release is lost ends by its ttl, and those who wait put
--- the queue up again.
+-- A grant and a renewal are flushed, because a power cut that takes a lease back would let two
+-- clients hold it. A release and the queue need not be: a lease whose release is lost ends by its
+-- ttl, and the waiters join the queue again.
 
 create domain fenced.lease_name as text collate "C"
   constraint prefix_has_1_to_64_letters_digits_or_marks
@@ -116,7 +116,7 @@ as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
 create function fenced.resource_of(lease text) returns text
 language sql immutable parallel safe as $$ select substr($1, strpos($1, ' ') + 1) $$;
 
--- What others may see of a kept digest.
+-- The part of a kept digest that others may see.
 create function fenced.fingerprint(digest text) returns text
 language sql immutable parallel safe as $$ select pg_catalog.left(digest, 16) $$;
 
@@ -130,8 +130,8 @@ as $$
     else 0 end
 $$;
 
--- The mutex of a resource in the lock service, until the end of the transaction. It is held for
--- longer only by a commit that hangs, behind which sessions would pile up whose clients have gone.
+-- The mutex of a resource in the lock service, until the end of the transaction. Only a commit that
+-- hangs holds it for longer. Sessions whose clients have gone would pile up behind that commit.
 create function fenced.lock_lease(resource text) returns void
 language plpgsql as $$
 begin
@@ -199,16 +199,16 @@ begin
   return lease;
 end $$;
 
--- Whether a waiter is one. A sign of life that is to come was given before the clock was set back:
--- who lives gives another one within a second.
+-- Whether a waiter is alive. A sign of life far in the future was given before the clock was set
+-- back. It does not count, because a live waiter gives another one within a second.
 create function fenced.is_alive(wait_until timestamptz, seen_at timestamptz) returns boolean
 language sql volatile as $$
   select wait_until > clock_timestamp()
     and clock_timestamp() - seen_at between interval '-3 s' and interval '3 s'
 $$;
 
--- Whose turn it is: the first in the queue that is alive. Those before it, who are not, are
--- dropped. Under the mutex.
+-- The first waiter in the queue that is alive: it is its turn. Those before it are dropped. Under
+-- the mutex.
 create function fenced.first_waiter(resource text) returns fenced.waiter
 language plpgsql as $$
 declare
@@ -222,8 +222,8 @@ begin
   return waiter;
 end $$;
 
--- Tells the first in the queue that the resource is free. Under the mutex, in a transaction whose
--- commit is not flushed: NOTIFY holds a lock of the whole server until the commit is over.
+-- Notifies the first in the queue that the resource is free. Under the mutex, in a transaction
+-- whose commit is not flushed: NOTIFY holds a lock of the whole server until the commit is over.
 create function fenced.wake(resource text) returns void
 language plpgsql as $$
 declare
@@ -257,7 +257,7 @@ begin
   return granted;
 end $$;
 
--- A floor may be ahead of the clock by a day: clocks differ, but not by more. One that is higher
+-- A floor may be ahead of the clock by a day, because clocks differ, but not by more. A higher one
 -- must be a mistake, and would use the tokens up.
 create function fenced.greatest_floor() returns bigint
 language sql volatile
@@ -288,7 +288,7 @@ begin
   return 'waiting';
 end $$;
 
--- Refuses lists that are empty, longer than this, or not of one length.
+-- Refuses lists that are empty, too long, or not of one length.
 create function fenced.check_lists(most integer, lengths integer[]) returns void
 language plpgsql as $$
 begin

@@ -6,15 +6,16 @@
 --   fenced.release            ends a lease
 --   fenced.release_hold       ends what one attempt has of a lease
 --   fenced.cancel             ends one attempt to acquire, whatever became of it
---   fenced.look               says to waiters whose turn it is
+--   fenced.look               tells waiters whether it is their turn
 --   fenced.leases, fenced.force_release   for operators
 
 -- Outcomes:
 --   granted      the lease is yours: token, left_ms
---   held         by somebody else, for left_ms at most if it is not renewed
+--   held         another holder has it, for left_ms at most if it is not renewed
 --   waiting      you are in the queue: call again with the same arguments when you are notified on
---                your channel, when left_ms are over, and at least every second; who is silent for
---                3 s, or does not take the lease for 3 s when it is its turn, is passed over
+--                your channel, when left_ms are over, and at least every second. A waiter that is
+--                silent for 3 s, or does not take the lease for 3 s when it is its turn, is passed
+--                over
 --   released     this acquisition or attempt has ended, or its lease ran out: begin a new one
 --   full         as many wait as max_waiters allows, or 1000 attempts share the lease
 --   late         not_after has passed: this is an old copy of the request, or your clock is wrong
@@ -66,7 +67,8 @@ begin
     return;
   end if;
 
-  -- The common case in one statement: it is free, nobody waits, and this acquisition has not ended.
+  -- The common case in one statement: the lease is free, the queue is empty, and this acquisition
+  -- has not ended.
   update fenced.lease l
     set token = greatest(l.last_token + 1, now.token, floor),
         last_token = greatest(l.last_token + 1, now.token, floor),
@@ -209,9 +211,9 @@ end $$;
 -- for each, with its place in the arrays:
 --   renewed
 --   not_holder  no lease of this holder with this token lives; nothing changed
---   busy        somebody is deciding about the resource: ask again
--- What is locked is skipped, so that one commit that hangs holds up no other lease. A standby that
--- is promoted may lack the last ones.
+--   busy        another transaction is deciding about the resource: ask again
+-- Locked rows are skipped, so that one commit that hangs holds up no other lease. A standby that is
+-- promoted may lack the last renewals.
 create function fenced.renew(
   resources text[], tokens bigint[], holders text[], ttls_ms bigint[]
 ) returns table (place bigint, outcome text)
@@ -227,8 +229,8 @@ begin
     array_upper($1, 1), array_upper($2, 1), array_upper($3, 1), array_upper($4, 1)]);
   digests := array(select fenced.kept_digest(h) from unnest($3) with ordinality as a (h, place)
                      order by place);
-  -- Flushed, because its holder relies on it. But not on a standby: one that is gone would end all
-  -- leases.
+  -- Flushed, because its holder relies on it. But not on a standby: if the standby were gone, all
+  -- leases would end.
   perform set_config('synchronous_commit', 'local', true);
   with asked as (
     select * from unnest($1, $2, digests, $4) with ordinality
@@ -332,9 +334,9 @@ begin
   end if;
 end $$;
 
--- Ends the lease with this token, whoever holds it. To its holder this looks as if it had run out.
--- Outcomes: ended, with a token that belongs to nobody and lies between that lease and the next
--- (the same one if it is sent again); not_held; exhausted.
+-- Ends the lease with this token, whatever its holder. To its holder this looks as if it had run
+-- out. Outcomes: ended, with a token that no holder gets and that lies between that lease and the
+-- next (the same one if it is sent again); not_held; exhausted.
 create function fenced.force_release(
   resource text, token bigint, out outcome text, out revocation bigint
 )
@@ -448,7 +450,7 @@ begin
   return forgotten;
 end $$;
 
--- What this interface is called, for clients that were written for another one.
+-- The version of this interface, for clients that were written for another one.
 create function fenced.lock_service_version() returns integer
 language sql immutable as $$ select 2 $$;
 

@@ -1,5 +1,5 @@
--- What administrators did to issuer and marks, and why. No user logs in to a file, so who it was
--- is in the reason, if anywhere.
+-- The log of administrators' changes to issuer and marks, with their reasons. A file has no logins,
+-- so an administrator is known only if the reason names one.
 CREATE TABLE fenced_admin_log (
   id          INTEGER PRIMARY KEY NOT NULL,
   done_at     TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),

@@ -24,7 +24,7 @@ impl Console {
             Self::Nowhere => Ok(()),
         };
         if let Err(error) = written {
-            tracing::debug!(%error, "nobody reads what is printed");
+            tracing::debug!(%error, "the reader of the output has gone away");
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
     let (order, warning) = match (args.raise_to, args.lower_to) {
         (_, Some(to)) => (
             Reset::lower(resource, expected, to, reason),
-            "WHOEVER WAS EVER ISSUED A GREATER TOKEN MAY CLAIM AND WRITE AGAIN.",
+            "EVERY HOLDER OF A GREATER TOKEN MAY CLAIM AND WRITE AGAIN.",
         ),
         (Some(to), None) => (
             Reset::raise(resource, expected, to, reason),
@@ -105,7 +105,7 @@ fn plausibility(even_if_implausible: bool) -> Plausibility {
 fn refused(error: AdminError) -> Failure {
     match error {
         AdminError::Implausible { .. } => Failure::Usage(format!(
-            "{error}; whoever means it says --even-if-implausible"
+            "{error}; if you mean it, say --even-if-implausible"
         )),
         AdminError::Store(error) => store_error::of_store(&error),
         _ => Failure::NotAsTold(error.to_string()),

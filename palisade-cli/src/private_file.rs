@@ -1,7 +1,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-/// What to say if others on this machine can read or change a file that holds secrets. Its group
-/// may read it: that is how a service reads what only root may change.
+/// The warning if others on this machine can read or change a file that holds secrets. Its group
+/// may read it, so that a service can read a file that only root may change.
 pub(crate) fn warning(path: &Path) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode();
     let shown = path.display();

@@ -30,7 +30,7 @@ struct Key {
 /// How a key signs.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Everybody who checks could sign, too.
+    /// Every checker could sign, too.
     Shared,
     /// The checker only has the public half.
     Pair,
@@ -39,7 +39,7 @@ enum Kind {
 impl Signing {
     /// The keys that the arguments name; `None` if tokens are not to be signed.
     ///
-    /// Without a file there is one key, which nobody else has and which is lost with this process.
+    /// Without a file there is one key, which only this process has and which is lost with it.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read or contains something else.
@@ -110,7 +110,7 @@ impl Signing {
 }
 
 impl Key {
-    /// A key that nobody else has.
+    /// A key that no other process has.
     fn ephemeral() -> Self {
         Self {
             id: "ephemeral".to_owned(),
@@ -140,7 +140,7 @@ impl Key {
     }
 }
 
-/// A ring of one key that nobody else has.
+/// A ring of one key that no other process has.
 ///
 /// # Errors
 /// If the audience is not valid for a ring.

@@ -16,7 +16,7 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::Subscriber
 
 use crate::{console::Console, failure::Failure};
 
-/// What a line of the log looks like.
+/// The form of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum LogFormat {
@@ -30,11 +30,11 @@ pub enum LogFormat {
 /// How many lines may wait to be written, about 4 MB.
 const LINES_MAX: usize = 16 * 1024;
 
-/// The log, written by a thread of its own: a terminal or a pipe that nobody reads must not hold up
-/// requests. Lines that find no room are lost, and counted.
+/// The log, written by a thread of its own, because a terminal or a pipe without a reader must not
+/// delay requests. Lines that find no room are lost, and counted.
 ///
-/// Dropping it writes what is left, unless nobody reads it for a second, and says how many lines
-/// were lost.
+/// Dropping it writes the remaining lines, unless they find no reader for a second, and says how
+/// many lines were lost.
 #[must_use = "what is left is written when this is dropped"]
 pub(crate) struct Log {
     #[cfg(feature = "otel")]
@@ -58,8 +58,8 @@ impl Drop for Log {
 /// How long lines gather before the thread of the log writes again.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// What the thread of the log writes to. It flushes when it has written all lines that wait; then
-/// it lets others gather, because to wake it for each line takes longer than to write it.
+/// The writer that the thread of the log uses. It flushes when it has written all lines that wait.
+/// Then it lets others gather, because to wake it for each line takes longer than to write it.
 struct Gathered<W>(W);
 
 impl<W: Write> Write for Gathered<W> {

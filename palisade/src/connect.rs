@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_without_a_scheme_is_told_what_it_may_have_meant() {
+    async fn the_error_for_an_address_without_a_scheme_suggests_one() {
         for (url, meant) in [
             ("localhost:6379", "redis://localhost:6379"),
             ("127.0.0.1:7000", "redis://127.0.0.1:7000"),

@@ -8,8 +8,8 @@ use lock_core::{
 use palisade_postgres::{PostgresBackend, address_of};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-/// What [`open`] opens: the URL of a PostgreSQL database, with or without [`ConnectOptions`], the
-/// pool of an application, or a store with settings. Sealed.
+/// The argument of [`open`]: the URL of a PostgreSQL database, with or without [`ConnectOptions`],
+/// the pool of an application, or a store with settings. Sealed.
 pub trait Database: sealed::Database {}
 
 impl<D: sealed::Database> Database for D {}

@@ -1,4 +1,4 @@
-//! What a user must not notice: that a connection was closed while nobody used it.
+//! A user must not notice that an idle connection was closed.
 
 use crate::observer::until;
 use lock_core::{
@@ -11,7 +11,7 @@ const TTL: Ttl = Ttl::secs(10);
 /// connections to a server that is up.
 ///
 /// # Errors
-/// Whatever is noticed.
+/// The first error.
 ///
 /// # Panics
 /// If anything has another result than it would have had.

@@ -81,11 +81,11 @@ impl Ledger {
 }
 
 impl Section<'_> {
-    /// Writes back the list with one more number, which nobody else adds. False if the store
+    /// Writes back the list with one more number, which no other section adds. False if the store
     /// refused.
     ///
     /// # Cancel safety
-    /// It may be written, but nobody knows: it counts as neither accepted nor lost.
+    /// It may be written, but the task does not know: it counts as neither accepted nor lost.
     pub async fn add(mut self, number: u64) -> bool {
         self.twin.push(number);
         self.ledger.twin.write_unfenced(self.twin).await;

@@ -1,6 +1,6 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
-//! - [`python`]: programs in Python, with what they need from PyPI.
+//! - [`python`]: programs in Python, with the packages that they need from PyPI.
 //! - [`servers`]: Redis, Postgres and MariaDB as child processes on free loopback ports.
 //! - [`counted`]: the metrics that are exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
@@ -9,7 +9,7 @@
 //! - [`ledger`]: a value that many tasks add to under a lock, and its twin that nothing protects.
 //! - [`load`]: tasks that add to ledgers under locks.
 //! - [`observer`]: looks at a Redis server directly, without the lock API.
-//! - [`port`]: ports that nobody listens on.
+//! - [`port`]: ports without a listener.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop at any
 //!   moment.
 //! - [`project`]: the files and packages of the workspace, for the tests that check those.
@@ -22,7 +22,7 @@
     clippy::return_self_not_must_use,
     clippy::exhaustive_enums,
     clippy::exhaustive_structs,
-    reason = "nobody but the tests of this workspace uses it"
+    reason = "only the tests of this workspace use it"
 )]
 
 pub mod counted;

@@ -9,7 +9,7 @@ use crate::{
     ledger::{Ledger, Section},
 };
 
-/// What all tasks share: `N` resources, each with a ledger.
+/// The state that all tasks share: `N` resources, each with a ledger.
 #[derive(Debug)]
 pub struct Load<const N: usize> {
     /// One ledger for each resource.

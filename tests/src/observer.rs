@@ -1,4 +1,4 @@
-//! A direct look at a Redis server: what the locks leave behind.
+//! A direct look at the keys and channels of a Redis server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use redis::{Client, Cmd, FromRedisValue, aio::MultiplexedConnection};
 /// How long to wait for something that must happen. It takes far less time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at what is waited for: the longer it takes, the fewer.
+/// The pause between two looks. It grows with the wait.
 const LOOK_MIN: Duration = Duration::from_millis(5);
 const LOOK_MAX: Duration = Duration::from_millis(50);
 
@@ -22,7 +22,7 @@ impl Observer {
     /// Connects.
     ///
     /// # Panics
-    /// If nobody answers there.
+    /// If no server answers there.
     pub async fn of(url: &str) -> Self {
         let client = Client::open(url).expect("a URL of Redis");
         let commands = client.get_multiplexed_async_connection().await;
@@ -131,7 +131,7 @@ pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     until_within(PATIENCE, what, condition).await;
 }
 
-/// The same for what takes longer.
+/// The same for a condition that takes longer.
 ///
 /// # Panics
 /// If it takes longer than that.

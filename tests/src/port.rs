@@ -13,10 +13,10 @@ const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 const ATTEMPTS: u32 = 100;
 
-/// What keeps other processes from being given our ports, until this one ends.
+/// The sockets that keep other processes from being given our ports, until this one ends.
 static MARKS: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
-/// A loopback port that nobody listens on, and that no test is given as long as this process lives.
+/// A loopback port without a listener, which no test is given as long as this process lives.
 /// Servers take it seconds later, or again after they were killed, while other tests start theirs.
 ///
 /// # Errors

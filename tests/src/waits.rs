@@ -21,7 +21,7 @@ struct Case {
     ends: RangeInclusive<Duration>,
 }
 
-/// Acquires while the lock service does not answer, or nobody listens at its address: with each
+/// Acquires while the lock service does not answer, or has no listener at its address: with each
 /// kind of wait at once.
 ///
 /// # Panics

@@ -1,4 +1,4 @@
-//! What was measured, on what, in one JSON document.
+//! The measurements, and the machine that they were made on, in one JSON document.
 
 use std::{error::Error, fs, process::Command};
 
@@ -17,7 +17,7 @@ pub(super) struct Document {
     pub(super) measured_on: String,
     pub(super) machine: String,
     pub(super) servers: Vec<String>,
-    /// What could not be built or measured, and why.
+    /// The libraries that could not be built or measured, and why.
     pub(super) missing: Vec<String>,
     pub(super) rows: Vec<Row>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Row {
     pub(super) late_write: Option<LateWrite>,
 }
 
-/// What a sample says, each as the measurements of all rounds until the document is written.
+/// The figures of a sample, each as the measurements of all rounds until the document is written.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) per_second: Median,
@@ -66,7 +66,7 @@ impl Document {
         })
     }
 
-    /// Notes, and says at once, what could not be measured.
+    /// Notes a measurement that failed, and prints it at once.
     pub(super) fn fails(&mut self, library: &Library, load: &str, error: &(dyn Error + 'static)) {
         let missing = format!("{} on {:?}, {load}: {error}", library.name, library.service);
         eprintln!("cannot be measured: {missing}");
@@ -139,7 +139,7 @@ fn machine() -> Result<String, BoxError> {
     Ok(format!("{cores} cores of {model}, Linux {}", kernel.trim()))
 }
 
-/// What the servers and the languages say of their versions; nothing for one that is not there.
+/// The versions that the servers and the languages report. A missing one is left out.
 fn servers() -> Vec<String> {
     let asked: [(&str, &[&str]); 7] = [
         ("redis-server", &["--version"]),

@@ -34,8 +34,9 @@ pub(super) const CONTEST: Load = Load {
     contest: true,
 };
 
-/// What one run says. A pass is an acquire with its release; in a contest only those count that
-/// took the lock over from another task, and their times are from a release until the next grant.
+/// The result of one run. A pass is an acquire with its release. In a contest only those passes
+/// count that took the lock over from another task, and their times are from a release until the
+/// next grant.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) per_second: f64,

@@ -1,6 +1,6 @@
-//! Ours beside the libraries that people would take, each in a process of its own and in the
-//! language that it is written in: how fast, how fair, how much work, and what becomes of the write
-//! of a holder that was paused past its lease.
+//! Ours beside other libraries, each in a process of its own and in the language that it is written
+//! in: how fast, how fair, how much work, and the outcome of the write of a holder that was paused
+//! past its lease.
 //!
 //! Times of a busy machine say little; the CPU time per pass, of the client and of the server
 //! apart, is steadier, and the last column does not depend on the machine at all.
@@ -41,7 +41,7 @@ pub(crate) struct Options {
 
 #[derive(Args)]
 pub(crate) struct PageOptions {
-    /// What `bench peers` has printed. The page `bench.md` and its pictures are written beside it.
+    /// The output of `bench peers`. The page `bench.md` and its pictures are written beside it.
     document: PathBuf,
 }
 

@@ -46,12 +46,12 @@ const TAIL: &str = "\
 
 - Libraries that poll do so every 2 ms here, far more often than by default (50 to 500 ms),
   because otherwise the contest would measure their sleep. That costs them CPU time that they do
-  not use elsewhere. Leases last 10 s. All connections are on loopback, so what a network would
-  add is missing, and with it the advantage of whoever needs fewer round trips.
-- `redisson-fenced` gives a token, and leaves the check to you; `etcd-go` could compare the
-  revision of its key in a transaction, if what is protected is in etcd.
-- `advisory-lock` and `for-update` have no lease: while the holder was stopped, nobody else got
-  the lock. Nothing was lost, and nothing went on.
+  not use elsewhere. Leases last 10 s. All connections are on loopback, so the delay of a network
+  is missing. A library that needs fewer round trips gains more over a network than it does here.
+- `redisson-fenced` gives a token, and leaves the check to you. `etcd-go` could compare the
+  revision of its key in a transaction, if the protected data is in etcd.
+- `advisory-lock` and `for-update` have no lease: while the holder was stopped, no other client
+  got the lock. Nothing was lost, and nothing went on.
 - Ratios against floors (what the same client needs for two empty scripts) are printed by `bench
   redis`, `store`, `sql`, `consensus`, `http`, `gateway`, with targets.
 ";
@@ -171,7 +171,7 @@ fn table(page: &mut String, service: Service, rows: &[&Row]) -> fmt::Result {
             match row.late_write {
                 Some(LateWrite::Refused) => "**refused**",
                 Some(LateWrite::Stored) => "stored",
-                Some(LateWrite::NobodyElse) => "stored; nobody else got the lock",
+                Some(LateWrite::NobodyElse) => "stored; no other client got the lock",
                 None => "",
             }
         )?;
@@ -190,7 +190,7 @@ fn language(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    /// Catches: a page or a picture that does not show what was measured.
+    /// Catches: a page or a picture that does not show the measurements.
     #[test]
     fn the_page_in_the_site_is_what_its_document_says() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/");

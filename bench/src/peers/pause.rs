@@ -1,5 +1,5 @@
-//! What becomes of the write of a holder that is stopped until its lease has ended, and until the
-//! next holder has written.
+//! The outcome of the write of a holder that is stopped until its lease has ended and the next
+//! holder has written.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::error::BoxError;
 /// Every service can keep a lease or a session of this length.
 const TTL: Duration = Duration::from_secs(2);
 
-/// For the next holder: some times the lease.
+/// For the next holder: several times the lease.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(super) enum LateWrite {
     /// It replaced what the next holder had written.
     Stored,
     Refused,
-    /// The lock has no lease: nobody else got it while the holder was stopped.
+    /// The lock has no lease: no other client got it while the holder was stopped.
     NobodyElse,
 }
 

@@ -1,4 +1,4 @@
-//! A program of a library: what it says, what it is told, what it costs.
+//! A program of a library: its output, its input, and its CPU time.
 
 use std::{
     fs, io,
@@ -97,7 +97,7 @@ impl CpuTime {
     }
 }
 
-/// What Linux tells to programs, whatever its own ticks are: `USER_HZ`.
+/// The unit of the times that Linux reports to programs: `USER_HZ`, whatever its own ticks are.
 const TICKS_PER_SECOND: u64 = 100;
 
 struct Process {

@@ -24,13 +24,13 @@ const WARM_UP: f64 = 0.15;
 
 /// A lock for which waiters can compete.
 pub(super) trait Contender: Clone + Send + Sync + 'static {
-    /// What a waiter has while it holds the resource.
+    /// The lease of a waiter that holds the resource.
     type Lease: Send;
 
     /// Acquires, however long it takes.
     fn take(&self, resource: &str) -> impl Future<Output = Result<Self::Lease, BoxError>> + Send;
 
-    /// How long ago the waiter was told that the resource is its own, if it went on after that.
+    /// The time since the waiter learned that it holds the resource, if it did more after that.
     fn told_ago(lease: &Self::Lease) -> Duration;
 
     fn give_back(&self, lease: Self::Lease) -> impl Future<Output = Result<(), BoxError>> + Send;
@@ -104,12 +104,12 @@ pub(super) struct Contest {
 /// The results of a contest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
-    /// The median time from one waiter's call of release until the next waiter is told. A waiter
-    /// that follows itself is not a hand-off.
+    /// The median time from one waiter's call of release until the next waiter learns that it holds
+    /// the resource. A waiter that follows itself is not a hand-off.
     pub(super) handoff_us: f64,
     /// The same until the next waiter's return from acquire.
     pub(super) returned_us: f64,
-    /// The same for any next holder: the time for which nobody has the resource.
+    /// The same for any next holder: the time for which the resource is free.
     pub(super) gap_us: f64,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct Verdict {
 struct Hold {
     /// When acquire had returned.
     acquired: Instant,
-    /// When the waiter was told that the resource is its own, which may be before that.
+    /// When the waiter learned that it holds the resource, which may be before that.
     told: Instant,
     /// When release was called.
     released: Instant,
@@ -212,7 +212,7 @@ fn judge(mut holds: Vec<Hold>, window: Range<Instant>) -> Result<Verdict, BoxErr
         gap_us: gaps.median(),
     };
     match verdict.handoff_us.is_nan() {
-        true => Err("nobody handed the lock on while it was watched".into()),
+        true => Err("no waiter handed the lock on while it was watched".into()),
         false => Ok(verdict),
     }
 }

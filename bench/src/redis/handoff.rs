@@ -24,8 +24,8 @@ fn contests(rounds: u32) -> u32 {
     std::cmp::max(rounds / ROUNDS_PER_CONTEST, 1)
 }
 
-/// How long nobody has the lock although somebody wants it. Waiters pause after they have held it;
-/// otherwise, with a polling peer, only the waiter that gives the lock back would ever get it
+/// How long the lock is free although a waiter wants it. Waiters pause after they have held it.
+/// Otherwise, with a polling peer, only the waiter that gives the lock back would ever get it
 /// again.
 pub(super) async fn idle_gap_vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
     let server = start_server(Redis::start)?;
@@ -56,7 +56,7 @@ pub(super) async fn p50_vs_push(rounds: u32) -> Result<Measured, BoxError> {
     vs_push(rounds, |verdict| verdict.handoff_us, 0).await
 }
 
-/// What a waiter has to do at least: hear of its turn, and say that it is there.
+/// The least that a waiter has to do: hear of its turn, and say that it is there.
 pub(super) async fn returned_vs_push(rounds: u32) -> Result<Measured, BoxError> {
     vs_push(rounds, |verdict| verdict.returned_us, 1).await
 }

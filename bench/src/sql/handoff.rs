@@ -17,7 +17,7 @@ const TTL: Ttl = Ttl::secs(60);
 
 const TAKE: &str = "BEGIN; SELECT FROM lease WHERE resource = '1' FOR UPDATE";
 
-/// A waiter of ours is told by a notice and asks; one that waits for a row is woken by the server.
+/// A waiter of ours gets a notice and asks; one that waits for a row is woken by the server.
 pub(super) async fn vs_for_update(rounds: u32) -> Result<Measured, BoxError> {
     let world = World::new(8).await?;
     let mut sessions = [

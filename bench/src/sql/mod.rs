@@ -1,5 +1,6 @@
-//! One PostgreSQL as lock service and store, compared with plain statements and with what people
-//! use instead. The servers write to the directory of TMPDIR: on a disk, a commit is flushed there.
+//! One PostgreSQL as lock service and store, compared with plain statements and with common
+//! alternatives. The servers write to the directory of TMPDIR: on a disk, a commit is flushed
+//! there.
 
 mod cycle;
 mod handoff;
@@ -105,7 +106,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_polling_waiters_cpu",
-        what: "the same through a pooler, where nobody listens",
+        what: "the same through a pooler, where waiters cannot listen",
         target: AtMost(0.05),
         pinnings: &[CrossCore],
         measure: |_| Box::pin(upkeep::cpu_of_waiters(false)),

@@ -1,4 +1,4 @@
-//! What people use on a database that they have anyway.
+//! Common locks on a database that an application has anyway.
 
 use sqlx::{Connection, Executor, PgConnection};
 

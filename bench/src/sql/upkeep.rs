@@ -1,4 +1,4 @@
-//! What is there after a while, and what goes on while nothing happens.
+//! The size of a lease after many cycles, and the CPU time of waiters while nothing happens.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -80,7 +80,9 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
     };
     tokio::select! {
         biased;
-        waited = try_join_all(waiters) => Err(format!("nobody should get it: {waited:?}").into()),
+        waited = try_join_all(waiters) => {
+            Err(format!("no waiter should get it: {waited:?}").into())
+        }
         used = watch => {
             let (used, watched) = (used? * 1e6, WATCHED.as_secs_f64() * 1e6);
             Ok(Measured { ratio: used / watched, ours: used, other: watched, unit: Unit::Micros })
@@ -88,8 +90,8 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
     }
 }
 
-/// By the scheduler's own count. The ticks of `stat` are wrong for what a timer wakes: it runs when
-/// a tick is counted.
+/// By the scheduler's own count. The ticks of `stat` are wrong for a process that a timer wakes,
+/// because it runs when a tick is counted.
 async fn cpu_seconds(world: &World) -> Result<f64, BoxError> {
     let own = "SELECT pg_backend_pid()";
     let session: i32 = sqlx::query_scalar(own).fetch_one(&world.pool).await?;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{events::What, ledger::Ledger};
 
-/// What a request has changed: the balance before and after.
+/// The change that a request made: the balance before and after.
 type Change = (Option<i64>, i64);
 
 /// `PUT`: the store compares the token, looks whether the slot is done, marks it and adds, all in
@@ -57,7 +57,8 @@ async fn run_fenced<DB: Ledger>(
     Ok((tx.commit().await?, is_due, change))
 }
 
-/// `PUT`, unfenced: whoever comes does it. Runners of jobs look first, and that is too early.
+/// `PUT`, unfenced: any client may do it. A runner of jobs looks first whether the slot is done,
+/// which is too early.
 pub(super) async fn run_unfenced<DB: Ledger>(
     State(app): State<App<DB>>,
     witness: Witness,
@@ -80,7 +81,7 @@ async fn unfenced<DB: Ledger>(app: App<DB>, id: String, add: i64) -> Result<Chan
     added.map_err(|error| error.or(of_commit))
 }
 
-/// Also if others do the same at the same time.
+/// Also right if other requests do the same at the same time.
 async fn add_to<DB: Ledger>(
     connection: &mut DB::Connection,
     id: &str,

@@ -1,5 +1,5 @@
-//! Takes down requests of clients of the scenario as they are on the wire, what their answers tell
-//! of leases, and the refusals of their writes. The gateway knows nothing of it.
+//! Takes down requests of clients of the scenario as they are on the wire, the leases in their
+//! answers, and the refusals of their writes. The gateway knows nothing of it.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ use crate::events::{Act, Message, Recorder, What};
 const LEN_MAX: usize = 64 * 1024;
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// A middleware around all routes. What is not about a resource on stage passes untouched.
+/// A middleware around all routes. A request that is not about a resource on stage passes
+/// untouched.
 pub(super) async fn take_down(
     State(recorder): State<Recorder>,
     request: Request,
@@ -43,7 +44,7 @@ pub(super) async fn take_down(
     let (mut parts, body) = request.into_parts();
     let begun = Target::of(&parts).and_then(|target| {
         let client = witness::client(&parts.headers)?;
-        // The request is kept as long as there are not too many; what has happened is, always.
+        // The request is kept as long as there are not too many; its outcome is kept always.
         let on_stage = recorder.is_on_stage(&target.resource);
         let exchange = recorder.begin_exchange(&target.resource, head(&parts));
         on_stage.then_some((exchange, client, target))
@@ -120,7 +121,7 @@ impl Target {
     }
 }
 
-/// What an answer tells of a lease.
+/// The part of an answer that is about a lease.
 fn of_lease(
     method: &Method,
     status: StatusCode,
@@ -210,7 +211,7 @@ fn refusal(
     }
 }
 
-/// But for what lets operators in, which the clients of the scenario have no use for.
+/// Without the admin token, which the clients of the scenario do not use.
 fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     let pair =
         |(name, value): (&HeaderName, &HeaderValue)| (name.to_string(), text(value.as_bytes()));

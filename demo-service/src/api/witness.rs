@@ -30,7 +30,7 @@ impl Witness {
         }
     }
 
-    /// For the record, never for a decision: nobody has checked it.
+    /// For the record, never for a decision: it has not been checked.
     pub(super) const fn token(&self) -> Option<FencingToken> {
         self.token
     }

@@ -39,7 +39,7 @@ pub(crate) enum Act {
     Fenced,
 }
 
-/// What the clients of the scenario want to do.
+/// The work of the clients of the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Story {
@@ -74,13 +74,13 @@ pub(crate) enum Lane {
     Storage,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum What {
     /// A client asks for the lease and is ready to wait this long.
     AcquireRequested { wait_ms: u64 },
-    /// The wait was over and somebody else still held the lease.
+    /// The wait was over and another client still held the lease.
     Held { retry_after_ms: u64 },
     /// The lease is the client's, with this token.
     Granted { token: FencingToken, ttl_ms: u64 },
@@ -169,7 +169,7 @@ impl Event {
         self
     }
 
-    /// Without fencing nobody looks at the mark: raising it is not part of the story.
+    /// Act 1 does not use the mark: raising it is not part of that story.
     pub(crate) fn is_behind_the_scenes(&self) -> bool {
         self.act == Act::Unfenced && matches!(self.what, What::Claimed { .. })
     }
@@ -191,7 +191,7 @@ impl What {
         }
     }
 
-    /// Whether it happens inside a client, where nobody else sees it.
+    /// Whether it happens inside a client, where no other process sees it.
     const fn is_of_client(&self) -> bool {
         matches!(
             self,

@@ -7,11 +7,11 @@ pub(crate) type ExchangeId = u32;
 
 /// One request of a client, and the answer to it, as they were on the wire.
 ///
-/// It holds secrets: tokens, and what an answer says of the holder of a lease.
+/// It holds secrets: tokens, and the holder in an answer about a lease.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: Message,
-    /// None while it is under way, or if nobody was there any more to be answered.
+    /// None while it is under way, or if the client went away before the answer.
     pub(crate) response: Option<Message>,
 }
 

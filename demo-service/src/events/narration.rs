@@ -10,7 +10,7 @@ impl fmt::Display for Event {
         let who = self.client.map_or("", ClientName::for_people);
         match &self.what {
             What::AcquireRequested { .. } => write!(f, "{who} asks for the lease"),
-            What::Held { .. } => write!(f, "{who} is told that the lease is held"),
+            What::Held { .. } => write!(f, "{who} learns that the lease is held"),
             What::Granted { token, ttl_ms } => {
                 write!(
                     f,

@@ -66,7 +66,7 @@ struct Stage {
     seen: usize,
 }
 
-/// The lease that nobody has given back yet, as far as the gateway knows.
+/// The last lease that has not been given back, as far as the gateway knows.
 struct SeenLease {
     client: ClientName,
     token: FencingToken,
@@ -194,7 +194,7 @@ impl Recorder {
         self.state().exchange(id).cloned()
     }
 
-    /// Forgets all records, and what is on stage. The clock goes on.
+    /// Forgets all records, and the resources on stage. The clock goes on.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         let seen = ExchangeId::try_from(state.exchanges.len()).unwrap_or(ExchangeId::MAX);
@@ -230,7 +230,7 @@ impl State {
 }
 
 impl Stage {
-    /// Follows the lease. A lock service does not announce an expiry. It shows when somebody else
+    /// Follows the lease. A lock service does not announce an expiry. It shows when another client
     /// is granted the next lease; the time of the expiry follows from the ttl.
     fn follow(&mut self, client: Option<ClientName>, what: &What, now_ms: u64) -> Option<Event> {
         match (what, client) {

@@ -6,7 +6,7 @@ use crate::events::{Exchange, Message};
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct WireView<'a> {
     request: &'a Message,
-    /// `None` while it is in progress, or if nobody was left to be answered.
+    /// `None` while it is in progress, or if the client went away before the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a Message>,
     /// The same request for a shell.
@@ -66,7 +66,7 @@ fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Catches: a command to copy that runs what somebody else has sent.
+    /// Catches: a command to copy that runs a text which another client has sent.
     #[test]
     fn nothing_in_a_request_is_taken_for_a_command() {
         let request = Message {

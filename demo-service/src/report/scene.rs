@@ -18,7 +18,7 @@ pub(crate) struct Scene {
     pub(super) kills: Vec<(ClientName, u64)>,
     pub(super) leases: Vec<LeaseBar>,
     pub(super) accesses: Vec<Access>,
-    /// The store's mark from each time on. Empty if nobody looks at it.
+    /// The store's mark from each time on. Empty if the act does not use it.
     pub(super) high_water: Vec<(u64, FencingToken)>,
     pub(super) verdict: Option<Verdict>,
 }
@@ -67,7 +67,7 @@ pub(super) enum AccessKind {
     },
 }
 
-/// A write that should not have been accepted: its lease was over, or somebody else had written
+/// A write that should not have been accepted: its lease was over, or another client had written
 /// since its client had read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
@@ -84,7 +84,7 @@ pub(super) struct Verdict {
 }
 
 impl Scene {
-    /// Follows the events of one act, in the order of their times, whatever theirs is. `None` if
+    /// Follows the events of one act, in the order of their times, whichever act that is. `None` if
     /// there are none.
     pub(crate) fn of(events: &[Event]) -> Option<Self> {
         let first = events.first()?;
@@ -331,7 +331,7 @@ mod tests {
 
     /// Catches: a dead client that is drawn as if it held the lock.
     #[test]
-    fn who_is_killed_believes_nothing_any_more() {
+    fn a_killed_client_believes_nothing_any_more() {
         let story = vec![
             (0, One, granted(1)),
             (3, One, What::Paused { pid: 7 }),

@@ -96,7 +96,7 @@ impl Lane {
         self.cells[column] = to;
     }
 
-    /// Never hides what became of another write: one that falls into its column comes after it.
+    /// Never hides the outcome of another write: one that falls into its column comes after it.
     fn set_write(&mut self, at_ms: u64, to: char) {
         let from = self.column(at_ms);
         let free = |column: &usize| !WRITES.contains(&self.cells[*column]);
@@ -219,7 +219,7 @@ fn marks(scene: &Scene) -> Lane {
     lane
 }
 
-/// What can become of a write.
+/// The marks for the outcomes of a write.
 const WRITES: [char; 3] = ['!', '✓', '✗'];
 
 const fn written(kind: AccessKind) -> Option<char> {

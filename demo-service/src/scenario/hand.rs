@@ -6,7 +6,7 @@ use tokio::{
     time::{sleep_until, timeout},
 };
 
-/// Who stops client 1, and resumes it.
+/// The source of the orders that stop client 1 and resume it.
 #[derive(Debug)]
 pub(crate) enum Hand {
     /// The scenario: client 1 is stopped as soon as it is about to write, for at least this time.
@@ -54,7 +54,7 @@ impl Hand {
     }
 
     /// Whether the story has a fixed course.
-    pub(super) const fn is_told(&self) -> bool {
+    pub(super) const fn has_fixed_course(&self) -> bool {
         matches!(self, Self::Clock(_))
     }
 }
@@ -70,7 +70,7 @@ async fn either(usual: Cue, cues: &mut mpsc::Receiver<Cue>) -> Cue {
         usual
     };
     timeout(PATIENCE, told).await.unwrap_or_else(|_| {
-        tracing::info!(?usual, "nobody says so: the story goes on");
+        tracing::info!(?usual, "no order came in time: the story goes on");
         usual
     })
 }

@@ -15,7 +15,7 @@ pub(super) struct Progress {
     console: Console,
     /// With several runs only the verdicts are printed.
     verdicts_only: bool,
-    /// What was printed last, to know when a new act begins.
+    /// The event that was printed last, to know when a new act begins.
     told: Mutex<Option<(u32, Act)>>,
 }
 
@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-/// Prints what is going to be played, and on which servers.
+/// Prints the story that is going to be played, and its servers.
 pub(super) fn announce(args: &ScenarioArgs, stage: &Stage) {
     console(args).line(format!(
         "Lock service: {}; store: {}; lease of {}, client 1 is stopped for {} at least.",

@@ -93,7 +93,7 @@ impl Stage {
     /// # Errors
     /// If requests do not end, or the folder cannot be removed.
     pub(super) async fn strike(mut self) -> Result<(), Failure> {
-        // If nobody receives it, the gateway has already ended, and there is a result to return.
+        // If there is no receiver, the gateway has already ended, and there is a result to return.
         let _ended = self.stop.send(()).is_err();
         while let Some(served) = self.serving.join_next().await {
             let served = served.unwrap_or_else(|panic| Err(io::Error::other(panic)));

@@ -1,4 +1,4 @@
-//! What happens to the clients: the same in both acts, step by step.
+//! The course of events for the clients: the same in both acts, step by step.
 
 use std::time::Instant;
 
@@ -62,7 +62,7 @@ pub(super) async fn play(scene: &mut Scene<'_>, mut hand: Hand) -> Result<Course
         ended.notify_one();
         Ok(last)
     };
-    let is_told = hand.is_told();
+    let is_told = hand.has_fixed_course();
     let first = late_write(scene, one, hand, stopped, ended.notified());
     let (second, first) = tokio::try_join!(second, first)?;
     let had_nothing_to_do = second == Step::WasDone;
@@ -108,8 +108,8 @@ async fn settle(
     let accepted = scene.acknowledge(late, DEPOSIT_OF_CLIENT_1);
     let inert = accepted || scene.balance().await? == scene.acknowledged;
     if !accepted {
-        // A refusal is not a dead end: a fresh lease, a fresh read, and the deposit arrives; or it
-        // turns out that the job is done.
+        // A refusal is not a dead end. A depositor takes a fresh lease, reads again, and its
+        // deposit arrives. A runner of a job finds out that the job is done.
         match scene.director.story {
             Story::Deposits => {
                 one.until(ready).await?;
@@ -126,7 +126,7 @@ async fn settle(
     })
 }
 
-/// Client 1 dies at this point, and nobody gives its lease back. Client 2 waits for its end.
+/// Client 1 dies at this point, and its lease is not given back. Client 2 waits for its end.
 async fn go_on_after_kill(scene: &mut Scene<'_>, one: ClientProcess) -> Result<Course, Failure> {
     scene.kill(one).await?;
     let mut two = scene.start(ClientName::Two)?;

@@ -16,7 +16,7 @@ use palisade_gateway::wire::LeaseBody;
 /// How long one request for the lease waits in the lock service; after that the client asks again.
 pub(super) const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// What the job of the story is done for.
+/// The slot of the job.
 const SLOT: &str = "2026-11-27T02:00:00Z";
 
 /// A client that makes one deposit, or does one job.
@@ -94,7 +94,7 @@ impl Worker {
         } = self.job;
         let balance = match story {
             Story::Deposits => self.client.balance(act, account, Some(token)).await?,
-            // How often it was done: a look that anybody may take.
+            // How often it was done. Any client may read that.
             Story::Jobs => self.client.balance(Act::Unfenced, account, None).await?,
         };
         tell(&Step::Read { balance });

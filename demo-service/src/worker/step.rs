@@ -15,9 +15,10 @@ pub(crate) enum Step {
     /// It has the lease, and this `Fencing-Token` header with it.
     Acquired { token: FencingToken, header: String },
     /// It has read the balance.
+    /// It has read the balance.
     Read { balance: i64 },
-    /// It has computed the new balance, has just seen that its lease is live, and writes as soon as
-    /// it is told to.
+    /// It has computed the new balance and has just seen that its lease is live. It writes as soon
+    /// as its parent orders it to.
     Ready { balance: i64 },
     /// It has noticed that its lease ended.
     LeaseLost,
@@ -48,7 +49,7 @@ pub(super) fn tell(step: &Step) {
         .and_then(|()| stdout.flush())
         .is_err()
     {
-        // Nobody listens any more: the parent is gone.
+        // The reader of stdout is gone, and so is the parent.
         process::exit(1);
     }
 }

@@ -10,10 +10,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let every = std::time::Duration::from_millis(500);
     let mut leaders = std::pin::pin!(shop.locks().observe("scheduler", every));
     while let Some(seen) = leaders.next().await {
-        // A leader puts its address there. What was seen may be over when it is printed.
+        // A leader puts its address there. It may have lost its lease again when this is printed.
         match seen.map(|leader| leader.and_then(|leader| leader.metadata)) {
             Ok(Some(address)) => println!("{address} leads"),
-            Ok(None) => println!("nobody leads"),
+            Ok(None) => println!("no leader"),
             Err(error) => println!("unknown, and asked again: {error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What the tests of all examples share, those of other people's frameworks, too.
+//! The code that the tests of all examples share, also those of other people's frameworks.
 
 use e2e::{
     process::Process,
@@ -21,7 +21,7 @@ pub(crate) async fn bank() -> (PostgresDatabase, PgPool) {
     (database, pool)
 }
 
-/// What account 42 has.
+/// The balance of account 42.
 pub(crate) async fn balance(pool: &PgPool) -> i64 {
     let balance = sqlx::query_scalar("SELECT balance FROM accounts").fetch_one(pool);
     balance.await.unwrap()

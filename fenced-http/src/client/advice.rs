@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-/// What a client does about a [`Refusal`](super::Refusal).
+/// The step that a client takes after a [`Refusal`](super::Refusal).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Never send this token again: throw away what was computed under it, acquire the lock and
-    /// read again.
+    /// Never send this token again: throw away the results that were computed under it, acquire the
+    /// lock and read again.
     AcquireAgain,
     /// The grant was not claimed in the store: claim it, once, then send the request again. If it
     /// was claimed, as every lease of a gateway is, the store has lost that: acquire again.

@@ -6,7 +6,8 @@ use lock_core::{FencingToken, Sequencer};
 use super::NotFenced;
 use crate::{FENCING_ACCEPTED, FENCING_TOKEN, FencingHeader, Malformed};
 
-/// What a client shows: the value of a `Fencing-Token` header, checked once and sent many times.
+/// The proof that a client shows: the value of a `Fencing-Token` header, checked once and sent many
+/// times.
 ///
 /// It holds a secret. `Debug` does not show it, and the value is marked sensitive.
 #[derive(Clone)]
@@ -39,15 +40,15 @@ impl Credential {
         headers.insert(&FENCING_TOKEN, self.value.clone());
     }
 
-    /// What to send as [`FENCING_TOKEN`].
+    /// The value to send as [`FENCING_TOKEN`].
     #[must_use]
     pub const fn value(&self) -> &HeaderValue {
         &self.value
     }
 
-    /// The value as text, to be sent with a message of a queue or over another transport; whoever
-    /// receives it calls [`Fenced::from_text`](crate::Fenced::from_text). It is a **secret**:
-    /// whoever knows it can pose as the holder.
+    /// The value as text, to be sent with a message of a queue or over another transport; the
+    /// receiver calls [`Fenced::from_text`](crate::Fenced::from_text). It is a **secret**: anyone
+    /// who knows it can pose as the holder.
     #[must_use]
     pub fn expose(&self) -> &str {
         // The grammar has no other bytes.
@@ -87,7 +88,7 @@ impl Credential {
     }
 }
 
-/// Accepts what a gateway hands out: the value of a `Fencing-Token` header.
+/// Accepts the value of a `Fencing-Token` header, as a gateway hands it out.
 impl FromStr for Credential {
     type Err = Malformed;
 
@@ -105,7 +106,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What was parsed is text without control characters, so this does not happen.
+/// The parsed text has no control characters, so this does not happen.
 fn not_legal(_: InvalidHeaderValue) -> Malformed {
     Malformed::Syntax { at: 0 }
 }

@@ -8,7 +8,7 @@ pub enum WriteError {
     /// The service may have written without a fence.
     #[error(transparent)]
     NotFenced(#[from] NotFenced),
-    /// The service has not done what it was told.
+    /// The service has not done the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// There is no answer. It is unknown whether the write was made, unless there never was a

@@ -14,8 +14,9 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(3);
 impl Refusal {
     /// Reads a response of reqwest: of its body at most 64 KiB, for 3 seconds at most.
     ///
-    /// The status is an answer, even if the rest does not arrive or does not end: whoever was
-    /// refused must not wait for more. What has arrived by then is read as in [`new`](Self::new).
+    /// The status is an answer, even if the rest does not arrive or does not end, because a refused
+    /// client must not wait for more. The part of the body that has arrived by then is read as in
+    /// [`new`](Self::new).
     ///
     /// # Panics
     /// Outside of a tokio runtime with its timer.
@@ -24,7 +25,7 @@ impl Refusal {
     /// Not cancel safe: if it is dropped, the response is gone.
     pub async fn read(mut response: Response) -> Self {
         let mut body = Vec::new();
-        // Whether it was in time or not, `body` has what has arrived.
+        // Whether it was in time or not, `body` has the part that has arrived.
         let _ended = timeout(BODY_TIME_MAX, beginning(&mut response, &mut body)).await;
         Self::new(response.status(), response.headers(), &body)
     }

@@ -53,14 +53,14 @@ impl Refusal {
         self.members.get(name)
     }
 
-    /// The high-water mark, if the service has told it. For people who look for a fault: the
-    /// number belongs to somebody else.
+    /// The high-water mark, if the service has told it. For people who look for a fault: the number
+    /// belongs to another holder.
     #[must_use]
     pub const fn high_water(&self) -> Option<FencingToken> {
         self.high_water
     }
 
-    /// What to do about it.
+    /// The step that the client takes next.
     ///
     /// If the problem is unknown, only the status counts: 429 says that nothing was done, and 5xx
     /// leave it open. So does 503, because proxies answer it for a service that has gone away with

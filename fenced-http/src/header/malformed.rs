@@ -2,8 +2,8 @@ use lock_core::{FencingToken, InvalidName};
 
 use super::{FencingHeader, USUAL_MAX_LEN};
 
-/// What is wrong with the value of a `Fencing-Token` header. It never repeats the value, which
-/// holds a secret.
+/// The fault in the value of a `Fencing-Token` header. It never repeats the value, which holds a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -16,7 +16,7 @@ fn sequencer(token: u64, resource: &str, issuer: &str) -> Sequencer {
     )
 }
 
-/// What a server does with a value: the form, then the names.
+/// Reads a value as a server does: the form, then the names.
 fn read(value: impl AsRef<[u8]>) -> Result<Sequencer, Malformed> {
     Ok(FencingHeader::parse(value.as_ref())?.to_sequencer()?)
 }

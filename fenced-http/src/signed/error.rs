@@ -1,4 +1,4 @@
-/// What is wrong with a key or a key ring. It never repeats a secret.
+/// The fault of a key or a key ring. It never repeats a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKey {
@@ -8,13 +8,13 @@ pub enum InvalidKey {
     /// The audience has a length or a byte that is not allowed.
     #[error("an audience is 1 to 64 letters, digits, '-', '_', '.' or ':'")]
     Audience,
-    /// The secret is not what a secret looks like.
+    /// The secret does not have the form of a secret.
     #[error("a secret is 32 bytes in padded base64")]
     Secret,
     /// The secret was not drawn at random: too few of its bytes are different.
     #[error("a secret is random, with at least 16 different bytes of 32: draw a new one")]
     Guessable,
-    /// The public key is not what one looks like.
+    /// The public key does not have the form of one.
     #[cfg(feature = "ed25519")]
     #[error("a public key is a point of edwards25519, 32 bytes in padded base64")]
     PublicKey,

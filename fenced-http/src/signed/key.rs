@@ -7,18 +7,18 @@ use crate::{FencingHeader, Signature, header::SignatureBytes};
 
 /// Signs tokens of one audience, and checks them.
 ///
-/// Over [what is signed](super#what-is-signed), the signature is
+/// Over [the signed bytes](super#the-signed-bytes), the signature is
 /// - by a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
-///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Whoever checks can sign.
-/// - by a key pair (`SigningKey::ed25519`): Ed25519. Whoever checks cannot sign, and takes a
-///   hundred times as long.
+///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Every verifier can sign.
+/// - by a key pair (`SigningKey::ed25519`): Ed25519. A verifier cannot sign, and takes a hundred
+///   times as long.
 #[derive(Clone)]
 pub struct SigningKey {
     verifying: VerifyingKey,
     signer: Signer,
 }
 
-/// How it signs. Each has been given the beginning of what is signed.
+/// How it signs. Each variant has hashed the beginning of the signed bytes.
 #[derive(Clone)]
 enum Signer {
     Mac(BegunMac),
@@ -67,9 +67,9 @@ impl SigningKey {
 
     /// A pair of keys. To draw a new pair, draw its secret.
     ///
-    /// It is for services that sign. A service that only checks is given the
-    /// [`public_key`](Self::public_key). That is the same for all audiences, and nobody can sign
-    /// with it. A [`KeyRing`](super::KeyRing) refuses one secret for keys of both kinds.
+    /// It is for services that sign. A service that only checks gets the
+    /// [`public_key`](Self::public_key). That is the same for all audiences, and cannot sign. A
+    /// [`KeyRing`](super::KeyRing) refuses one secret for keys of both kinds.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -8,9 +8,9 @@ use subtle::ConstantTimeEq;
 
 use super::Secret;
 
-/// An HMAC-SHA256 that has been given its secret and the beginning of what is signed, which is the
-/// same for all tokens of a key. What is left is done for every request: two blocks of the hash,
-/// for names that are not long.
+/// An HMAC-SHA256 that has hashed its secret and the beginning of the signed bytes, which is the
+/// same for all tokens of a key. The rest is hashed for every request: two blocks of the hash, for
+/// names that are not long.
 ///
 /// It is the library's computation without the buffer that the library carries along with it.
 #[derive(Clone)]

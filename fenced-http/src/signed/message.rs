@@ -1,10 +1,10 @@
-//! What is signed, see the [module](super#what-is-signed).
+//! The signed bytes, see the [module](super#the-signed-bytes).
 
 use super::Audience;
 use crate::FencingHeader;
 
-/// What is the same for all tokens that one key signs: whole blocks of the hash, so that a key
-/// hashes them once and for all.
+/// The bytes that are the same for all tokens of one key: whole blocks of the hash, so that a key
+/// hashes them once.
 pub(super) fn beginning(audience: &Audience, key_id: &str) -> Vec<u8> {
     let mut bytes = b"fencing-token 1\0".to_vec();
     for text in [audience.as_str(), key_id] {
@@ -15,8 +15,8 @@ pub(super) fn beginning(audience: &Audience, key_id: &str) -> Vec<u8> {
     bytes
 }
 
-/// What one token adds to the beginning. On the stack, and in one piece: this is done for every
-/// request.
+/// The bytes that one token adds to the beginning. On the stack, and in one piece, because this is
+/// done for every request.
 #[inline]
 pub(super) fn with_rest<T>(header: &FencingHeader<'_>, then: impl FnOnce(&[u8]) -> T) -> T {
     let names_len = header.issuer().len() + header.resource().len();
@@ -52,9 +52,9 @@ fn length(text: &str) -> [u8; 2] {
 /// The block of SHA-256, in bytes.
 const BLOCK_LEN: usize = 64;
 
-/// What the rest has beside the names, in bytes: their lengths, token, holder and expiry.
+/// The length of the rest without the names, in bytes: their lengths, token, holder and expiry.
 const NUMBERS_LEN: usize = 2 * size_of::<u16>() + 8 + 16 + 8;
 
-/// Names of most resources are shorter than this, and less room is sooner made ready. The longest
-/// are as long as a header, which nobody may have looked at yet.
+/// Names of most resources are shorter than this, and less room is faster to prepare. The longest
+/// names are as long as a header, which may not have been checked yet.
 const SHORT_NAMES_LEN: usize = 92;

@@ -62,16 +62,16 @@
 //! ```
 //! The `kid` of a token selects a key, and the key says how it signs: the token has no say in it.
 //!
-//! # What is signed
+//! # The signed bytes
 //! These bytes, in this order: `fencing-token 1` and a zero byte; audience and key id; zeros up to
-//! a multiple of 64, so that what is the same for all tokens of a key is hashed once; issuer and
+//! a multiple of 64, so that the part that all tokens of a key share is hashed once; issuer and
 //! resource; the token in eight bytes; the holder in sixteen; `exp` in eight, 0 if there is none.
-//! Each text comes after its length in two bytes. Numbers are big-endian. Never the text of the
-//! header, which is what makes it unimportant how that was written.
+//! Each text comes after its length in two bytes. Numbers are big-endian. The text of the header is
+//! not signed, so its form does not matter.
 //!
-//! # What a signature does not do
-//! It is no proof against replay: whoever reads a header can send it again, as long as its token is
-//! the newest. TLS keeps it from being read.
+//! # Limits of a signature
+//! It is no proof against replay: anyone who reads a header can send it again, as long as its token
+//! is the newest. TLS keeps it from being read.
 
 mod audience;
 mod error;

@@ -37,7 +37,7 @@ impl KeyPair {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Strictly: nobody can turn a signature into another one of the same bytes.
+    /// Strictly: a signature cannot be turned into another one of the same bytes.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         let signature = Signature::from_bytes(signature);
         self.0.verify_strict(message, &signature).is_ok()
@@ -57,8 +57,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Accepts what [`Display`](fmt::Display) writes: 32 bytes in padded base64 that are a point of
-/// the curve, and not one of the few for which anybody can sign.
+/// Accepts the text of [`Display`](fmt::Display): 32 bytes in padded base64 that are a point of the
+/// curve, and not one of the few for which anybody can sign.
 impl FromStr for PublicKey {
     type Err = InvalidKey;
 

@@ -7,10 +7,10 @@ use zeroize::Zeroizing;
 
 use super::{Audience, InvalidKey};
 
-/// What keeps a signature from being forged: 32 random bytes.
+/// The secret of a signing key: 32 random bytes.
 ///
-/// One secret is enough for many services: each gets only what is [derived](Secret::derive) for
-/// it, with which it can check, and forge, tokens for itself and for nobody else.
+/// One secret is enough for many services. Each gets only the secret that is
+/// [derived](Secret::derive) for it, with which it can check, and forge, only its own tokens.
 ///
 /// `Debug` does not show it, there is no `Display`, and its memory is overwritten when it is
 /// dropped; [`expose`](Secret::expose) is the one way out.
@@ -48,7 +48,7 @@ impl Secret {
         Zeroizing::new(STANDARD.encode(*self.0))
     }
 
-    /// What tells two secrets apart, and says nothing else of them.
+    /// A digest that tells two secrets apart, and says nothing else of them.
     pub(super) fn digest(&self) -> SecretDigest {
         let mut mac = Hmac::<Sha256>::new((&*self.block()).into());
         mac.update(b"fencing-token secret 1");
@@ -82,7 +82,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Accepts what [`Secret::expose`] writes: 32 bytes in padded base64. Fewer than 16 different bytes
+/// Accepts the text of [`Secret::expose`]: 32 bytes in padded base64. Fewer than 16 different bytes
 /// are refused, as [`InvalidKey::Guessable`].
 impl FromStr for Secret {
     type Err = InvalidKey;

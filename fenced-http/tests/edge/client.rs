@@ -1,4 +1,4 @@
-//! The client's side: what it sends, and what it makes of every answer.
+//! The client's side: its requests, and its reading of every answer.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ fn refusal(problem: &Problem) -> Refusal {
     Refusal::new(parts.status, &parts.headers, &body)
 }
 
-/// What docs/errors.md says in words.
+/// The advice of docs/errors.md.
 #[test]
 fn every_kind_of_problem_has_its_advice() {
     let later = Duration::from_secs(3);
@@ -89,7 +89,7 @@ fn every_kind_of_problem_has_its_advice() {
 
 /// Catches: a retry of a write that may have been made.
 #[test]
-fn an_answer_of_somebody_else_is_judged_by_its_status() {
+fn an_answer_of_a_foreign_service_is_judged_by_its_status() {
     for (status, body, advice) in [
         (502, "<html>Bad Gateway", Advice::ReadFirst),
         (500, "{\"type\":\"about:blank\"}", Advice::ReadFirst),
@@ -158,14 +158,14 @@ async fn a_redirect_takes_no_token_to_another_host_and_makes_no_write() {
         let status = StatusCode::from_u16(status).unwrap();
         let redirect = (status, [(LOCATION, elsewhere.clone())]);
         let url = serve(Router::new().route("/", any(redirect))).await;
-        // Whoever has begun a request, it is the sender that sends it.
+        // The sender that sends a request decides, not the one that has begun it.
         for request in [sender.request(Method::PUT, &url), another.put(&url)] {
             let error = sender.send(request, &credential()).await.unwrap_err();
             let told = matches!(&error, WriteError::Refused(answer) if answer.status() == status);
             assert!(told, "{error:?}");
             assert!(asked.try_recv().is_err(), "{status} was followed");
         }
-        // The control: what reqwest does of its own accord.
+        // The control: reqwest follows it by default.
         let request = another.put(&url);
         let request = request.header(&FENCING_TOKEN, credential().value());
         assert!(request.send().await.unwrap().status().is_success());
@@ -186,7 +186,7 @@ async fn refuse(server: &TcpListener, beginning: &[u8]) -> TcpStream {
     stream
 }
 
-/// What a sender is told by this server.
+/// The refusal that a sender reads from this server.
 async fn refusal_by(server: &TcpListener) -> Refusal {
     let url = format!("http://{}/", server.local_addr().unwrap());
     let sender = Sender::new(reqwest::Client::builder().no_proxy()).unwrap();
@@ -198,9 +198,9 @@ async fn refusal_by(server: &TcpListener) -> Refusal {
     }
 }
 
-/// Whoever waits for the rest goes on believing in its lease.
+/// A client that waits for the rest goes on believing in its lease.
 #[tokio::test]
-async fn a_refusal_whose_body_stalls_is_told_with_what_has_arrived() {
+async fn a_refusal_whose_body_stalls_is_returned_with_the_part_that_has_arrived() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let problem = Problem::new(ProblemType::TOKEN_STALE).to_response::<Bytes>();
     let refusing = refuse(&server, problem.body());
@@ -225,7 +225,7 @@ async fn a_refusal_whose_body_never_ends_is_not_read_to_the_end() {
     };
     let (refusal, (sent, _still_open)) = tokio::join!(refusal_by(&server), refusing);
     assert_eq!(refusal.status(), StatusCode::PRECONDITION_FAILED);
-    // What was read, and what the two sockets hold.
+    // The part that was read, and the part that the two sockets hold.
     assert!(sent < ENOUGH / 4, "{sent} bytes");
 }
 

@@ -1,4 +1,4 @@
-//! What the layer refuses is counted, and what it lets through is not.
+//! The layer counts the requests that it refuses, and not those that pass.
 
 use std::{collections::BTreeMap, convert::Infallible, future::ready};
 

@@ -65,7 +65,7 @@ async fn what_is_not_there_stays_404_and_405() {
     }
 }
 
-/// The router answers it with the handler of GET, which asks for what the layer leaves.
+/// The router answers it with the handler of GET, which asks for the token that the layer leaves.
 /// Catches: a HEAD that the layer has not looked at.
 #[tokio::test]
 async fn head_of_a_fenced_read_is_answered_as_its_get() {
@@ -90,7 +90,7 @@ async fn a_handler_that_needs_a_token_gets_one_behind_an_optional_layer_too() {
     assert_eq!(text(response).await, "account:42 34");
 }
 
-/// Without the layer nobody has looked at the token: to say "no token" would be a lie.
+/// Without the layer the token is unchecked: to say "no token" would be a lie.
 #[tokio::test]
 async fn without_the_layer_both_extractors_are_a_fault_of_the_service() {
     let router = Router::new()

@@ -1,4 +1,5 @@
-//! The layer around a plain tower service: what passes, what does not, and what it leaves alone.
+//! The layer around a plain tower service: the requests that pass, those that do not, and those
+//! that it leaves alone.
 
 use std::{
     future::{Ready, ready},
@@ -19,14 +20,15 @@ use crate::grant::sequencer;
 
 type Body = Full<Bytes>;
 
-/// Counts its calls, insists on having been polled ready, and answers with what it was given.
+/// Counts its calls, insists on having been polled ready, and answers with the headers of the
+/// request.
 #[derive(Debug, Default)]
 struct Leaf {
     ready: bool,
     calls: usize,
 }
 
-/// As with a concurrency limit, what was polled ready is this instance and not its clone.
+/// As with a concurrency limit, this instance was polled ready, and its clone was not.
 impl Clone for Leaf {
     fn clone(&self) -> Self {
         Self {
@@ -133,7 +135,7 @@ async fn refused(path: &str, values: &[HeaderValue], status: u16, slug: &str) {
     assert_eq!(service.get_ref().calls, 0);
 }
 
-/// Each with what it is told.
+/// Each with its status and problem.
 #[tokio::test]
 async fn what_is_no_right_token_is_refused() {
     const MALFORMED: (u16, &str) = (400, "fencing-token-malformed");
@@ -151,7 +153,8 @@ async fn what_is_no_right_token_is_refused() {
         "18446744073709551616",
         &"1".repeat(10_000),
         &format!("{text}, {text}"),
-        // Who sends `seq` counts on an order of its writes, which nobody keeps.
+        // A client that sends `seq` counts on an order of its writes, which the layer does not
+        // keep.
         &format!("{text};seq=7"),
         &wrong_name(""),
         &wrong_name("account 42"),
@@ -176,7 +179,7 @@ async fn what_is_no_right_token_is_refused() {
     refused("/accounts/43", &[right], 403, elsewhere).await;
 }
 
-/// What a request with a token of account:42 is told, by a layer with this scope.
+/// The problem of a request with a token of account:42, from a layer with this scope.
 async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value {
     let layer = FencingLayer::required(unsigned(), scope);
     let mut request = request;
@@ -189,7 +192,7 @@ async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value
 
 /// A client sees which resource its token is for, and which one its request addresses.
 #[tokio::test]
-async fn a_token_for_another_resource_is_told_both_names() {
+async fn the_refusal_of_a_token_for_another_resource_has_both_names() {
     let path = Scope::path("/accounts/", "account:");
     let header = Scope::header("x-resource".parse().unwrap());
     let by_header = Request::put("/").header("x-resource", "account:43");
@@ -244,7 +247,7 @@ async fn a_refusal_never_repeats_the_holder() {
 }
 
 /// The inner service is called on the instance that was polled ready, after passes and refusals.
-/// Catches: a clone that is called in the place of what was polled.
+/// Catches: a clone that is called in the place of the instance that was polled.
 #[tokio::test]
 async fn a_strict_service_is_always_polled_ready_before_its_call() {
     let mut service = layer().layer(Leaf::default());
@@ -303,7 +306,7 @@ async fn methods_that_change_nothing_pass_unless_they_are_asked_for() {
     assert_eq!(send(reads_only(), Method::PUT).await, 200);
 }
 
-/// Otherwise a cache answers one holder with what another one was told.
+/// Otherwise a cache would answer one holder with the answer of another.
 #[tokio::test]
 async fn an_answer_varies_by_token_if_the_layer_has_looked() {
     let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler())

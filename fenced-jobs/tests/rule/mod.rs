@@ -32,7 +32,7 @@ macro_rules! job_cases {
             a_new_schedule_begins_now,
             a_job_can_be_dropped_at_every_await,
             steps_can_be_dropped_at_every_await,
-            a_step_of_which_nobody_knows_is_followed_by_none,
+            a_step_with_an_unknown_outcome_is_followed_by_none,
         );
     };
     ($harness:ty: $($case:ident),* $(,)?) => {

@@ -42,7 +42,7 @@ async fn is_overtaken<H: Harness>(jobs: &FencedLocks<H::Db>) {
 pub(crate) async fn a_slot_runs_once<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let JobOutcome::Ran(101, receipt) = run::<H>(&jobs, MONDAY).await else {
-        panic!("nobody has run it");
+        panic!("it was not run before");
     };
     for _ in 0..2 {
         let JobOutcome::Done { token, at } = run::<H>(&jobs, MONDAY).await else {
@@ -201,7 +201,7 @@ pub(crate) async fn old_times_are_forgotten_and_count_as_done<H: Harness>() {
     for slot in [MONDAY, "invoice:7", TUESDAY] {
         assert!(matches!(run::<H>(&jobs, slot).await, JobOutcome::Ran(..)));
     }
-    // No further than what is done: what is to come is not done.
+    // No further than the newest slot that is done: later ones are not done.
     for (job, slot, expected) in [
         ("never", "2027-01-01T00:00:00Z", ""),
         ("night", "2027-01-01T00:00:00Z", TUESDAY),
@@ -214,7 +214,7 @@ pub(crate) async fn old_times_are_forgotten_and_count_as_done<H: Harness>() {
     let text = run::<H>(&jobs, "invoice:7").await;
     assert!(matches!(text, JobOutcome::Done { .. }), "{text:?}");
 
-    // Never back, and not past what has failed.
+    // Never back, and not past a slot that has failed.
     let once = jobs.once("night", WEDNESDAY);
     let failed = once.run(async |_| Err::<(), FencedLockError>(FenceError::Aborted.into()));
     assert!(failed.await.is_err());
@@ -321,7 +321,7 @@ pub(crate) async fn steps_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// Whose commit may have happened: no other step is begun in that run, whatever the caller does.
-pub(crate) async fn a_step_of_which_nobody_knows_is_followed_by_none<H: Harness>() {
+pub(crate) async fn a_step_with_an_unknown_outcome_is_followed_by_none<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let once = |slot: &str| jobs.once("night", slot).wait(WAIT);
     let (mut slots, mut doubts) = (0, 0);
@@ -344,7 +344,7 @@ pub(crate) async fn a_step_of_which_nobody_knows_is_followed_by_none<H: Harness>
             if let Err(FencedLockError::Store(error)) = &run {
                 doubts += usize::from(is_unknown(error));
             }
-            // At once: what may have worked is no failure.
+            // At once: a step that may have worked is no failure.
             let again = once(&slot).steps(async |job| {
                 if job.committed_steps() == 0 {
                     job.step(work::<H>).await?;

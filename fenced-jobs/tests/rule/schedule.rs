@@ -11,7 +11,7 @@ use crate::rule::{Harness, balance, fresh, service};
 
 const ALL: Missed = Missed::RunAll { at_most: 4 };
 
-/// What is due by now, and the slots that were done, in order.
+/// A nightly job, its present time, and the slots that were done, in order.
 struct Nightly<H: Harness> {
     world: H,
     jobs: FencedLocks<H::Db>,
@@ -83,7 +83,7 @@ pub(crate) async fn missed_times_run_in_order_and_each_once<H: Harness>() {
     assert_eq!(balance(&nightly.world).await, 100 + times);
 }
 
-/// Who holds it may die: it is looked at again soon.
+/// The holder of its lease may die, so the next look comes soon.
 pub(crate) async fn a_schedule_that_is_held_is_looked_at_again_soon<H: Harness>() {
     let mut nightly = Nightly::<H>::new().await;
     let locks = nightly.jobs.locks().clone();
@@ -120,7 +120,7 @@ pub(crate) async fn missed_times_are_passed_over<H: Harness>() {
     let newest = nightly.due(since).pop().unwrap();
     let runs = nightly.run(Missed::RunNewest, Some(since), None).await;
     assert!(runs.unwrap().done[0] >= newest);
-    // The others count as done, whatever is asked for later.
+    // The others count as done, whatever a later call asks for.
     let runs = nightly.run(ALL, Some(since), None).await.unwrap();
     assert!(runs.done.len() <= 1, "{runs:?}");
 

@@ -1,4 +1,4 @@
-//! What is noted of work that has failed, and when it is due again.
+//! The note about work that has failed, and the time when it is due again.
 
 use std::panic::AssertUnwindSafe;
 

@@ -55,7 +55,7 @@ struct Accounts {
 const DEPOSIT: &str = "/bank.Accounts/Deposit";
 
 impl Accounts {
-    /// The handler. What the layer does over HTTP it does itself, because the answers have to be
+    /// The handler. It does the work of the HTTP layer itself, because the answers have to be
     /// statuses of gRPC.
     async fn deposit(self, request: Request<Deposit>) -> Result<Response<Balance>, Status> {
         let fenced = Fenced::from_headers(request.metadata().as_ref(), &self.ring)
@@ -108,7 +108,7 @@ impl NamedService for Accounts {
     const NAME: &'static str = "bank.Accounts";
 }
 
-/// What `protoc` would have written.
+/// The code that `protoc` would have written.
 impl Service<http::Request<Body>> for Accounts {
     type Response = http::Response<Body>;
     type Error = Infallible;
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// What a gateway would hand out.
+    /// The credential that a gateway would hand out.
     fn credential(&self, sequencer: &Sequencer) -> Credential {
         let key = self.ring.signing_key();
         Credential::of(key.sign(FencingHeader::new(sequencer))).unwrap()

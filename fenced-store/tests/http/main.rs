@@ -1,4 +1,4 @@
-//! What the store answers over HTTP and gRPC.
+//! The answers of the store over HTTP and gRPC.
 #![cfg(all(feature = "axum", feature = "sqlite"))]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

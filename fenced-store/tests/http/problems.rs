@@ -33,10 +33,10 @@ where
     )
 }
 
-/// What a service answers that acquires the lease itself.
-/// Catches: advice about a lease to who has none.
+/// The answer of a service that acquires the lease itself.
+/// Catches: advice about a lease to a client that has none.
 #[test]
-fn a_client_without_a_lease_is_told_to_send_its_request_again_and_not_to_acquire() {
+fn the_advice_for_a_client_without_a_lease_is_to_repeat_its_request_and_not_to_acquire() {
     let lock = |kind| lock_core::Error::not_applied(kind);
     let release = lock_core::Error::unknown(LockErrorKind::Unavailable);
     let release = release.during(Operation::Release, "redis");
@@ -153,12 +153,12 @@ fn every_error_of_the_store_has_its_status() {
             .map(|it| it.to_str().unwrap());
         assert_eq!(header, retry_after, "{error}");
         assert_eq!(response.headers()["cache-control"], "no-store");
-        // What was written after the end of an aborted transaction may be stored.
+        // A write after the end of an aborted transaction may be stored.
         let is_unknown = status == 504 || matches!(error, FenceError::Aborted);
         assert_eq!(problem["outcome"] == "unknown", is_unknown, "{problem}");
         assert!(
             !problem.to_string().contains("hunter2"),
-            "what the database said: {problem}"
+            "the message of the database: {problem}"
         );
         assert_eq!(
             error.is_fenced(),
@@ -206,7 +206,7 @@ impl DatabaseError for Told {
     }
 }
 
-/// To send it again helps against the first kind only.
+/// A repetition helps against the first kind only.
 #[test]
 fn a_database_in_trouble_is_503_and_a_service_without_rights_is_500() {
     for (status, states) in [
@@ -221,7 +221,7 @@ fn a_database_in_trouble_is_503_and_a_service_without_rights_is_500() {
     }
 }
 
-/// Who acquires has no token yet.
+/// A client whose acquire failed has no token yet.
 #[test]
 fn a_busy_store_asks_for_the_same_request_again_and_speaks_of_no_token() {
     for source in [sqlx::Error::PoolTimedOut, refused()] {

@@ -101,7 +101,7 @@ async fn touch(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceErro
     store.begin(&fenced).await?.commit().await
 }
 
-/// It says that a cache may keep what it answers.
+/// It says that a cache may keep its answer.
 async fn read(
     State(store): Store,
     fenced: Fenced,
@@ -110,8 +110,8 @@ async fn read(
     Ok((receipt, [(CACHE_CONTROL, "max-age=60")]))
 }
 
-/// What a forgetful programmer writes: the layer is there, and the write is not fenced. It says so
-/// all the same.
+/// A mistake of a programmer: the layer is there, and the write is not fenced. The handler sets the
+/// acceptance all the same.
 async fn ignore_the_token(
     State(store): Store,
 ) -> Result<(StatusCode, [(HeaderName, &'static str); 1]), FenceError> {
@@ -195,7 +195,7 @@ async fn only_a_receipt_sets_fencing_accepted() {
     );
 }
 
-/// A cache that repeats it would say "accepted" where no store was asked.
+/// A cache that repeats it would say "accepted" without a look at the store.
 #[tokio::test]
 async fn an_acceptance_is_for_no_cache() {
     let (service, sequencer) = Service::claimed().await;
@@ -235,7 +235,7 @@ async fn another_holder_with_the_same_token_gets_409() {
     assert_eq!(service.balance().await, 0);
 }
 
-/// Clocks differ, so its end is advice: what shuts a holder out is the next one's claim.
+/// Clocks differ, so its end is advice: the next holder's claim shuts it out.
 #[tokio::test]
 async fn a_token_whose_lease_has_ended_is_good_until_the_next_claim() {
     let service = Service::start().await;

@@ -7,7 +7,7 @@ use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Seq
 
 use super::{Harness, assert_kind, at_every_await, balance, fresh, grant_by, high_water, trusting};
 
-/// For what nobody is in the way of.
+/// For resources that are free.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// For leases that have to be gone long before they would run out.
@@ -70,7 +70,7 @@ pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transactio
     }
 }
 
-/// Who does not get all of them has shut out nobody.
+/// An acquire that does not get all of them shuts no holder out.
 pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let held = accounts.locks().acquire("account:43").await.unwrap();

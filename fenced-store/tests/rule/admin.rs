@@ -1,4 +1,4 @@
-//! What only administrators do.
+//! Changes by administrators.
 
 use std::{
     panic::{AssertUnwindSafe, resume_unwind},
@@ -67,7 +67,7 @@ pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
     fenced_add(&world, &new).await.unwrap();
 }
 
-/// One of them seals, the others find it done; none is told of a deadlock with another.
+/// One of them seals, the others find it done; none gets an error about a deadlock with another.
 pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
     const ROUNDS: usize = 4;
     let world: H = fresh().await;
@@ -95,7 +95,7 @@ pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
     assert_eq!(world.administration().await.len(), 4 * ROUNDS);
 }
 
-/// A store that nobody has claimed in yet is handed over, too.
+/// A store without any claim is handed over, too.
 pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: Harness>() {
     let world: H = fresh().await;
     let done = hand_over(world.store(), "redis", &service("etcd")).await;
@@ -119,8 +119,8 @@ async fn interrupted_at_the_first_mark<H: Harness>(world: &H, order: &Handover) 
     assert!(interrupted.await.is_err(), "it was not interrupted");
 }
 
-/// An order that was interrupted has left marks that no later one is about but that tells of them.
-/// It is taken up again, and each mark is written down once.
+/// An interrupted order has left marks. A later one does not seal them, but reports them. The first
+/// order is taken up again, and each mark is written down once.
 pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>() {
     let world: H = fresh().await;
     for number in 1..=5 {
@@ -130,7 +130,7 @@ pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>(
     let (etcd, zookeeper) = (service("etcd"), service("zookeeper"));
     interrupted_at_the_first_mark(&world, &order("redis", &etcd)).await;
     let later = order("etcd", &zookeeper);
-    // What is left is told as long as it is there.
+    // Marks are reported as long as they are there.
     let mut left = 0;
     for _ in 0..2 {
         match tried(world.store(), &later).await.unwrap_err() {
@@ -153,7 +153,7 @@ pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>(
     }
 }
 
-/// No lock service would ever come above such a mark. Whoever means it says so.
+/// No lock service would ever come above such a mark. An operator has to confirm it.
 pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
     const ABSURD: u64 = 999_999_999_999_998;
     let (world, ours) = claimed::<H>().await;

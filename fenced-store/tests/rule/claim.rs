@@ -1,4 +1,4 @@
-//! Who may claim, and whom a claim disturbs.
+//! Claims that pass, claims that are refused, and the transactions that a claim disturbs.
 
 use fenced_store::FenceError;
 use lock_core::{FencingToken, Issuer, Plausibility, Sequencer};
@@ -58,7 +58,7 @@ pub(crate) async fn refused_first_claim_leaves_nothing<H: Harness>() {
 }
 
 /// A stale claim must not queue: behind an open transaction of the live holder it would wait, and
-/// whoever comes after it, too.
+/// later requests behind it.
 pub(crate) async fn stale_claim_does_not_wait_for_the_live_holder<H: Harness>() {
     let world: H = fresh().await;
     let (old, live) = (grant("account:42", 33), grant("account:42", 34));
@@ -155,7 +155,7 @@ pub(crate) async fn extreme_tokens_fit<H: Harness>() {
     assert_eq!(high_water(&world, "account:42").await, Some(greatest));
 }
 
-/// The case above is the control: a store that takes every token has a mark that nobody passes.
+/// The case above is the control: a store that takes every token has a mark that no token passes.
 pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
     let (world, ours) = claimed::<H>().await;
     let thousand = world.store().clone();
@@ -173,8 +173,8 @@ pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
     thousand.claim(&grant("account:42", 1000)).await.unwrap();
 }
 
-/// A transaction that somebody left open on a pooled connection. Inside it the claim would be lost
-/// with its session, as the write of the control is.
+/// A transaction that was left open on a pooled connection. Inside it the claim would be lost with
+/// its session, as the write of the control is.
 pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -200,7 +200,7 @@ pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: Harness>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Connections that somebody left inside a transaction. However many there are, a call meets all of
+/// Connections that were left inside a transaction. However many there are, a call meets all of
 /// them at most.
 pub(crate) async fn a_pool_full_of_strays_is_cleared<H: Harness>() {
     let (world, old) = claimed::<H>().await;

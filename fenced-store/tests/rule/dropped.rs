@@ -1,5 +1,5 @@
 //! Every operation, dropped at every await that it has. The pool has one connection, whose next
-//! user finds what was left behind.
+//! user finds all that was left behind.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{Harness, assert_kind, balance, claimed, grant};
 
-/// What takes longer never ends.
+/// An operation that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(25);
 
 /// How often to try at most, and how often an operation has to come to its end: an answer that is
@@ -64,8 +64,8 @@ impl<H: Harness> World<H> {
         }
     }
 
-    /// The connection is outside of any transaction: what is written there by itself is stored at
-    /// once. So is what a fenced transaction writes there.
+    /// The connection is outside of any transaction: a write there by itself is stored at once. So
+    /// is that of a fenced transaction.
     async fn is_sound(&self, at: DropAt) {
         let mut connection = self.store.pool().acquire().await.unwrap();
         assert!(!connection.is_in_transaction(), "dropped {at:?}");
@@ -86,7 +86,7 @@ impl<H: Harness> World<H> {
         assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
     }
 
-    /// Nobody holds a lock any more.
+    /// No lock is held any more.
     async fn is_free(&self) {
         let next = grant("account:42", 1_000_000);
         self.world.impatient().await.claim(&next).await.unwrap();
@@ -181,8 +181,8 @@ pub(crate) async fn high_water_can_be_dropped_at_every_await<H: Harness>() {
     .await;
 }
 
-/// A statement of the application itself, whose transaction is then dropped or committed. What is
-/// stored is what the commit says, of the statement before it, too; if the commit does not know,
+/// A statement of the application itself, whose transaction is then dropped or committed. The
+/// commit says whether it is stored, with the statement before it; if the outcome is unknown,
 /// settling makes it final.
 pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: Harness>() {
     let world = World::<H>::new().await;

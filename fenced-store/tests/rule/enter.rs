@@ -1,4 +1,4 @@
-//! Who may begin, and what a transaction leaves behind.
+//! Grants that may begin, and the traces of a transaction.
 
 use fenced_store::FenceError;
 use lock_core::ResourceName;
@@ -8,7 +8,7 @@ use super::{
     protected_by,
 };
 
-/// What ends a transaction behind sqlx's back.
+/// Statements that end a transaction behind sqlx's back.
 pub(crate) const ENDS: [&str; 4] = ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"];
 
 /// A statement that ends the transaction gives up the fence; a receipt would be a lie.
@@ -56,7 +56,7 @@ pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
     tx.commit().await.unwrap();
 }
 
-/// Neither its connection nor another one is held up by what was refused.
+/// A refused begin holds up neither its connection nor another one.
 pub(crate) async fn a_refused_begin_leaves_a_usable_connection<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -95,7 +95,7 @@ pub(crate) async fn duplicate_token_is_refused<H: Harness>() {
     fenced_add(&world, &first).await.unwrap();
 }
 
-/// Neither a grant that nobody has claimed yet, nor one that is above the mark: a stale holder's
+/// Neither a grant that is not claimed yet, nor one that is above the mark: a stale holder's
 /// delayed begin must not claim by the way.
 pub(crate) async fn unclaimed_grant_cannot_begin<H: Harness>() {
     let world: H = fresh().await;
@@ -129,7 +129,8 @@ pub(crate) async fn mark_survives_rollback_and_drop<H: Harness>() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// What a resource may be called is not what SQL, JSON or a format string makes of it.
+/// A name of a resource may contain characters that mean something in SQL, in JSON or in a format
+/// string.
 /// Catches: a name that becomes a part of a statement.
 pub(crate) async fn hostile_names_are_names<H: Harness>() {
     let world: H = fresh().await;
@@ -164,8 +165,8 @@ pub(crate) async fn hostile_names_are_names<H: Harness>() {
     assert_eq!(balance(&world).await, 115);
 }
 
-/// A database failover may lose a claim. Whoever made it must not simply make it again: a newer one
-/// may be lost, too.
+/// A database failover may lose a claim. Its holder must not simply claim again, because a newer
+/// claim may be lost, too.
 pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let guard = accounts.acquire("account:42").await.unwrap();

@@ -1,4 +1,4 @@
-//! What errors say, and what they must not.
+//! The texts of errors, and the secrets that they must not show.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use lock_core::Sequencer;
 
 use super::{Harness, fresh, grant, grant_by};
 
-/// The holder is a secret: whoever knows it can pose as the holder.
+/// The holder is a secret: anyone who knows it can pose as the holder.
 pub(crate) async fn no_secret_in_errors_or_tables<H: Harness>() {
     let world: H = fresh().await;
     let mark = grant("account:42", 33);

@@ -82,7 +82,7 @@ async fn writes<H: Harness>(world: &H, locks: &LockManager) -> FencingToken {
     token
 }
 
-/// Whoever holds a lease of the old service is shut out, whether or not it had claimed it.
+/// Each holder of a lease of the old service is shut out, whether or not it had claimed it.
 pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
@@ -108,7 +108,7 @@ pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
     assert_eq!(done.sealed, 1);
     assert!(done.floor > late.token() && done.floor > early.token());
 
-    // Nobody has told it, so it goes on granting.
+    // The old service does not know of the handover, so it goes on granting.
     let zombie = old.acquire("account:45").await.unwrap();
     for grant in [holder.sequencer(), late.sequencer(), zombie.sequencer()] {
         let claimed = world.store().claim(grant).await.unwrap_err();
@@ -121,7 +121,8 @@ pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
     assert!(done.iter().all(|line| line.contains("ticket 7")));
 }
 
-/// With `FencedLocks` the first acquire lifts the new service. Who claims alone learns the number.
+/// With `FencedLocks` the first acquire lifts the new service. A client that claims alone learns
+/// the number.
 pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused<H: Harness>() {
     let world: H = fresh().await;
     world.store().claim(&grant(RESOURCE, 33)).await.unwrap();
@@ -270,7 +271,7 @@ pub(crate) async fn a_planned_handover_changes_nothing<H: Harness>() {
     assert_eq!((plan.marks, plan.issuer), (0, Some(issuer("etcd"))));
 }
 
-/// One mark that cannot be sealed now keeps neither the others nor the new service from it.
+/// One mark that cannot be sealed now does not stop the others and the new service.
 pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
@@ -288,13 +289,13 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
             assert!(goes_on, "{source}");
             writes(&world, &new).await;
         }
-        // In SQLite whoever writes has the file for itself.
+        // In SQLite a writer has the file for itself.
         HandoverError::Store { phase, source, .. } => {
             assert_eq!(phase, HandoverPhase::Before, "{source}");
         }
         other => panic!("{other}"),
     }
-    // What it writes is stored before its mark is sealed, and counted as its own.
+    // Its write is stored before its mark is sealed, and counted as its own.
     let before = balance(&world).await;
     H::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
@@ -307,7 +308,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
 
 /// One that does not grant, one that would never get above the floor, and one whose early tokens
 /// may be above it.
-pub(crate) async fn a_new_service_that_cannot_take_over_is_told_of_before_anything_is_changed<
+pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anything_is_changed<
     H: Harness,
 >() {
     let world: H = fresh().await;
@@ -348,7 +349,7 @@ pub(crate) async fn a_new_service_that_cannot_take_over_is_told_of_before_anythi
         assert_eq!((world.dump().await, world.administration().await), before);
     }
     writes(&world, &old).await;
-    // Whoever holds the probe is in nobody's way, and shows a token, too.
+    // A holder of the probe is in the way of no handover, and shows a token, too.
     let held = ahead.acquire(PROBE).await.unwrap();
     let refused = tried(world.store(), &order("redis", &ahead)).await;
     assert!(matches!(refused, Err(HandoverError::CountsPast { .. })));
@@ -359,7 +360,7 @@ pub(crate) async fn a_new_service_that_cannot_take_over_is_told_of_before_anythi
     held.release().await.unwrap();
 }
 
-/// What others do meanwhile is told as it is: the issuer was changed by then.
+/// An error about the changes of others is reported as it is: the issuer was changed by then.
 pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_changed<
     H: Harness,
 >() {

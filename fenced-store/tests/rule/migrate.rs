@@ -25,7 +25,7 @@ pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
 /// Entries of the migrations table that keep this build from using a database.
 pub(crate) struct WrongBooks {
     pub(crate) make: &'static str,
-    /// What the error has in it.
+    /// A part of the error's text.
     told: String,
 }
 

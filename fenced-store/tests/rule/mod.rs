@@ -49,7 +49,7 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// A store over the same database that waits 100 ms for others, not seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
-    /// A store with a single connection: its next user gets what the one before left behind.
+    /// A store with a single connection: its next user gets all that the one before left behind.
     fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
     /// Around the names of tables and columns.
@@ -90,14 +90,14 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
 
-    /// What administrators did, in its order: action, resource, tokens before and after, issuers
-    /// before and after, reason.
+    /// The changes by administrators, in their order: action, resource, tokens before and after,
+    /// issuers before and after, reason.
     fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
 
     /// All triggers, in an order of their own.
     fn triggers(&self) -> impl Future<Output = Vec<String>> + Send;
 
-    /// Deletes the mark by hand, which nobody should.
+    /// Deletes the mark by hand, which no operator should do.
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
 }
 
@@ -131,8 +131,8 @@ pub(crate) async fn claimed<H: Harness>() -> (H, Sequencer) {
     (world, grant)
 }
 
-/// An error of the store is of this kind: `assert_kind!(error, Stale)`, and what else is to be said
-/// if it is not.
+/// An error of the store is of this kind: `assert_kind!(error, Stale)`, with a message if it is
+/// not.
 macro_rules! assert_kind {
     ($error:expr, $kind:ident) => {
         crate::rule::assert_kind!($error, $kind, "another kind was expected")
@@ -212,12 +212,12 @@ macro_rules! rule_cases {
             a_rolled_back_savepoint_takes_those_inside_with_it,
             settling_waits_for_an_open_transaction,
             settling_changes_nothing,
-            a_stale_holder_is_told_when_it_settles,
+            a_stale_holder_gets_an_error_when_it_settles,
             settling_without_a_mark_does_not_claim,
             hostile_names_are_names,
             extreme_tokens_fit,
             implausible_token_is_not_claimed,
-            what_would_be_refused_is_told_and_stored,
+            a_write_that_would_be_refused_is_reported_and_stored,
             a_store_with_a_protected_table_does_not_observe,
             a_mark_that_the_store_forgot_is_lost,
             several_resources_share_a_transaction,
@@ -252,7 +252,7 @@ macro_rules! rule_cases {
             a_handover_that_cannot_be_changes_nothing,
             a_planned_handover_changes_nothing,
             a_handover_goes_on_past_what_is_held_up,
-            a_new_service_that_cannot_take_over_is_told_of_before_anything_is_changed,
+            a_new_service_that_cannot_take_over_is_an_error_before_anything_is_changed,
             an_error_after_the_beginning_does_not_say_that_nothing_was_changed,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,

@@ -7,8 +7,8 @@ use super::{Harness, balance, fresh, grant};
 
 const ADD: &str = "UPDATE accounts SET balance = balance + 10 WHERE id = 42";
 
-/// What it counts is stored: it is the control of all that is refused.
-pub(crate) async fn what_would_be_refused_is_told_and_stored<H: Harness>() {
+/// The observer counts these writes, and they are stored: the control of all refusals.
+pub(crate) async fn a_write_that_would_be_refused_is_reported_and_stored<H: Harness>() {
     let world: H = fresh().await;
     let observer = world.store().observe().await.unwrap();
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));

@@ -142,7 +142,8 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: Harness>() {
                 let mut savepoint = tx.begin().await.unwrap();
                 H::add(&mut savepoint, 1).await.unwrap();
                 drop(savepoint);
-                // What was to become of its writes, nobody said.
+                // The savepoint was neither released nor rolled back, so the fate of its writes is
+                // open.
                 let error = tx.commit().await.unwrap_err();
                 assert_kind!(error, Aborted);
             }
@@ -245,7 +246,8 @@ pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_a
     fenced_add(&world, &own).await.unwrap();
 }
 
-/// What a table, a column or a prefix may be called is not what SQL or a format string makes of it.
+/// A name of a table, a column or a prefix may contain characters that mean something in SQL or in
+/// a format string.
 pub(crate) async fn hostile_names_of_tables_and_columns_are_names<H: Harness>() {
     let world: H = fresh().await;
     let names = [

@@ -25,7 +25,7 @@ pub(crate) async fn settling_changes_nothing<H: Harness>() {
 }
 
 /// Nothing of it is under way then either.
-pub(crate) async fn a_stale_holder_is_told_when_it_settles<H: Harness>() {
+pub(crate) async fn a_stale_holder_gets_an_error_when_it_settles<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     world.store().claim(&new).await.unwrap();

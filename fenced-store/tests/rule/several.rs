@@ -8,7 +8,7 @@ use tokio::{task::JoinSet, time::timeout};
 
 use super::{Harness, assert_kind, balance, fenced_add, fresh, grant, high_water};
 
-/// Far more than anything here takes.
+/// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn claimed<H: Harness>(world: &H, resource: &str, number: u64) -> Sequencer {
@@ -134,7 +134,7 @@ pub(crate) async fn resources_are_entered_in_the_order_of_their_names<H: Harness
 
     open.commit().await.unwrap();
     for ended in tasks.join_all().await {
-        // Where nobody queues (SQLite), the transaction may have been faster than the claim.
+        // Without a queue (SQLite) the transaction may have been faster than the claim.
         assert!(
             matches!(ended, Ok(()) | Err(FenceError::Stale { .. })),
             "{ended:?}"

@@ -15,7 +15,8 @@ fn busy() -> FenceError {
     FenceError::Busy { source }
 }
 
-/// What the first attempts have written is rolled back. In a task of its own, with what it owns.
+/// The writes of the first attempts are rolled back. In a task of its own, with the values that it
+/// owns.
 pub(crate) async fn busy_work_is_done_again<H: Harness>() {
     let (world, ours) = claimed::<H>().await;
     let attempts = Arc::new(AtomicU32::new(0));

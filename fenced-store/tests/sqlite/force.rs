@@ -1,4 +1,4 @@
-//! A lease that is ended by force, and what its holder can still do to the store.
+//! A lease that is ended by force, and the writes that its holder can still make.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,9 +29,9 @@ async fn protected() -> (SqliteFile, FencedLocks<Sqlite>) {
     (world, protected)
 }
 
-/// The control: an end of the lease alone, and writes that are not fenced, stop nobody.
+/// The control: an end of the lease alone stops no holder, and unfenced writes go on.
 #[tokio::test]
-async fn by_force_a_holder_is_shut_out_at_once_though_nobody_acquires() {
+async fn force_shuts_a_holder_out_at_once_without_another_acquire() {
     let (world, accounts) = protected().await;
     let hung = accounts.acquire(NAME).await.unwrap();
     let ended = accounts.locks().force_release(&resource()).await.unwrap();
@@ -102,7 +102,7 @@ async fn the_next_holder_is_not_shut_out_though_it_claims_before_the_revocation(
     assert!(hung.begin().await.unwrap_err().is_fenced());
 }
 
-/// What was begun before ends before: force waits for it, and nothing follows.
+/// A transaction that was begun before ends before: force waits for it, and no other follows.
 #[tokio::test]
 async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
     let (world, accounts) = protected().await;
@@ -133,7 +133,7 @@ async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
 
 /// Catches: a mark for every name that an operator mistypes.
 #[tokio::test]
-async fn force_on_a_name_that_nobody_ever_claimed_leaves_nothing() {
+async fn force_on_a_name_that_was_never_claimed_leaves_nothing() {
     let (world, accounts) = protected().await;
     let forced = accounts.force_release(&resource()).await.unwrap();
     assert_eq!(forced, ForceReleased::NotHeld);
@@ -152,7 +152,7 @@ async fn force_may_be_repeated_until_the_holders_transaction_has_ended() {
         let busy = format!("{busy:?}");
         assert!(busy.starts_with("Store(Busy"), "{busy}");
     }
-    // The lease was ended, and the store was not told.
+    // The lease was ended, and the store does not know it.
     open.commit().await.unwrap();
     let forced = impatient.force_release(&resource()).await.unwrap();
     assert_eq!(forced, ForceReleased::NotHeld);

@@ -1,5 +1,5 @@
-//! Files and connections that somebody has made hard to use. What cannot be written is an error,
-//! and nothing stale is written.
+//! Files and connections that are hard to use. A write that cannot be made is an error, and no
+//! stale write is made.
 
 use std::fs;
 
@@ -64,11 +64,11 @@ async fn on_a_full_disk_a_transaction_is_stored_whole_or_not_at_all() {
             Err(error) => panic!("{error:?}"),
         }
     }
-    // Nobody is kept out.
+    // No holder is kept out.
     fenced_add(&world, &grant).await.unwrap();
 }
 
-/// Of a claim that has no room, nothing is left: the mark does not move, and nobody enters by it.
+/// A claim without room leaves nothing: the mark does not move, and its grant cannot begin.
 #[tokio::test]
 async fn a_claim_on_a_full_disk_claims_nothing() {
     let (world, old) = claimed::<SqliteFile>().await;
@@ -132,9 +132,9 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
     fenced_add(&world, &own).await.unwrap();
 }
 
-/// The log is a part of the file: without it, what was committed last is gone, claims too.
+/// The log is a part of the file: without it, the last commits are gone, claims too.
 #[tokio::test]
-async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_are_told() {
+async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an_error() {
     let (world, old) = claimed::<SqliteFile>().await;
     let pool = world.store().pool();
     pool.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -164,7 +164,7 @@ async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_are_to
     }
 }
 
-/// Such as a library may make on a connection of the pool for itself.
+/// A library may make such a table on a connection of the pool for itself.
 /// Catches: a table of ours that is named without its schema.
 #[tokio::test]
 async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
@@ -198,9 +198,9 @@ async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
     assert_eq!(high_water(&world, "account:42").await, Some(35));
 }
 
-/// By somebody who has switched off the checks of the table.
+/// The writer has switched off the checks of the table.
 #[tokio::test]
-async fn a_mark_that_is_no_mark_admits_nobody() {
+async fn a_mark_that_is_no_mark_admits_no_holder() {
     for broken in [
         "token = 'thirty-three'",
         "token = 33.5",

@@ -32,7 +32,7 @@ fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
     counters.collect()
 }
 
-/// What the store exports, where these have happened so often and the others not at all.
+/// The counters that the store exports: these have counted so often, and the others not at all.
 fn with(happened: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let reasons = [
         "stale",

@@ -1,4 +1,4 @@
-//! Protected tables: what only SQLite can do, or do wrong.
+//! Protected tables: cases of SQLite alone.
 
 use fenced_store::{FenceError, Protection, SqliteFencedStore};
 use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
@@ -86,7 +86,7 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
 /// `Busy` would say that nothing has happened, and have the work done again.
 /// Catches: work that is done twice, because its end was taken for a lock wait.
 #[tokio::test]
-async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_by_then() {
+async fn a_transaction_that_was_ended_is_not_busy_because_another_one_writes_by_then() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;
     let mut tx = world.impatient().await.begin(&own).await.unwrap();
     tx.execute("ROLLBACK").await.unwrap();
@@ -98,7 +98,7 @@ async fn a_transaction_that_was_ended_is_not_busy_because_somebody_else_writes_b
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// What is written after SQLite has ended the transaction by itself is refused by the triggers.
+/// The triggers refuse the writes after SQLite has ended the transaction by itself.
 #[tokio::test]
 async fn after_a_rollback_inside_nothing_is_written_unfenced() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;

@@ -1,4 +1,4 @@
-//! A lock service and a store, put together: what happens when they disagree.
+//! A lock service and a store, put together: their disagreements.
 
 use std::{
     future::IntoFuture,
@@ -54,7 +54,7 @@ async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end(
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// What is held by others is no error of the one look.
+/// If others hold the resource, the one look returns no error.
 /// Catches: a look that waits, or that claims what others hold.
 #[tokio::test]
 async fn one_look_does_not_wait_and_claims_what_it_gets() {
@@ -157,12 +157,12 @@ async fn after_a_fenced_refusal_the_guard_stays_fenced() {
         assert_kind!(again, Stale);
         assert_eq!(again.to_string(), refused.to_string());
     }
-    // The other one was not meant: it asks.
+    // The other grant was not shut out: its guard asks the store.
     let error = other.begin().await.unwrap_err();
     assert!(!error.is_fenced(), "{error:?}");
 }
 
-/// What may be different the next time is asked again.
+/// A refusal that may pass is not remembered.
 #[tokio::test]
 async fn after_a_busy_store_the_guard_asks_again() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
@@ -200,7 +200,7 @@ async fn a_lost_lease_among_several_begins_nothing() {
     }
 }
 
-/// What a lease can have, a protected one can have. To the store an owner is one writer.
+/// A protected lease has all options of a lease. To the store an owner is one writer.
 /// Catches: options of a lease that get lost on the way through `FencedLocks`.
 #[tokio::test]
 async fn an_owner_holds_a_protected_resource_several_times_over() {

@@ -29,7 +29,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_copy_of_the_file_lets_nobody_act_as_a_holder() {
+async fn a_copy_of_the_file_lets_no_reader_act_as_a_holder() {
     let (world, own) = claimed::<SqliteFile>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     SqliteFile::add(&mut tx, 1).await.unwrap();

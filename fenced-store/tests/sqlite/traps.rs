@@ -8,7 +8,7 @@ use crate::{
     rule::{Harness, assert_kind, balance, claimed},
 };
 
-/// A conflict that makes SQLite roll back the whole transaction, and an error that nobody looks at.
+/// A conflict that makes SQLite roll back the whole transaction, and an error that is ignored.
 async fn conflict_and_ignore(connection: &mut SqliteConnection) {
     let conflict = "INSERT OR ROLLBACK INTO accounts VALUES (42, 0)";
     assert!(connection.execute(conflict).await.is_err());
@@ -37,7 +37,7 @@ async fn a_pool_full_of_strays_is_cleared() {
     crate::rule::a_pool_full_of_strays_is_cleared::<SqliteFile>().await;
 }
 
-/// A migration that fails leaves nothing behind, and the next one is not kept out.
+/// A migration that fails leaves nothing behind, and the next one can run.
 /// Catches: a migration that is not one transaction.
 #[tokio::test]
 async fn a_failed_migration_leaves_nothing_half_done() {

@@ -30,7 +30,7 @@ async fn sip(client: &mut DuplexStream, every: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_a_little_now_and_then_is_cut_off_after_a_minute() {
+async fn a_client_that_reads_a_little_now_and_then_is_cut_off_after_a_minute() {
     let (mut server, mut client, under_way) = connection();
     let started = Instant::now();
     let answer = vec![0; 1 << 20];

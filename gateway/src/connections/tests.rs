@@ -9,7 +9,8 @@ use tokio::{
 use super::*;
 use crate::own_name::{HostNames, OwnNames};
 
-/// What a connection keeps, and an answer that is longer than what a client sips in time.
+/// The bytes that a connection buffers, and an answer that is longer than a slow client reads in
+/// time.
 const LITTLE: usize = 64 << 10;
 const MUCH: usize = 1 << 20;
 
@@ -53,7 +54,7 @@ async fn sip(mut client: DuplexStream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_reads_too_slowly_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
+async fn a_slow_reader_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
     let mut connections = connections();
     let mut client = ask(&mut connections, &["/much", "/never", "/much"]).await;
     head_of(&mut client).await;

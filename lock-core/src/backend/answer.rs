@@ -12,7 +12,7 @@ use crate::{FencingToken, Holder, Lease, Metadata, ResourceName, holder::fingerp
 pub enum Attempt<T> {
     /// The lease is ours.
     Granted(T),
-    /// Somebody else holds it. [`Attempt::held`] makes one.
+    /// Another holder has it. [`Attempt::held`] makes one.
     Held {
         /// The time after which the present lease ends unless it is renewed.
         retry_after: Duration,
@@ -20,7 +20,7 @@ pub enum Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// Somebody else holds it; the present lease ends after this time unless it is renewed.
+    /// Another holder has it; the present lease ends after this time unless it is renewed.
     pub const fn held(retry_after: Duration) -> Self {
         Self::Held { retry_after }
     }
@@ -70,17 +70,17 @@ pub enum Released {
 pub enum Forced {
     /// The lease with that token has ended.
     Ended {
-        /// A token that belongs to nobody: greater than the one that was ended, less than any
-        /// granted since.
+        /// A token that no holder gets: greater than the one that was ended, less than any granted
+        /// since.
         ///
-        /// A store that is told of this token refuses the former holder from then on.
+        /// A store that claims this token refuses the former holder from then on.
         revocation: FencingToken,
     },
     /// No lease with that token lives; nothing changed.
     NotHeld,
 }
 
-/// What a look at a resource shows. It is stale when it arrives, and it contains no secret.
+/// The result of a look at a resource. It is stale when it arrives, and it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct Inspection {
@@ -108,18 +108,18 @@ impl Inspection {
     }
 }
 
-/// One entry of a list of what is held.
+/// One entry of a list of held resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct Listed {
     /// A resource that is held or waited for.
     pub resource: ResourceName,
-    /// What an inspection of it would show.
+    /// The result of a look at it.
     pub inspection: Inspection,
 }
 
 impl Listed {
-    /// A resource and what it shows.
+    /// A resource and the result of a look at it.
     #[must_use]
     pub const fn new(resource: ResourceName, inspection: Inspection) -> Self {
         Self {

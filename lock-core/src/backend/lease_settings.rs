@@ -17,7 +17,7 @@ pub struct LeaseSettings {
     pub max_waiters: Option<u32>,
 }
 
-/// What acquires leases: an acquisition that is being prepared, a candidate, a job.
+/// A type that acquires leases: an acquisition that is being prepared, a candidate, a job.
 pub trait AcquiresLeases {
     /// The settings of its leases.
     fn lease_settings(&mut self) -> &mut LeaseSettings;

@@ -35,9 +35,9 @@
 pub struct Metric {
     /// The name, in Prometheus style: it ends with the unit.
     pub name: &'static str,
-    /// What kind of figure it is.
+    /// The kind of figure.
     pub kind: MetricKind,
-    /// What it counts, in one sentence.
+    /// Its meaning, in one sentence.
     pub help: &'static str,
 }
 
@@ -53,8 +53,7 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// One table: each metric with its kind, its name and what it counts, which is its documentation,
-/// too.
+/// One table: each metric with its kind, its name and its meaning, which is its documentation, too.
 macro_rules! table {
     ($($(#[$of:meta])* [$list:ident] $($name:ident = $kind:ident($exported:literal, $help:literal)
         $(#[$more:meta])*;)+)+) => {
@@ -75,7 +74,7 @@ macro_rules! table {
 }
 
 table! {
-    /// What a [`LockManager`](crate::LockManager) exports.
+    /// The metrics of a [`LockManager`](crate::LockManager).
     [OF_LOCKS]
     GRANTS = Counter("palisade_grants_total", "Acquisitions that got what they asked for.");
     ACQUIRE_WAIT = Histogram(
@@ -118,7 +117,7 @@ table! {
         "Releases and cancellations that were given up: the lease ran out by itself."
     );
 
-    /// What `fenced-store` exports.
+    /// The metrics of `fenced-store`.
     [OF_STORES]
     FLOOR_REPAIRS = Counter(
         "palisade_floor_repairs_total",
@@ -163,7 +162,7 @@ table! {
         "Slots of schedules that ran when a newer one was due already."
     );
 
-    /// What `fenced-http` exports.
+    /// The metrics of `fenced-http`.
     [OF_EDGES]
     EDGE_REFUSALS = Counter(
         "palisade_edge_refusals_total",

@@ -67,7 +67,7 @@ impl AttemptRef {
     }
 }
 
-/// How long an acquire waits for a resource that somebody else holds.
+/// How long an acquire waits for a resource that another holder has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -83,7 +83,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// When there is no more waiting, for who looks again and again; `now` is when it begins.
+    /// The end of the wait, for a caller that looks again and again; `now` is when it begins.
     #[must_use]
     pub const fn end(self, now: Moment) -> Moment {
         match self {
@@ -93,7 +93,7 @@ impl Wait {
         }
     }
 
-    /// What bounds an answer that takes time. One look, without waiting, has no bound of its own.
+    /// The bound on an answer that takes time. One look, without waiting, has no bound of its own.
     #[must_use]
     pub const fn limit(self) -> Moment {
         match self {
@@ -109,7 +109,7 @@ impl Wait {
     }
 }
 
-/// Whether a lease is going to be renewed, and by whom.
+/// Whether a lease is going to be renewed, and by which task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -121,8 +121,8 @@ pub enum Upkeep {
     /// and it is not held several times over. The lease may begin with what is left of it after a
     /// wait.
     Watchdog,
-    /// Nobody renews it, or a client that cannot be relied on does, or another process may be told
-    /// of the same lease. It must have its full length at once.
+    /// It is not renewed, or by a client that cannot be relied on, or another process may get the
+    /// same lease in an answer. It must have its full length at once.
     None,
 }
 

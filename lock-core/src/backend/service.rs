@@ -138,7 +138,7 @@ impl<B: LockBackend> Boxed for B {
     }
 }
 
-/// What [`LockBackend`] has, with its promises.
+/// The methods of [`LockBackend`], with its promises.
 impl LockService {
     /// See [`LockBackend::kind`].
     #[must_use]
@@ -167,7 +167,7 @@ impl LockService {
     /// Asks for a lease, by the decisions of this attempt, until there is an answer for the caller.
     ///
     /// # Cancel safety
-    /// The attempt knows what may be left.
+    /// The attempt knows which requests may have to be undone.
     pub async fn drive(
         &self,
         attempt: &mut Acquisition,
@@ -276,8 +276,8 @@ impl LockService {
     /// backend names another.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because one of its two tokens
-    /// would belong to nobody, and those of the backend.
+    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because no holder would have one
+    /// of its two tokens, and those of the backend.
     pub async fn acquire_together(
         &self,
         requests: &[AcquireRequest],

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 use crate::LeaseGuard;
 use crate::{Acquire, Error, Lost};
 
-/// What a store needs of the leases in front of it, and no user does. `fenced_store` uses it.
+/// The store's access to the leases in front of it. Users do not need it. `fenced_store` uses it.
 ///
 /// A store that is its lock service, too, claims the token in the step that grants the lease, and
 /// releases the lease in the message that commits. Sealed: [`LeaseGuard`] has it.
@@ -46,7 +46,7 @@ pub trait StoreSide: sealed::Sealed + Sized {
 
     /// Gives the lease up as dropping the guard does, and waits until that has happened. It differs
     /// from a [`release`](LeaseGuard::release) if the [`holder`](Acquire::holder) was given: the
-    /// lease goes on for other attempts that were told of it, and the holder may acquire again.
+    /// lease goes on for other attempts that got it, and the holder may acquire again.
     ///
     /// # Errors
     /// As [`LeaseGuard::release`].

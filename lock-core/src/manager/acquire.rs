@@ -19,7 +19,7 @@ use crate::{
 
 /// An acquisition that is being prepared: `.await` it for a [`LeaseGuard`].
 ///
-/// | while somebody else holds the resource | |
+/// | while another holder has the resource | |
 /// |---|---|
 /// | `.await` | waits in the queue, without bound |
 /// | [`.wait(time)`](Acquire::wait)`.await` | waits in the queue, for at most this time |
@@ -131,9 +131,9 @@ impl Acquire {
     ///
     /// An acquisition that is repeated with the same holder gets the same grant, and
     /// [releasing](LeaseGuard::release) any of its guards ends it for all of them, for good. A
-    /// guard that is dropped ends the lease only if no other attempt was told of it, and then the
-    /// holder may acquire again. Use [`owner`](Acquire::owner) for guards that each give back
-    /// their own hold.
+    /// guard that is dropped ends the lease only if no other attempt got it, and then the holder
+    /// may acquire again. Use [`owner`](Acquire::owner) for guards that each give back their own
+    /// hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
         self.what.identity = Identity::Known(holder);
         self
@@ -159,7 +159,7 @@ impl Acquire {
         self.guarded(Some(Wait::Never)).await
     }
 
-    /// Who else may have the lease.
+    /// Whether others may have the lease, too.
     pub(super) const fn sharing(&self) -> Sharing {
         match self.what.identity {
             Identity::Fresh => Sharing::Alone,

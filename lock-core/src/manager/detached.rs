@@ -10,7 +10,7 @@ use crate::{
 ///
 /// A gateway hands such leases to its clients. The lease ends by itself unless it is renewed.
 ///
-/// Anybody with its sequencer can renew and release it.
+/// Any client with its sequencer can renew and release it.
 ///
 /// # Examples
 /// ```
@@ -21,7 +21,7 @@ use crate::{
 /// use lock_core::{Attempt, Ttl};
 ///
 /// let Attempt::Granted(lease) = locks.acquire("account:42").detached().await? else {
-///     return Ok(()); // somebody else holds it
+///     return Ok(()); // another holder has it
 /// };
 /// // A client sends the sequencer back when it wants more time, and when it is done.
 /// locks.renew(&lease.sequencer, Ttl::secs(20)).await?;
@@ -118,7 +118,7 @@ impl LockManager {
 }
 
 impl Inner {
-    /// Renews one lease, whoever holds it.
+    /// Renews one lease, whatever its holder.
     pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
         let renew = || async {
             let mut answers = self.backend.renew(slice::from_ref(request)).await;

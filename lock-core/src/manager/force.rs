@@ -7,20 +7,20 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "somebody's lease was ended or nobody's"
+    reason = "a lease was ended, or there was none"
 )]
 pub enum ForceReleased {
     /// This holder's lease has ended.
     Ended {
         /// The holder that was ended: fingerprint, token and note.
         holder: HolderView,
-        /// A token that belongs to nobody: greater than the holder's, less than any that is granted
+        /// A token that no holder gets: greater than the holder's, less than any that is granted
         /// later.
         ///
-        /// A store that is told of this token refuses the holder from then on.
+        /// A store that claims this token refuses the holder from then on.
         revocation: FencingToken,
     },
-    /// Nobody held it, or the holder gave it back before the force arrived. Nothing changed.
+    /// It was free, or the holder gave it back before the force arrived. Nothing changed.
     NotHeld,
 }
 
@@ -31,9 +31,9 @@ impl LockManager {
     ///
     /// It looks first and ends the lease that it saw, never one that was granted after the look.
     /// The holder learns of the loss at its next renewal. Until then the holder goes on, and so do
-    /// its writes: **the store does not know yet**. The store refuses them as soon as somebody else
-    /// has acquired the resource and claimed it, or at once with `FencedLocks::force_release` of
-    /// the crate `fenced-store`.
+    /// its writes: **the store does not know yet**. The store refuses them as soon as another
+    /// holder has acquired the resource and claimed it, or at once with
+    /// `FencedLocks::force_release` of the crate `fenced-store`.
     ///
     /// # Examples
     /// ```
@@ -50,7 +50,7 @@ impl LockManager {
     ///         assert_eq!(holder.metadata.unwrap().as_str(), "node 7");
     ///         assert!(revocation > hung.token());
     ///     }
-    ///     ForceReleased::NotHeld => unreachable!("nobody else has released it"),
+    ///     ForceReleased::NotHeld => unreachable!("it was not released"),
     /// }
     /// # Ok(()) }
     /// ```

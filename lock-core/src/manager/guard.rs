@@ -31,8 +31,8 @@ use crate::{
 /// [`max_hold`](crate::Acquire::max_hold).
 ///
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
-/// only: the lease goes on if another attempt of the same holder was told of it. Otherwise that
-/// holder may acquire again, but may find the lease that is just being given up.
+/// only: the lease goes on if another attempt of the same holder got it. Otherwise that holder may
+/// acquire again, but may find the lease that is just being given up.
 ///
 /// # Examples
 /// ```

@@ -5,8 +5,8 @@ use std::{
 
 use crate::{Holder, ResourceName, Sequencer, support::lock};
 
-/// The leases that guards of a manager hold. Whoever renews one of them behind its guard's back
-/// does not move the deadline that the guard goes by.
+/// The leases that guards of a manager hold. A renewal of one of them behind its guard's back does
+/// not move the deadline that the guard goes by.
 #[derive(Debug, Default)]
 pub(super) struct Guarded(Mutex<HashMap<(ResourceName, Holder), usize>>);
 

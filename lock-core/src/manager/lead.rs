@@ -51,11 +51,11 @@ pub fn lead_resource(name: &str) -> String {
     format!("lead:{name}")
 }
 
-/// What can campaign: an acquisition that is being prepared, here or in `fenced-store`.
+/// A type that can campaign: an acquisition that is being prepared, here or in `fenced-store`.
 pub trait Candidate: AcquiresLeases + Clone + Send + Sync {
-    /// What a leader holds.
+    /// The guard of a leader.
     type Guard: TermGuard;
-    /// Why it does not.
+    /// The error of a campaign.
     type Error: Send;
 
     /// Waits for its turn.
@@ -73,7 +73,7 @@ pub trait TermGuard: Send + Sync + 'static {
     /// Its lease.
     fn lease(&self) -> &LeaseGuard;
 
-    /// Whether it is known to be worth nothing any more.
+    /// Whether its lease is known to be over.
     fn is_over(&self) -> bool {
         !self.lease().is_held()
     }
@@ -115,7 +115,7 @@ impl TermGuard for LeaseGuard {
 /// A term is a lease, and its fencing token is the number of the term. Where the lock service has a
 /// queue, candidates lead in the order in which they have campaigned.
 #[derive(Clone, Debug)]
-#[must_use = "nobody campaigns until it is told to"]
+#[must_use = "the candidate does not campaign until `run` or `campaign` is called"]
 pub struct Lead<C> {
     candidate: C,
 }
@@ -150,8 +150,8 @@ impl<C: Candidate> Lead<C> {
         Ok(term)
     }
 
-    /// Leads whenever it is elected, until the section ends: then it resigns, and returns what the
-    /// section has returned.
+    /// Leads whenever it is elected, until the section ends: then it resigns, and returns the
+    /// result of the section.
     ///
     /// The section is dropped at its present await when its term is [about to end](Term::lost), and
     /// called again in the next one; also if it has ended with an error in a term that was over,
@@ -239,9 +239,9 @@ impl<C: Candidate> Lead<C> {
                 }
                 ended = in_term(&term, &passes, &mut section) => Some(ended),
             };
-            // What fails because another candidate leads is no reason to stop.
+            // A failure because another candidate leads is no reason to stop.
             let ended = ended.filter(|ended| ended.is_ok() || !term.guard.is_over());
-            // Of what is over there is nothing to give back that would be worth waiting for.
+            // A term that is over has nothing to give back that would be worth waiting for.
             if !term.guard.is_over()
                 && let Err(error) = term.resign().await
             {

@@ -1,4 +1,4 @@
-//! Who leads under a name: one request per interval for all observers of a manager.
+//! The leader under a name: one request per interval for all observers of a manager.
 
 use std::{
     collections::HashMap,
@@ -12,13 +12,13 @@ use super::{LockManager, lead_resource};
 use crate::{Error, FencingToken, HolderView, Moment, support::lock};
 
 impl LockManager {
-    /// Who leads under a name: a stream that begins with what is now and goes on with each change,
-    /// `None` while there is no leader. It looks this often, once for all observers of that name in
-    /// this manager and its clones.
+    /// The leader under a name: a stream that begins with the present one and goes on with each
+    /// change, `None` while there is no leader. It looks this often, once for all observers of that
+    /// name in this manager and its clones.
     ///
     /// The address of a leader is in its [metadata](HolderView::metadata), if it has put it there.
-    /// What is seen may be over when it arrives; decide nothing by it. After an error the stream
-    /// goes on. It ends when the manager is [shut down](Self::shutdown).
+    /// A leader may have lost its lease when it arrives in the stream; decide nothing by it. After
+    /// an error the stream goes on. It ends when the manager is [shut down](Self::shutdown).
     ///
     /// # Cancel safety
     /// Dropping the stream leaves nothing behind.
@@ -50,7 +50,7 @@ impl LockManager {
 #[derive(Default)]
 pub(super) struct Leaders(Mutex<HashMap<String, Weak<LastLook>>>);
 
-/// Observers that come while one of them looks wait for what it finds.
+/// Observers that come while one of them looks wait for its result.
 type LastLook = tokio::sync::Mutex<Option<Look>>;
 
 #[derive(Clone)]
@@ -80,7 +80,7 @@ struct Observer {
     seen: Option<Seen>,
 }
 
-/// What the observer has seen last, and when the answer came.
+/// The observer's last result, and the moment of the answer.
 struct Seen {
     answered: Moment,
     leader: Result<Option<FencingToken>, ()>,

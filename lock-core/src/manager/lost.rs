@@ -33,8 +33,8 @@ pub enum LostReason {
     /// Its deadline passed before a renewal succeeded: a pause, an unreachable lock service, or a
     /// guard that was left in an error (`fenced_store::NotCommitted`).
     Expired,
-    /// The lock service says that somebody else, or nobody, holds it: it was forcibly released, or
-    /// the service has lost its state.
+    /// The lock service says that another holder has it, or that it is free: it was forcibly
+    /// released, or the service has lost its state.
     NotHolder,
     /// It was held for its whole [`Acquire::max_hold`](crate::Acquire::max_hold), so the watchdog
     /// stopped renewing it.

@@ -126,8 +126,7 @@ impl LockManager {
         Acquire::new(self, resource.try_into().map_err(Into::into))
     }
 
-    /// Acquires a lease if nobody holds it: one look, with the manager's
-    /// [ttl](LockManagerBuilder::ttl).
+    /// Acquires a lease if it is free: one look, with the manager's [ttl](LockManagerBuilder::ttl).
     ///
     /// # Errors
     /// As [`Acquire::try_acquire`].
@@ -143,8 +142,8 @@ impl LockManager {
         acquire.try_acquire().await
     }
 
-    /// Looks at a resource: who holds it, how much time is left by the lock service's own count,
-    /// and how many wait, if the service knows.
+    /// Looks at a resource: the holder, the time left by the lock service's own count, and the
+    /// number of waiters, if the service knows.
     ///
     /// The result is stale by the time it arrives; never base a write on it. For the time left of
     /// your own lease use [`LeaseGuard::remaining`].
@@ -170,7 +169,7 @@ impl LockManager {
 
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
     ///
-    /// Leases that are still held are lost, because nobody renews them any more: release them
+    /// Leases that are still held are lost, because they are not renewed any more: release them
     /// first, or they end by their ttl. From now on every acquire fails, including those that wait
     /// and those of clones.
     ///
@@ -208,7 +207,7 @@ impl LockManager {
         self.inner.backend.kind()
     }
 
-    /// What the lock service promises beyond the contract.
+    /// The promises of the lock service beyond the contract.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.inner.backend.capabilities()

@@ -11,8 +11,8 @@ use crate::Holder;
 /// which then goes on with the same lease. It is a **secret**: anybody who knows it can act as this
 /// owner.
 ///
-/// # What the store sees
-/// One writer. All handles have the same sequencer, and a store that checks it lets each of them
+/// # One writer to the store
+/// All handles have the same sequencer, and a store that checks it lets each of them
 /// write: ordering their writes is up to you.
 ///
 /// # After the end

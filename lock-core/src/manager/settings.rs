@@ -4,10 +4,10 @@ use crate::{
     backend::LeaseSettings,
 };
 
-/// Who acquires.
+/// The holder that acquires.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Identity {
-    /// A new holder that nobody else knows.
+    /// A new holder that no other client knows.
     Fresh,
     /// A given holder, which others may know.
     Known(Holder),
@@ -68,7 +68,7 @@ impl LockManager {
     }
 }
 
-/// An error that no lock service is to blame for, because nothing was sent.
+/// An error that no lock service has made, because nothing was sent.
 pub(super) fn invalid(why: &str) -> Error {
     Error::not_applied(ErrorKind::InvalidInput).because(why)
 }

@@ -44,7 +44,7 @@ enum State {
     Released,
 }
 
-/// What to do about a lease that is due.
+/// The step for a lease that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Renew {
@@ -122,7 +122,7 @@ impl LeaseStatus {
         Ok(std::cmp::max(deadline, self.hold_until + longest))
     }
 
-    /// What the watchdog has to do now.
+    /// The step of the watchdog now.
     pub(super) fn due(&self) -> Due {
         let now = self.runtime.now();
         let state = self.change(|state| {

@@ -44,11 +44,11 @@ const LOOKS: RetryPolicy =
 impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
-    /// Nothing is held while it waits, so it is in nobody's way. It does not queue either:
-    /// it looks again and again until nobody holds any of them, with pauses that grow to 250 ms
-    /// unless [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of
-    /// them, it may never have its turn. On Redis all of them must be in one shard: put a common
-    /// `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
+    /// Nothing is held while it waits, so it delays no other client. It does not queue either: it
+    /// looks again and again until all of them are free, with pauses that grow to 250 ms unless
+    /// [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of them, it may
+    /// never have its turn. On Redis all of them must be in one shard: put a common `{tag}` into
+    /// their names, such as `{order:7}:stock` and `{order:7}:invoice`.
     ///
     /// # Examples
     /// ```
@@ -136,7 +136,7 @@ impl Acquire<Together> {
         }
     }
 
-    /// The attempt for one of the resources, which has to be cancelled unless it turns out better.
+    /// The attempt for one of the resources, which has to be cancelled unless it is granted.
     fn owes(&self, attempt: &AttemptRef) -> OnDrop {
         let decisions = Acquisition::asked_elsewhere(self.terms(Wait::Never));
         OnDrop::new(Arc::clone(&self.locks.inner), attempt.clone(), decisions)

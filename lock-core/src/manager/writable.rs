@@ -14,7 +14,7 @@ impl LockManager {
     /// that keeps that name. Redis takes this although its memory is full.
     ///
     /// # Errors
-    /// What keeps the lock service from writing.
+    /// The error that keeps the lock service from writing.
     ///
     /// # Cancel safety
     /// Cancel safe.

@@ -28,7 +28,7 @@ const KIND: &str = "memory";
 /// How long an ended acquisition is remembered, so that a late request of it is refused.
 const ENDED_TTL: Duration = Duration::from_secs(60);
 
-/// A lock service inside this process: of this value and its clones, and of nobody else.
+/// A lock service inside this process: only this value and its clones use it.
 #[derive(Clone)]
 pub struct MemoryBackend {
     /// Never held across an await; every step under it is short.

@@ -10,7 +10,7 @@ use lock_core::{
     memory::MemoryBackend,
 };
 
-/// A lock service that has no more than every one has to have.
+/// A lock service with the required methods only.
 #[derive(Debug)]
 pub(crate) struct Bare(pub(crate) MemoryBackend);
 
@@ -96,7 +96,7 @@ impl Requests for Mute {
     }
 }
 
-/// Catches: errors of somebody else's backend that do not say of what, and a batch with fewer
+/// Catches: errors of a foreign backend that do not name their subject, and a batch with fewer
 /// answers than requests.
 #[tokio::test]
 async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
@@ -157,7 +157,7 @@ async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
         let error = error.unwrap_err();
         assert_eq!((error.operation(), error.backend()), (operation, "mute"));
         assert_eq!(error.resource(), Some(&resource));
-        // What only reads has not happened, whatever became of it.
+        // An operation that only reads has not happened, whatever its request came to.
         let may_have = error.kind() == ErrorKind::Unavailable && operation != Operation::Inspect;
         assert_eq!(error.outcome() == Outcome::Unknown, may_have, "{error}");
     }

@@ -1,4 +1,5 @@
-//! What a guard left behind while the lock service did not answer: how often it is asked to end it.
+//! The clean-up for a guard that was dropped while the lock service did not answer: how often it is
+//! tried.
 
 use std::time::Duration;
 
@@ -33,7 +34,8 @@ impl World {
     }
 }
 
-/// A service in trouble must not be asked every second by ever more that were dropped meanwhile.
+/// A service in trouble must not be asked every second for ever more guards that were dropped
+/// meanwhile.
 /// Catches: clean-up that goes on at its first pace, or for longer than anything can be left.
 #[tokio::test]
 async fn a_release_that_does_not_arrive_is_sent_ever_more_rarely_until_it_is_given_up() {

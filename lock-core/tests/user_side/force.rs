@@ -1,4 +1,4 @@
-//! What an operator can do: look, list, and end a lease of somebody else.
+//! The operations of an operator: look, list, and end a lease of another holder.
 
 use std::future::IntoFuture;
 
@@ -10,7 +10,8 @@ fn resource() -> ResourceName {
     ResourceName::new("r").unwrap()
 }
 
-/// Catches: who was hit holds on until its deadline, and its clean-up ends the next lease.
+/// Catches: a holder whose lease was ended holds on until its deadline, and its clean-up ends the
+/// next lease.
 #[tokio::test]
 async fn force_tells_whom_it_hit_and_the_holder_learns_of_it_by_its_next_renewal() {
     let world = world();
@@ -34,7 +35,7 @@ async fn force_tells_whom_it_hit_and_the_holder_learns_of_it_by_its_next_renewal
 }
 
 #[tokio::test]
-async fn force_leaves_alone_what_is_free_and_who_came_after_the_look() {
+async fn force_leaves_alone_a_free_resource_and_a_holder_that_came_after_the_look() {
     let world = world();
     let name = resource();
     let force = || world.theirs.locks().force_release(&name);
@@ -42,7 +43,7 @@ async fn force_leaves_alone_what_is_free_and_who_came_after_the_look() {
 
     let seen = world.locks().acquire("r").await.unwrap();
     let mut forcing = std::pin::pin!(force());
-    // It has looked, and its request to end what it saw is under way.
+    // It has looked, and its request to end that lease is under way.
     assert!(!poll_times(forcing.as_mut(), 3).await);
     assert_eq!(world.chaos.counts(Operation::ForceRelease).requests, 0);
     seen.release().await.unwrap();
@@ -77,7 +78,7 @@ async fn force_that_is_dropped_at_any_await_leaves_the_lease_or_nothing() {
 }
 
 #[tokio::test]
-async fn a_list_has_what_is_held_and_who_waits_by_name() {
+async fn a_list_has_the_held_resources_and_their_waiters_by_name() {
     let world = world();
     let locks = world.locks();
     assert_eq!(locks.list().await.unwrap(), []);

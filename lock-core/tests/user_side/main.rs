@@ -1,4 +1,4 @@
-//! What a user asks of a lock manager beyond acquiring and releasing.
+//! The operations of a lock manager beyond acquiring and releasing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bare;

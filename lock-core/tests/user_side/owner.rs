@@ -29,7 +29,7 @@ impl World {
 
 /// Catches: an owner waits for itself, or its first release ends the lease.
 #[tokio::test]
-async fn who_holds_it_gets_it_again_at_once_and_gives_it_back_as_often() {
+async fn an_owner_gets_its_lease_again_at_once_and_gives_it_back_as_often() {
     let (world, owner) = (world(), Owner::new());
     let outer = world.hold(&owner).await;
     let inner = world.hold(&owner).await;
@@ -69,7 +69,7 @@ async fn after_its_lease_was_lost_an_owner_is_refused() {
     );
     let fresh = world.hold(&Owner::new()).await;
     assert!(fresh.token() > one.token());
-    // What the lost guards send once their process goes on leaves the new lease alone.
+    // The late requests of the lost guards, once their process goes on, leave the new lease alone.
     world.ours.thaw();
     assert_eq!(one.release().await.unwrap(), Released::NotHolder);
     drop(other);
@@ -89,7 +89,7 @@ async fn an_owner_goes_on_in_another_process() {
     let there = acquire.await.unwrap();
     assert_eq!(there.sequencer(), here.sequencer());
     here.release().await.unwrap();
-    // Each process keeps up what it holds.
+    // Each process keeps up its own leases.
     for _ in 0..5 {
         world.clock.advance(TTL.get() / 3);
         while there.remaining().unwrap() <= TTL.get() / 3 * 2 {
@@ -115,12 +115,12 @@ async fn a_release_that_is_sent_again_takes_no_other_hold() {
     assert_eq!(world.holder("r").await, None);
 }
 
-/// What a guard of a short ttl left behind during an outage.
+/// The remains of a guard with a short ttl after an outage.
 #[derive(Clone, Copy, Debug)]
 enum Left {
     /// Its hold: it was dropped.
     Dropped,
-    /// Its hold: nobody knows whether it was released.
+    /// Its hold: the result of its release is unknown.
     Released,
     /// The hold of an acquisition without answer.
     Unanswered,
@@ -156,7 +156,7 @@ async fn a_hold_is_given_back_after_an_outage_that_was_longer_than_its_own_ttl()
     }
 }
 
-/// A release of one guard ends the lease for all who know the holder, however long it takes.
+/// A release of one guard ends the lease for all that know the holder, however long it takes.
 #[tokio::test]
 async fn a_lease_of_a_known_holder_is_released_after_an_outage_that_was_longer_than_the_ttl() {
     let (world, holder) = (world(), Holder::random());

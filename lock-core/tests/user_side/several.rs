@@ -63,9 +63,9 @@ async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() 
     }
 }
 
-/// Catches: the loss of one is told only when all are lost, or ends the others.
+/// Catches: the loss of one is reported only when all are lost, or ends the others.
 #[tokio::test]
-async fn the_first_loss_is_told_and_the_others_go_on() {
+async fn the_first_loss_is_reported_and_the_others_go_on() {
     let world = world();
     let guards = world.together().await.unwrap();
     let b = world.holder("b").await.unwrap();
@@ -83,7 +83,8 @@ async fn the_first_loss_is_told_and_the_others_go_on() {
     assert_eq!(released, [Released::NotHolder, Released::Released]);
 }
 
-/// Taken in the order in which they are named, these two would each hold what the other wants.
+/// Taken in the order in which they are named, each of these two would hold the resource that the
+/// other wants.
 #[tokio::test]
 async fn two_that_name_them_the_other_way_round_do_not_deadlock() {
     let world = world();

@@ -47,7 +47,7 @@ impl World {
         inspection.holder
     }
 
-    /// Does what waits for something that never comes, and lets the time pass for it.
+    /// Does work that waits for an event that never comes, and lets the time pass for it.
     pub(crate) async fn in_vain<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Lets the other tasks run until nobody holds it.
+    /// Lets the other tasks run until it is free.
     pub(crate) async fn until_free(&self, resource: &str) {
         for _ in 0..10_000 {
             if self.holder(resource).await.is_none() {

@@ -8,20 +8,20 @@ pub(super) struct Keys {
     prefix: String,
 }
 
-/// What one acquisition of a resource is called.
+/// The names of one acquisition of a resource.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    /// `PREFIX/lock/RESOURCE/`: what the keys of all who want it begin with.
+    /// `PREFIX/lock/RESOURCE/`: the prefix of the keys of its holder and of all its waiters.
     pub(super) queue: Vec<u8>,
     /// Its queue entry.
     pub(super) entry: Vec<u8>,
-    /// `PREFIX/tombstone/..`: what is remembered of it.
+    /// `PREFIX/tombstone/..`: the memory of the acquisition.
     pub(super) tombstone: Vec<u8>,
-    /// What both are called after.
+    /// The last part of both names.
     pub(super) id: TombstoneId,
 }
 
-/// What a tombstone is called.
+/// The name of a tombstone.
 pub(super) type TombstoneId = [u8; 16];
 
 impl Keys {
@@ -36,12 +36,12 @@ impl Keys {
         format!("{}/floor", self.prefix).into_bytes()
     }
 
-    /// What the keys of all locks begin with.
+    /// The prefix of the keys of all locks.
     pub(super) fn locks(&self) -> Vec<u8> {
         format!("{}/lock/", self.prefix).into_bytes()
     }
 
-    /// What the keys of all who want a resource begin with.
+    /// The prefix of the keys of the holder of a resource and of all its waiters.
     pub(super) fn queue(&self, resource: &ResourceName) -> Vec<u8> {
         let mut queue = self.locks();
         for byte in resource.as_str().bytes() {
@@ -70,8 +70,8 @@ impl Keys {
         named(prefix.into_bytes(), id)
     }
 
-    /// What an acquisition is called. It is derived from the holder, so that after a lost answer
-    /// any process can ask for it again. The holder cannot be derived from it.
+    /// The names of an acquisition. They are derived from the holder, so that after a lost answer
+    /// any process can ask for it again. The holder cannot be derived from them.
     pub(super) fn names(&self, resource: &ResourceName, holder: Holder) -> Names {
         let mut hash = Sha256::new_with_prefix(b"palisade/etcd/acquisition\0");
         hash.update(holder.expose_bytes());

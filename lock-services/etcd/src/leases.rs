@@ -398,7 +398,7 @@ mod tests {
 
     /// Catches: rounding to whole seconds that takes some of the ttl away.
     #[test]
-    fn a_holder_is_told_no_less_than_it_has_asked_for() {
+    fn a_holder_gets_no_less_time_than_it_has_asked_for() {
         for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {
             let length = (ttl + slack(ttl)).as_millis().div_ceil(1000);
             let length = Duration::from_secs(u64::try_from(length).unwrap());

@@ -1,4 +1,4 @@
-//! What we keep in etcd, in the values of our keys.
+//! The values of our keys in etcd.
 
 use prost::{Enumeration, Message};
 
@@ -9,7 +9,7 @@ use lock_core::{FencingToken, Holder, HolderView, Metadata, backend::AttemptId};
 const ENDED_MAX: usize = 64;
 
 /// How much the token grows with each revision. So between the tokens of any two grants there is
-/// one that is nobody's, and a release by force revokes with it.
+/// one that no grant has, and a release by force revokes with it.
 pub(super) const TOKENS_PER_REVISION: u64 = 2;
 
 /// A queue entry, the value of `PREFIX/lock/RESOURCE/..`. In a queue, the key with the least
@@ -19,7 +19,7 @@ pub(super) struct Entry {
     /// [`Holder::digest`].
     #[prost(string, tag = "1")]
     pub(super) digest: String,
-    /// What is added to the revision to get the token: the floor when this was created.
+    /// The token is the revision and this: the floor when this was created.
     #[prost(uint64, tag = "2")]
     pub(super) floor: u64,
     /// The attempts that rely on this lease.
@@ -27,14 +27,14 @@ pub(super) struct Entry {
     pub(super) attempts: Vec<String>,
     #[prost(string, optional, tag = "4")]
     pub(super) metadata: Option<String>,
-    /// Nobody is told of this entry if its token is less than this. When it is its turn, it is
-    /// given back for another one. This only rises, and only while somebody else is before it,
-    /// because the first in the queue may have been told.
+    /// This entry is not granted if its token is less than this. When it is its turn, it is given
+    /// back for another one. This only rises, and only while another entry is before it, because
+    /// the first in the queue may have been granted.
     #[prost(uint64, tag = "5")]
     pub(super) least: u64,
 }
 
-/// What is added to a revision to get a token, and the revision by which it last changed.
+/// The token is a revision and this value. `changed` is the revision by which it last changed.
 ///
 /// It only rises. A queue entry is made on the condition that the floor is still the one that is
 /// written into the entry, so that the order of entries is the order of tokens. It is never read
@@ -55,7 +55,7 @@ impl Floor {
         })
     }
 
-    /// What stands in its key.
+    /// The value of its key.
     pub(super) fn text(self) -> Vec<u8> {
         self.value.to_string().into_bytes()
     }
@@ -68,13 +68,13 @@ impl Floor {
     }
 }
 
-/// What is remembered of an acquisition while its requests may still arrive, the value of
+/// The memory of an acquisition while its requests may still arrive, the value of
 /// `PREFIX/tombstone/..`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Tombstone {
     #[prost(enumeration = "State", tag = "1")]
     state: i32,
-    /// That of the lease that was released, if one was.
+    /// The token of the lease that was released, if one was.
     #[prost(uint64, tag = "2")]
     pub(super) token: u64,
     #[prost(message, repeated, tag = "3")]
@@ -86,12 +86,12 @@ pub(super) struct Tombstone {
 struct EndedAttempt {
     #[prost(string, tag = "1")]
     id: String,
-    /// That of the hold that it gave back; 0 if it was cancelled.
+    /// The token of the hold that it gave back; 0 if it was cancelled.
     #[prost(uint64, tag = "2")]
     token: u64,
 }
 
-/// How far an acquisition is.
+/// The state of an acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Enumeration)]
 #[repr(i32)]
 pub(super) enum State {
@@ -113,7 +113,7 @@ impl Entry {
         }
     }
 
-    /// What its token is counted from, and the least that is good enough.
+    /// With this floor, and with the least token that is good enough.
     pub(super) fn counted(self, floor: u64, least: u64) -> Self {
         Self {
             floor,
@@ -171,7 +171,7 @@ impl Tombstone {
     }
 }
 
-/// A key together with what we keep in it.
+/// A key together with our value of it.
 #[derive(Clone, Debug)]
 pub(super) struct Kept<T> {
     pub(super) value: T,
@@ -181,7 +181,7 @@ pub(super) struct Kept<T> {
 }
 
 impl<T: Message + Default> Kept<T> {
-    /// A value that is not ours is as good as an empty one: all of its fields are left out.
+    /// A value that is not ours counts as an empty one: all of its fields are left out.
     pub(super) fn read(kv: &KeyValue) -> Self {
         Self {
             value: T::decode(&*kv.value).unwrap_or_default(),
@@ -203,7 +203,7 @@ impl Kept<Entry> {
         self.token() == Some(token)
     }
 
-    /// What others may see of it.
+    /// The part of it that others may see.
     pub(super) fn view(&self, remaining: std::time::Duration) -> Option<HolderView> {
         let (token, digest) = (self.token()?, &self.value.digest);
         // `etcdctl lock` has no holder. Its lease distinguishes it from others.
@@ -217,7 +217,7 @@ impl Kept<Entry> {
     }
 }
 
-/// The token of what was created by that revision.
+/// The token of the key that was created by that revision.
 pub(super) fn token(floor: u64, created: i64) -> Option<FencingToken> {
     let created = u64::try_from(created).ok()?;
     let above = created.checked_mul(TOKENS_PER_REVISION)?;

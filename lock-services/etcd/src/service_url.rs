@@ -15,7 +15,7 @@ use lock_core::{
 
 const PORT: u16 = 2379;
 
-/// What the URL of a lock service says. Its `Debug` shows no password.
+/// The parts of the URL of a lock service. Its `Debug` shows no password.
 #[derive(Debug)]
 pub(super) struct ServiceUrl {
     /// `host:port` of each node, at least one.
@@ -104,7 +104,7 @@ mod tests {
 
     /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
-    fn what_cannot_be_right_is_told_without_the_password() {
+    fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [
             ("etcd:h", "not a URL"),
             ("etcd://u:sesame@", "cannot be read"),

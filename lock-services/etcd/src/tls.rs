@@ -6,7 +6,7 @@ use tonic::transport::Endpoint;
 use lock_core::ErrorKind;
 use lock_core::{Error, backend::support::tls_files::TlsFiles};
 
-/// What a URL begins with for the transport underneath.
+/// The scheme of a node's URL for the transport underneath.
 pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
     match files {
         Some(_) => "https",

@@ -16,13 +16,13 @@ pub(super) mod method {
     pub(in super::super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 }
 
-/// How a comparison is named in the protocol: `EQUAL`.
+/// The operator of a comparison: `EQUAL`.
 const EQUAL: i32 = 0;
-/// What is compared: `CREATE`.
+/// The compared revision: `CREATE`.
 const BY_CREATION: i32 = 1;
-/// What is compared: `MOD`.
+/// The compared revision: `MOD`.
 const BY_CHANGE: i32 = 2;
-/// How a range is sorted, and by what: `CREATE`.
+/// The order of a range, and the revision that it is sorted by: `CREATE`.
 const ASCENDING: i32 = 1;
 const DESCENDING: i32 = 2;
 const SORT_BY_CREATION: i32 = 2;
@@ -316,7 +316,7 @@ impl TxnResponse {
         self.header.as_ref().map_or(0, |header| header.raft_term)
     }
 
-    /// What the ranges of the executed branch have found, in their order.
+    /// The results of the ranges of the executed branch, in their order.
     pub(super) fn ranges(self) -> impl Iterator<Item = RangeResponse> {
         let range = |response: OpResponse| match response.response {
             Some(OneOpResponse::Range(range)) => Some(range),
@@ -347,7 +347,7 @@ pub(super) struct GrantRequest {
 pub(super) struct GrantResponse {
     #[prost(int64, tag = "2")]
     pub(super) id: i64,
-    /// What was granted, which may be more than what was asked for. Whole seconds.
+    /// The granted time, which may be longer than the requested one. Whole seconds.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
 }
@@ -381,7 +381,7 @@ pub(super) struct KeepAliveResponse {
     pub(super) ttl: i64,
 }
 
-/// An answer of which nothing is needed.
+/// An answer whose content is not used.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Done {}
 

@@ -43,7 +43,7 @@ pub(super) struct Client {
     server_time: Mutex<ClockSample>,
 }
 
-/// What the database's clock said, and when, by ours.
+/// A time of the database's clock, and the moment when it was read, by ours.
 #[derive(Clone, Copy, Debug, Default)]
 struct ClockSample {
     unix: Duration,
@@ -76,8 +76,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Fails if the functions would run with the rights of a superuser, although another role has
-    /// made them.
+    /// Fails if a superuser would run functions that another role has made.
     async fn check_owner(&self) -> Result<(), Error> {
         let row = self.plain(sql::OWNER.to_owned()).await?;
         let owner: Option<String> = row.try_get("owner").map_err(translate)?;
@@ -90,8 +89,8 @@ impl Client {
         })
     }
 
-    /// Reads the database's clock, and what interface it has. Whether sessions are at READ
-    /// COMMITTED. Fails if the server takes no writes.
+    /// Reads the database's clock and the version of its interface. Returns whether sessions are at
+    /// READ COMMITTED. Fails if the server takes no writes.
     pub(super) async fn check_server(&self) -> Result<bool, Error> {
         let at = self.runtime.now();
         let row = self.plain(sql::WELCOME.to_owned()).await?;
@@ -114,8 +113,8 @@ impl Client {
         Ok(isolation == "read committed")
     }
 
-    /// Until when a request that is sent now may come into effect, by the database's clock: a
-    /// pooler may keep it for minutes.
+    /// The time, by the database's clock, until which a request that is sent now may come into
+    /// effect: a pooler may keep it for minutes.
     pub(super) fn not_after(&self) -> Value {
         let ClockSample { unix, at } = *lock(&self.server_time);
         Value::Time(unix + self.runtime.now().since(at) + REQUEST_TTL)
@@ -157,8 +156,8 @@ enum Request {
 }
 
 impl Request {
-    /// A session that turns out not to be one for prepared statements gets the same call in the
-    /// simple protocol, and so do all after it.
+    /// If a session turns out to be unfit for prepared statements, it gets the same call in the
+    /// simple protocol, and so do all calls after it.
     async fn fetch(
         self,
         connection: &mut PgConnection,

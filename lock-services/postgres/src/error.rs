@@ -3,7 +3,7 @@ use std::io;
 use lock_core::{Error, ErrorKind, Outcome};
 use sqlx::error::DatabaseError;
 
-/// Says what a failure of the client or the server means for a request that was sent.
+/// Translates a failure of the client or the server into its meaning for a request that was sent.
 ///
 /// An error of the server ends the transaction, and with it all that the request has done, unless
 /// it came while the commit was under way.
@@ -44,7 +44,7 @@ fn why_not_connected(error: &sqlx::Error) -> (ErrorKind, &'static str) {
             "enable TLS in sqlx, for example by its feature `tls-rustls-ring-native-roots`",
         ),
         sqlx::Error::Tls(_) => (ErrorKind::Refused, "TLS failed"),
-        // In these words rustls objects to what the server presents.
+        // In these words rustls objects to the certificate of the server.
         sqlx::Error::Io(why) if why.kind() == io::ErrorKind::InvalidData => {
             (ErrorKind::Refused, "TLS failed")
         }
@@ -62,17 +62,17 @@ pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection was left inside a transaction, and is of no use to anybody: our own
-/// check; `SET TRANSACTION`, which comes too late; any statement in an aborted one.
+/// Whether the connection was left inside a transaction, and is of no use any more: our own check;
+/// `SET TRANSACTION`, which comes too late; any statement in an aborted one.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| {
         error.constraint() == Some("autocommit_check") || has_code(error, &["25001", "25P02"])
     })
 }
 
-/// Whether the session is not what a prepared statement needs: such a statement is gone or there
-/// twice, because there is a pooler; its answer has changed; it is not at READ COMMITTED. Nothing
-/// was done.
+/// Whether the session is unfit for a prepared statement: the statement is gone or there twice,
+/// because there is a pooler; its answer has changed; it is not at READ COMMITTED. Nothing was
+/// done.
 pub(super) fn is_not_for_prepared(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| has_code(error, &["26000", "42P05", "0A000", "25000"]))
@@ -91,7 +91,7 @@ pub(super) fn is_session_over(error: &sqlx::Error) -> bool {
     is_stray(error) || refusal.is_some_and(|refusal| refusal.session == Session::Over)
 }
 
-/// What a refusal of the server means.
+/// The meaning of a refusal of the server.
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     /// The SQLSTATE, or how it begins.
@@ -119,7 +119,8 @@ const fn refused(code: &'static str, why: &'static str) -> Refusal {
     }
 }
 
-/// What passes by itself after a failover, a restart or a burst is unavailable, and is asked again.
+/// A failure that passes by itself after a failover, a restart or a burst is unavailable, and the
+/// request is repeated.
 const fn passes(code: &'static str, session: Session, why: &'static str) -> Refusal {
     Refusal {
         kind: ErrorKind::Unavailable,
@@ -135,7 +136,7 @@ const fn may_have_happened(refusal: Refusal) -> Refusal {
     }
 }
 
-/// Of a session, whatever it is asked.
+/// For each request of such a session.
 pub(super) const TAKES_NO_WRITES: &str =
     "the server takes no writes: it is a standby, or default_transaction_read_only is on";
 
@@ -225,7 +226,7 @@ fn of_server(code: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Catches: what needs another build or another certificate is asked again for ever.
+    /// Catches: endless retries although another build or another certificate is needed.
     #[test]
     fn tls_that_cannot_work_does_not_pass() {
         // The text is that of sqlx-core 0.9, in `net::tls::error_if_unavailable`.

@@ -10,39 +10,40 @@
 //! shows them.
 //!
 //! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. The response timeout is
-//! 2 s, or 10 ms to 10 s: longer than the database takes to fail over only delays what is asked
-//! again anyway. Another initial token than the clock is an error. Parameters of Postgres besides
-//! those of sqlx:
+//! 2 s, or 10 ms to 10 s. One that is longer than a failover of the database only delays requests
+//! that are repeated anyway. Another initial token than the clock is an error. Parameters of
+//! Postgres besides those of sqlx:
 //!
-//! | parameter | what | |
+//! | parameter | meaning | default |
 //! |---|---|---|
 //! | `connections` | the most connections, besides the one that listens; waiters need none | 8 |
 //! | `listen` | the URL of the database itself, see [Poolers](#poolers) | the same |
 //!
 //! # Tokens
 //! A token is the greatest of: the last one of the resource plus one, the database's clock in units
-//! of 10 µs, and what [`at_least`](lock_core::Acquire::at_least) asks for. So it rises although a
-//! row was deleted, a backup restored, or a standby promoted that had not heard of the last grant,
-//! as long as clocks differ by less than that took.
+//! of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although a
+//! row was deleted, a backup restored, or a standby promoted without the last grant, as long as the
+//! clocks differ by less than the time that this took.
 //!
 //! # Waiting
-//! First come, first served, across all clients. A waiter is told by `NOTIFY` when its turn has
-//! come, on one connection for the whole process; until that is there, the first in the queue looks
-//! every 5 to 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s
-//! is passed over. The queue is in an unlogged table: after a crash of the server those who wait
-//! put it up again, in any order.
+//! First come, first served, across all clients. A waiter learns of its turn by `NOTIFY`, on one
+//! connection for the whole process; until that is there, the first in the queue looks every 5 to
+//! 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s is passed
+//! over. The queue is in an unlogged table: after a crash of the server the waiters join it again,
+//! in any order.
 //!
 //! # Poolers
 //! Each request is one message and a transaction of its own, so the pool may be a PgBouncer in
-//! transaction mode. Through it no statement is prepared, and nobody listens: give the database's
-//! own address with `?listen=` in the URL. Without it, waiters look.
+//! transaction mode. Through it no statement is prepared, and no client listens: give the
+//! database's own address with `?listen=` in the URL. Without it, waiters look.
 //!
 //! # Power cuts and standbys
-//! A grant is flushed to disk and to synchronous standbys before anybody is told of it, whatever
-//! `synchronous_commit` says; a renewal to disk, so that a standby that is gone ends no lease; a
-//! release is not flushed: a lease whose release is lost ends by its ttl. A standby that is
-//! promoted without the last grants or renewals may grant the same resource again: then there are
-//! two holders until the ttl of the first is over, and the store refuses one of them.
+//! A grant is flushed to disk and to synchronous standbys before it is answered, whatever
+//! `synchronous_commit` says. A renewal is flushed to disk only, so that a standby that is gone
+//! ends no lease. A release is not flushed: a lease whose release is lost ends by its ttl. A
+//! standby that is promoted without the last grants or renewals may grant the same resource again:
+//! then there are two holders until the ttl of the first is over, and the store refuses one of
+//! them.
 #![forbid(unsafe_code)]
 
 mod acquire;

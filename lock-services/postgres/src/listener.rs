@@ -17,7 +17,7 @@ use super::{
 /// After a connection was lost or could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After notices were found not to arrive: the pooler will hardly be gone in a second.
+/// The pause when no notices arrive: the pooler will hardly be gone in a second.
 const NO_NOTICES_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to listen.
@@ -37,8 +37,8 @@ impl ListenAddress {
         }
     }
 
-    /// There may be a pooler between, which would give the session away with the `LISTEN`. Its
-    /// other clients would get notices that they cannot read.
+    /// There may be a pooler between, which would give the session, with its `LISTEN`, to other
+    /// clients. They would get notices that they cannot read.
     pub(super) fn perhaps_pooled(options: PgConnectOptions, runtime: &dyn Runtime) -> Self {
         let name = SessionName::draw(runtime);
         Self {
@@ -48,7 +48,7 @@ impl ListenAddress {
     }
 }
 
-/// What comes of listening.
+/// An event of the listener.
 pub(super) enum ListenEvent<'a> {
     Notice(&'a str),
     /// From here on all notices arrive.

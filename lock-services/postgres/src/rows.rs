@@ -1,4 +1,4 @@
-//! What the columns of an answer say.
+//! Reads the columns of an answer.
 
 use lock_core::{Error, ErrorKind, FencingToken};
 use sqlx::{Row, postgres::PgRow};

@@ -7,7 +7,7 @@ use lock_core::{
 
 use super::call::{Call, Value};
 
-/// How long an acquire waits, as the database is told.
+/// How long an acquire waits, as the argument of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaitMillis {
     Look,
@@ -106,7 +106,7 @@ pub(super) fn look(channel: &str, alive: Vec<String>) -> Call {
     Call::new("look").with(channel.to_owned()).with(alive)
 }
 
-/// Of one resource, or of all.
+/// Lists one resource, or all.
 pub(super) fn leases(resource: Option<&ResourceName>) -> Call {
     Call::new("leases").with(resource)
 }
@@ -140,7 +140,8 @@ pub(super) const OWNER: &str = "SELECT (SELECT o.rolname::pg_catalog.text \
     WHERE n.nspname OPERATOR(pg_catalog.=) 'fenced' AND o.oid OPERATOR(pg_catalog.=) n.nspowner \
     AND u.rolname OPERATOR(pg_catalog.=) current_user AND u.rolsuper AND NOT o.rolsuper) AS owner";
 
-/// What a client has to know of the database: its clock, its interface, whether it takes writes.
+/// The facts that a client has to know of the database: its clock, its interface, whether it takes
+/// writes.
 pub(super) const WELCOME: &str = "SELECT fenced.lock_service_version() AS version, \
     CAST(extract(epoch from pg_catalog.clock_timestamp()) \
     OPERATOR(pg_catalog.*) 1000000 AS bigint) AS unix_micros, \

@@ -35,16 +35,16 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
-/// Those of this process who wait. One task looks for all of them while there are some.
+/// The waiters of this process. One task looks for all of them while there are some.
 pub(super) struct Waiters {
     client: Arc<Client>,
     address: ListenAddress,
-    /// What the database notifies of turns: one for each client.
+    /// The channel of notices about turns: one for each client.
     channel: String,
     /// Whether notices arrive.
     listens: AtomicBool,
     state: Mutex<State>,
-    /// Somebody has come, or notices have stopped: look now.
+    /// A waiter has come, or notices have stopped: look now.
     changed: Notify,
 }
 
@@ -109,7 +109,7 @@ impl Waiters {
         }
     }
 
-    /// Ends the tasks; whoever still waits looks for itself when its wait is over.
+    /// Ends the tasks. A waiter that is left looks for itself when its wait is over.
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;
@@ -137,7 +137,7 @@ impl Waiters {
         }
     }
 
-    /// Sees to it that somebody looks for those who wait.
+    /// Starts the task that looks for the waiters, if there is none.
     fn start(self: &Arc<Self>) {
         let mut state = lock(&self.state);
         if state.stopped {
@@ -215,8 +215,8 @@ impl Waiters {
             .for_each(|place| place.wake_ups.wake(wake));
     }
 
-    /// Looks once for all who are queued, and wakes those who should ask again. When the first of
-    /// the others has to be looked for, if one of them is the first in its queue.
+    /// Looks once for all queued waiters, and wakes those that should ask again. Returns the pause
+    /// before the next look for the others, if one of them is the first in its queue.
     async fn look(&self, touch: bool) -> Result<Option<Duration>, Error> {
         let queued: Vec<(Key, String)> = {
             let state = lock(&self.state);

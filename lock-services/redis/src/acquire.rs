@@ -1,8 +1,10 @@
 //! The requests of one attempt to acquire, and the push that grants it.
 
 use std::{
+    future::pending,
+    mem,
     sync::{
-        Mutex,
+        Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,7 +14,7 @@ use super::{
     RedisBackend,
     answers::RenewedWord,
     look::{Look, Looked, Offer},
-    pushes::{Place, Reach},
+    pushes::{News, Place, Reach},
 };
 use lock_core::{
     Error,
@@ -35,7 +37,9 @@ pub(super) struct Attempting<'a> {
     backend: &'a RedisBackend,
     request: &'a AcquireRequest,
     look: Look<'a>,
-    place: Place,
+    /// Where news arrive: from the first request on that takes a place in the queue, or as soon as
+    /// the attempt wants a channel.
+    place: OnceLock<Place>,
     /// The reach of pushes that the last request knew of.
     reach: Mutex<Reach>,
     /// The server may have a place of this attempt in the queue.
@@ -44,22 +48,29 @@ pub(super) struct Attempting<'a> {
 
 impl<'a> Attempting<'a> {
     pub(super) fn new(backend: &'a RedisBackend, request: &'a AcquireRequest) -> Self {
-        let look = Look::new(&backend.service, request);
-        let reach = *backend.pushes.reach(look.shard()).borrow();
         Self {
             backend,
             request,
-            look,
-            place: backend.pushes.enter(request.attempt.id),
-            reach: Mutex::new(reach),
+            look: Look::new(&backend.service, request),
+            place: OnceLock::new(),
+            reach: Mutex::new(Reach::No),
             has_place: AtomicBool::new(false),
         }
+    }
+
+    fn place(&self) -> &Place {
+        let id = self.request.attempt.id;
+        let enter = || self.backend.pushes.enter(id, self.look.shard());
+        self.place.get_or_init(enter)
     }
 
     /// Looks. In the queue, it names the client to which the server pushes.
     async fn look(&self, queue: bool) -> Result<Reply, Error> {
         let pushes = &self.backend.pushes;
-        let reach = *pushes.reach(self.look.shard()).borrow();
+        if queue {
+            self.place();
+        }
+        let reach = pushes.reach(self.look.shard());
         *lock(&self.reach) = reach;
         let client = queue.then(|| match reach {
             Reach::Subscribed => pushes.client(),
@@ -69,7 +80,7 @@ impl<'a> Attempting<'a> {
         match self.look.send(client).await? {
             Looked::Offered(offer) => {
                 if offer.provisional {
-                    self.place
+                    self.place()
                         .has_been_told(offer.token, offer.lease.deadline());
                 }
                 Ok(offer.reply())
@@ -81,6 +92,7 @@ impl<'a> Attempting<'a> {
             Looked::Held { left, .. } => {
                 // A channel takes a while, and only an attempt that waits needs it.
                 if self.request.wait != Wait::Never {
+                    self.place();
                     pushes.want(self.look.shard());
                 }
                 Ok(Reply::Held { left })
@@ -108,7 +120,7 @@ impl Requests for Attempting<'_> {
     /// Without a channel a place in the queue is worth little, and a channel takes a while: what is
     /// free is granted without either.
     fn hears(&self) -> bool {
-        *self.backend.pushes.reach(self.look.shard()).borrow() != Reach::No
+        self.backend.pushes.reach(self.look.shard()) != Reach::No
     }
 
     async fn send(&self, request: Request) -> Result<Reply, Error> {
@@ -133,18 +145,18 @@ impl Requests for Attempting<'_> {
     }
 
     async fn woken(&self) -> Wake {
-        let seen = *lock(&self.reach);
-        let mut reach = self.backend.pushes.reach(self.look.shard());
-        tokio::select! {
-            biased;
-            pushed = self.place.pushed() => {
-                self.place.forget();
-                Wake::Offered(self.look.offer_of(pushed).grant())
-            }
-            // An error means that the backend is being dropped, and this future with it.
-            Ok(now) = async { reach.wait_for(|reach| *reach != seen).await.map(|now| *now) } => {
-                *lock(&self.reach) = now;
-                Wake::Look
+        let Some(place) = self.place.get() else {
+            return pending().await;
+        };
+        loop {
+            match place.news().await {
+                News::Pushed(pushed) => return Wake::Offered(self.look.offer_of(pushed).grant()),
+                News::Reach => {
+                    let reach = self.backend.pushes.reach(self.look.shard());
+                    if mem::replace(&mut *lock(&self.reach), reach) != reach {
+                        return Wake::Look;
+                    }
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the scripts answer, as types.
+//! The answers of the scripts, as types.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redis::{FromRedisValue, RedisError, RedisResult, Value};
 
 use lock_core::FencingToken;
 
-/// What `acquire.lua` answers.
+/// An answer of `acquire.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Acquired {
     /// Now, and in full.
@@ -37,7 +37,7 @@ pub(super) enum Acquired {
     Refused(Refusal),
 }
 
-/// Why no token is granted, by whatever script.
+/// The reason why a script grants no token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Ended,
@@ -48,7 +48,7 @@ pub(super) enum Refusal {
     BrokenLease,
 }
 
-/// What `together.lua` answers.
+/// An answer of `together.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Together {
     /// Token, time left, and whether it has to be confirmed.
@@ -59,7 +59,7 @@ pub(super) enum Together {
     Refused(Refusal),
 }
 
-/// What `renew.lua` answers for each lease, and `confirm.lua` for one.
+/// The answer of `renew.lua` for each lease, and of `confirm.lua` for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RenewedWord {
     Renewed,
@@ -67,7 +67,7 @@ pub(super) enum RenewedWord {
     Broken,
 }
 
-/// What `release.lua` answers.
+/// An answer of `release.lua`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReleasedWord {
     Released,
@@ -78,7 +78,7 @@ pub(super) enum ReleasedWord {
     NotHolder,
 }
 
-/// What `force_release.lua` answers.
+/// An answer of `force_release.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ForcedWord {
     Ended { revocation: FencingToken },
@@ -86,7 +86,7 @@ pub(super) enum ForcedWord {
     Refused(Refusal),
 }
 
-/// What `inspect.lua` answers.
+/// An answer of `inspect.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Inspected {
     Held {
@@ -169,7 +169,7 @@ impl Together {
 }
 
 impl RenewedWord {
-    /// What `renew.lua` answers: as many letters as there are leases.
+    /// Parses the answer of `renew.lua`: as many letters as there are leases.
     pub(super) fn parse_all(answer: Value, leases: usize) -> RedisResult<Vec<Self>> {
         let letters = word(&answer);
         if letters.len() != leases {
@@ -186,7 +186,7 @@ impl RenewedWord {
             .collect()
     }
 
-    /// What `confirm.lua` answers.
+    /// Parses the answer of `confirm.lua`.
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
         match word(&answer) {
             b"renewed" => Ok(Self::Renewed),
@@ -251,7 +251,7 @@ pub(super) fn parse_cancelled(answer: Value) -> RedisResult<bool> {
     }
 }
 
-/// The word that an answer is; empty if it is something else.
+/// The word that is the answer; empty if it is something else.
 fn word(answer: &Value) -> &[u8] {
     match answer {
         Value::BulkString(word) => word,

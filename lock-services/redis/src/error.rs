@@ -5,7 +5,7 @@ use redis::{ErrorKind as RedisKind, RedisError, ServerErrorKind};
 use super::servers::tls;
 use lock_core::{Error, ErrorKind};
 
-/// Says what a failure of the client or the server means for the operation.
+/// Translates a failure of the client or the server into its meaning for the operation.
 ///
 /// The outcome is unknown but for the few errors that a server gives before it runs anything: a
 /// script that fails half way keeps what it has written.
@@ -58,7 +58,7 @@ fn never_ran(error: &RedisError) -> bool {
         )
 }
 
-/// What kind of failure it is, and what to say of it.
+/// The kind of a failure, and its text.
 #[must_use]
 pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
     if let Some(objection) = tls::objection(error) {
@@ -109,7 +109,7 @@ pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
         _ if error.is_timeout() => (ErrorKind::Unavailable, "no answer in time".to_owned()),
         _ if error.is_connection_refusal() => (
             ErrorKind::Unavailable,
-            "nobody listens at that address".to_owned(),
+            "no server listens at that address".to_owned(),
         ),
         _ if is_unknown_host(error) => (
             ErrorKind::Unavailable,
@@ -124,8 +124,8 @@ fn is_unknown_host(error: &RedisError) -> bool {
     error.is_io_error() && error.to_string().contains("failed to lookup address")
 }
 
-/// In the words of the server, of the first command that it refused. Where it repeats what it was
-/// sent it is cut off: holders and passwords may be in there.
+/// The text of the server for the first command that it refused. It is cut off where it repeats the
+/// arguments, because holders and passwords may be in there.
 fn says(error: &RedisError) -> String {
     let errors = error.clone().into_server_errors();
     let first = errors.as_ref().and_then(|errors| errors.first());
@@ -139,7 +139,7 @@ fn says(error: &RedisError) -> String {
     }
 }
 
-/// What a server says before it repeats what it was sent.
+/// The words of a server before it repeats the arguments.
 const REPEATED: &str = ", with args beginning with";
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of an answer of a server.
+    /// The text about an answer of a server.
     fn said(answer: &[u8]) -> String {
         let answer = redis::parse_redis_value(answer).unwrap();
         meaning(&answer.extract_error().unwrap_err()).1
@@ -155,7 +155,7 @@ mod tests {
 
     /// Catches: an error of the server repeats arguments, with a holder or a password.
     #[test]
-    fn what_the_server_says_is_told_and_nothing_that_it_was_sent() {
+    fn the_error_has_the_words_of_the_server_and_no_arguments() {
         let told = said(b"-ERR DB index is out of range\r\n");
         assert_eq!(told, "the server says ERR: DB index is out of range");
         let told = said(

@@ -1,7 +1,7 @@
 //! The text of a lease, `token:holder:state:longest:attempts:metadata`, as clients write it. The
-//! scripts read and write it in `lua/shared.lua`, which says what the parts mean.
+//! scripts read and write it in `lua/lease.lua`, which says what the parts mean.
 
-use lock_core::{Metadata, Sequencer, backend::AcquireRequest};
+use lock_core::{Metadata, Sequencer, Ttl, backend::AcquireRequest};
 
 /// A full lease without its token, which the server draws: what an acquire asks for.
 pub(super) fn asked(request: &AcquireRequest) -> String {
@@ -11,7 +11,12 @@ pub(super) fn asked(request: &AcquireRequest) -> String {
     format!(":{holder}:f:{ttl}:{attempt}:{metadata}")
 }
 
-/// The beginning of this grant's lease.
-pub(super) fn beginning(grant: &Sequencer) -> String {
-    format!("{}:{}:", grant.token(), grant.holder().digest())
+/// The beginning of this grant's lease, if it is full.
+pub(super) fn full(grant: &Sequencer) -> String {
+    format!("{}:{}:f:", grant.token(), grant.holder().digest())
+}
+
+/// The beginning of this grant's lease, if it is full and was never promised for longer.
+pub(super) fn full_for(grant: &Sequencer, ttl: Ttl) -> String {
+    format!("{}{}:", full(grant), ttl.as_millis())
 }

@@ -23,20 +23,20 @@
 //! All keys begin with the prefix (`palisade`) and, except for the configuration, with the number
 //! `n` of a shard: the hash of the resource's name, or of its `{tag}`, modulo the shard count (64).
 //!
-//! | key | type | time to live | what |
+//! | key | type | time to live | content |
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
-//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | who holds it till when |
-//! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | who waits, by ticket |
-//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | who is suspended; tombstones |
-//! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | what each of them asked for |
+//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | the holder, and the end |
+//! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | the waiters, by ticket |
+//! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | suspended waiters; tombstones |
+//! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | the request of each of them |
 //! | `palisade:{n}:forced:NAME` | string | [`ENDED_TTL`] | release by force: token, revocation |
 //!
 //! Holders are digests: the secret itself is never sent. The keys of a queue are gone with its last
 //! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
 //! `palisade:{n}:grants:CLIENT`. Nothing of an idle resource remains after [`QUEUE_TTL`]. The
-//! formats of the values are described in `lua/shared.lua` and `lua/queue.lua`.
+//! formats of the values are described in `lua/lease.lua` and `lua/queue.lua`.
 //!
 //! A release leaves a tombstone only if a late request may arrive: if the holder was given, as by
 //! an [`Owner`](lock_core::Owner), if the sequencer is released and not the guard, or if a request
@@ -54,12 +54,12 @@
 //! ## Waiting
 //! First come, first served, across all clients. The script that ends a lease also grants to the
 //! head of the queue and pushes the grant to that client's channel: the waiter holds the lock when
-//! the push arrives. Such a grant is *provisional*: its lease is [`PROVISIONAL`] long, or the ttl
-//! if that is shorter, until its waiter confirms it, before anybody is told of it. So a client
-//! that is paused or gone costs the queue one provisional lease, not one ttl for each of its
-//! waiters: its waiters are suspended, keep their tickets, and are back in the queue when they ask
-//! again. The same goes for a client whose channel has no subscriber. A waiter that does not ask
-//! for [`QUEUE_TTL`] is forgotten.
+//! the push arrives. Such a grant is *provisional*: until its waiter confirms it, its lease is
+//! [`PROVISIONAL`] long, or the ttl if that is shorter. The waiter confirms it before the caller
+//! gets it. So a client that is paused or gone costs the queue one provisional lease, not one ttl
+//! for each of its waiters: its waiters are suspended, keep their tickets, and are back in the
+//! queue when they ask again. The same goes for a client whose channel has no subscriber. A waiter
+//! that does not ask for [`QUEUE_TTL`] is forgotten.
 //!
 //! Lost messages are found by asking. The first waiters ask again every 300 ms and when the present
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a
@@ -69,23 +69,22 @@
 //! order.
 //!
 //! ## Connections
-//! There are three: one for commands and one for renewals, which are replaced when an answer is
-//! late or unreadable, and one for grants, which is made, with the second, when somebody first
-//! waits. Only subscriptions are ever sent on the last one, one channel at a time (see decision
-//! 0004).
+//! There are three. One is for commands and one for renewals; both are replaced when an answer is
+//! late or unreadable. One is for grants; it is made, with the second, when a caller first waits.
+//! Only subscriptions are ever sent on the last one, one channel at a time (see decision 0004).
 //!
 //! ## Scripts
-//! Each begins with a header that says what it takes, answers and promises. They read the time from
+//! Each begins with a header: its keys, arguments, answers and promises. They read the time from
 //! the server, write counters before leases because an error does not roll back, and can be sent
-//! again. A script that would have to suspend more than 64 waiters stops and asks to be run
-//! again. Clients of two versions may share a prefix as long as `version` is the same: it changes
-//! with every change of a value's format, and then all clients have to be stopped first.
+//! again. A script that would have to suspend more than 64 waiters stops and asks to be run again.
+//! Clients of two versions may share a prefix as long as `version` is the same: it changes with
+//! every change of a value's format, and then all clients have to be stopped first.
 //!
 //! ## Attempts
 //! A lease remembers the attempts that rely on it: each hold of an [`Owner`](lock_core::Owner), and
-//! each request that was repeated as a new one. 128 of them are told apart. With more, giving back
-//! or cancelling single ones does not end the lease any more: it ends when it is released as a
-//! whole, or when nobody renews it.
+//! each request that was repeated as a new one. It distinguishes 128 of them. With more, giving
+//! back or cancelling single ones does not end the lease any more: it ends when it is released as a
+//! whole, or when it is not renewed.
 //!
 //! ## Memory
 //! Renew, release and cancel run when the server is out of memory (`noeviction`), acquire does not.
@@ -125,7 +124,8 @@ pub const ENDED_TTL: Duration = Duration::from_secs(15);
 /// keys of a queue live that long after the last waiter has asked.
 pub const QUEUE_TTL: Duration = Duration::from_secs(30);
 
-/// Longest lease of a pushed grant until it is confirmed: what a vanished waiter costs the queue.
+/// Longest lease of a pushed grant until it is confirmed: the cost of a vanished waiter to the
+/// queue.
 pub const PROVISIONAL: Duration = Duration::from_secs(1);
 
 /// How many waiters one script suspends at most before it lets others run.

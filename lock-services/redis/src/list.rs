@@ -1,4 +1,4 @@
-//! What is held, found by looking at all keys of ours.
+//! Lists the held resources, by a scan of all keys of ours.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const SCAN: usize = 1000;
 const AT_A_TIME: usize = 32;
 
 impl RedisBackend {
-    /// Scans for leases of our prefix, and inspects what it finds.
+    /// Scans for leases of our prefix, and inspects each resource that it finds.
     pub(super) async fn list_all(&self) -> Result<Vec<Listed>, Error> {
         let pattern = self.service.keys.all_leases();
         let keys = self.service.nodes.scan(&pattern, SCAN).await?;

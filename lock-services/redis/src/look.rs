@@ -1,4 +1,4 @@
-//! One acquisition's requests, and what their answers mean.
+//! One acquisition's requests, and the meaning of their answers.
 
 use std::{
     sync::{Arc, Mutex, OnceLock},
@@ -30,22 +30,22 @@ pub(super) struct Look<'a> {
     exchange: Mutex<Option<(Moment, Duration)>>,
 }
 
-/// What all requests of one attempt have in common. A request may run on a task.
+/// The data that all requests of one attempt share. A request may run on a task.
 struct Attempted {
     service: Arc<Service>,
     request: AcquireRequest,
     shard: u16,
     digest: String,
     id: String,
-    /// What follows the token in the lease.
+    /// The rest of the lease's text after the token.
     lease: String,
     first_sent: OnceLock<Moment>,
 }
 
-/// What the server says.
+/// The meaning of an answer.
 pub(super) enum Looked {
     Offered(Offer),
-    /// Somebody else has it for at most so long, and so many are before this attempt.
+    /// Another holder has it for at most so long, and so many waiters are before this attempt.
     Held {
         left: Duration,
         place: u32,
@@ -81,8 +81,8 @@ impl<'a> Look<'a> {
     /// Looks once. With a client it takes a place in the queue, and the server pushes to that
     /// client; "" is one that no push reaches.
     ///
-    /// A missing counter starts only after the layout was compared again, because a server that
-    /// lost it may have been set up differently by somebody else meanwhile.
+    /// A missing counter starts only after the layout was compared again. A server that lost it may
+    /// have been set up differently by another client meanwhile.
     ///
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
@@ -111,7 +111,7 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Sends when it is this one's turn at the server. Returns when that was, and the answer.
+    /// Sends when it is this one's turn at the server. Returns the moment of that, and the answer.
     async fn send_in_turn(
         &self,
         client: Option<&str>,
@@ -137,7 +137,7 @@ impl<'a> Look<'a> {
                 provisional,
                 new: _,
             } => {
-                // Whatever the server's clock does, a lease is no longer than it was asked to be.
+                // Whatever the server's clock does, a lease is no longer than was requested.
                 let left = std::cmp::min(left, self.request.ttl.get());
                 Ok(Looked::Offered(Offer {
                     token,
@@ -152,20 +152,22 @@ impl<'a> Look<'a> {
             }
             Acquired::Full => Err(Error::not_applied(ErrorKind::QueueFull)),
             Acquired::Refused(refusal) => Err(refused(refusal)),
-            // `send` goes on until there is something else.
+            // `send` goes on until the answer is another one.
             Acquired::More => Err(Error::not_applied(ErrorKind::Unavailable)),
         }
     }
 
-    /// What a push offers.
+    /// The offer of a push.
     ///
-    /// Its lease is counted from when the server granted it, which we know from an earlier answer
-    /// that told the server's time; or else from our first request. A server whose clock was set
-    /// forward meanwhile makes it no longer than if it had been granted when the push arrived.
+    /// Its lease is counted from the time when the server granted it. An earlier answer with the
+    /// server's time says when that was; without one it is counted from our first request. A server
+    /// whose clock was set forward meanwhile makes it no longer than if it had been granted when
+    /// the push arrived.
     ///
-    /// An answer said that we have nothing. What was granted before that was over by then, and its
-    /// push was held up on the other connection. After a server's clock was set back a fresh grant
-    /// looks the same: then the next poll tells.
+    /// A push that is older than the last answer offers nothing: that answer said that the attempt
+    /// has nothing, so the grant was over by then, and its push was delayed on the other
+    /// connection. After a server's clock was set back a fresh grant looks the same: then the next
+    /// poll finds it.
     pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
         let length = std::cmp::min(pushed.length, self.request.ttl.get());
         let (granted, length) = match *lock(&self.exchange) {
@@ -225,7 +227,7 @@ impl Attempted {
         } = self.request;
         let keys = self.service.keys.of(&self.request.attempt.resource);
         let mut call = self.service.call(&ACQUIRE, &keys, link);
-        // The end of a lease is 1 ms later than anybody is told.
+        // The end of a lease is 1 ms later than any client counts it.
         let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();
         call.arg(&self.lease).arg(stay).rare_args([
             asker.map(str::to_owned),
@@ -237,13 +239,13 @@ impl Attempted {
     }
 }
 
-/// Whether the server has something of an attempt after this answer, unless it is given back.
+/// Whether a part of an attempt is left at the server after this answer, unless it is given back.
 const fn leaves_something(answer: &Acquired, queued: bool) -> bool {
     match answer {
-        // It may be confirmed without anybody hearing of it.
+        // It may be confirmed without its caller.
         Acquired::Granted { provisional, .. } => *provisional,
         Acquired::Waiting { .. } => true,
-        // A place in the queue is kept, whatever becomes of the rest.
+        // A place in the queue is kept, whatever the rest of the answer is.
         Acquired::More | Acquired::Refused(Refusal::Missing) => queued,
         Acquired::AsAsked { .. } | Acquired::Held { .. } => false,
         Acquired::Full | Acquired::Refused(_) => false,
@@ -263,8 +265,8 @@ mod tests {
         }
     }
 
-    /// Catches: an error says "not applied", so nobody cancels an attempt that still stands in
-    /// line.
+    /// Catches: an error that says "not applied", so that an attempt which still stands in line is
+    /// not cancelled.
     #[test]
     fn an_attempt_that_may_be_left_at_the_server_is_never_said_not_to_be_applied() {
         let waiting = Acquired::Waiting {

@@ -41,8 +41,7 @@ impl RedisBackend {
         placed.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// What goes out together, by the shard it is sent to and the ttl, each lease with its place in
-    /// the list.
+    /// The batches of leases, by their shard and ttl, each lease with its place in the list.
     fn batches<'a>(
         &self,
         leases: &'a [RenewRequest],
@@ -88,7 +87,7 @@ impl RedisBackend {
         let mut call = Call::new(&RENEW, keys);
         call.arg(ttl.as_millis());
         for (_, RenewRequest { sequencer, .. }) in leases {
-            call.arg(lease_text::beginning(sequencer));
+            call.arg(lease_text::full_for(sequencer, ttl));
         }
         let asked = self.service.runtime.now();
         let parse = |answer| RenewedWord::parse_all(answer, leases.len());

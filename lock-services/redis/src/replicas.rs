@@ -25,7 +25,7 @@ pub(super) struct Replication {
     replicas: Replicas,
 }
 
-/// At each server one waits at a time, so that nobody's time runs while another one waits.
+/// At each server one waits at a time, so that no time limit runs while another one waits.
 const TURNS: usize = 1;
 
 impl Replication {
@@ -38,11 +38,11 @@ impl Replication {
     ) -> Result<Self, Error> {
         let nodes = Nodes::open(url, layout, TURNS, runtime).await?;
         let link = nodes.link_of(0).await?;
-        let nobody = Replicas {
+        let none = Replicas {
             number: 0,
             within: Duration::from_millis(1),
         };
-        link.send(&nobody.wait()).await.map_err(|error| {
+        link.send(&none.wait()).await.map_err(|error| {
             translate(error)
                 .because("the server cannot wait for replicas, or the user may not: WAIT is needed")
                 .outcome_not_applied()

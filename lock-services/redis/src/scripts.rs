@@ -39,10 +39,11 @@ scripts! {
 
 /// The parts that scripts have in common or try first, in the order in which they build on each
 /// other.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     part!("fast_acquire"),
-    part!("fast_enqueue"),
     part!("fast_release"),
+    part!("lease"),
+    part!("fast_enqueue"),
     part!("fast_hand_over"),
     part!("shared"),
     part!("tokens"),
@@ -54,46 +55,39 @@ struct Source<'a> {
     name: &'a str,
     /// The first line.
     flags: &'a str,
-    /// The parts that may answer for it, and those that it is built on, as the second line has it.
-    parts: (&'a str, &'a str),
+    /// The parts that may answer for it, as the next lines have them.
+    tries: &'a str,
+    /// The parts that it is built on.
+    begins_with: &'a str,
     body: &'a str,
 }
 
 impl<'a> Source<'a> {
     fn read(name: &'a str, text: &'a str) -> Self {
         let (flags, body) = text.split_once('\n').unwrap_or((text, ""));
-        let names = body.lines().next().unwrap_or_default();
+        let (parts, _) = body.split_once("\n--\n").unwrap_or_default();
+        let (tries, begins_with) = parts.split_once("Begins with ").unwrap_or((parts, ""));
         Self {
             name,
             flags,
-            parts: names.split_once("Begins with ").unwrap_or((names, "")),
+            tries,
+            begins_with,
             body,
         }
     }
 
-    fn tries(&self, part: &str) -> bool {
-        has_word(self.parts.0, part)
-    }
-
-    fn begins_with(&self, part: &str) -> bool {
-        has_word(self.parts.1, part)
-    }
-
-    fn tried(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        PARTS.iter().filter(|(name, _)| self.tries(name))
-    }
-
-    /// What is tried is called before anything else is made.
+    /// A part that may answer is called before the parts behind it are made.
     fn assembled(&self) -> String {
-        let tried = self.tried().map(|(name, text)| {
+        let parts = PARTS.iter().filter_map(|(name, text)| {
             let code = code_of(text);
-            format!("{code}local answer = {name}()\nif answer then return answer end\n")
+            if has_word(self.tries, name) {
+                let answers =
+                    format!("local answer = {name}()\nif answer then return answer end\n");
+                return Some(code + &answers);
+            }
+            has_word(self.begins_with, name).then_some(code)
         });
-        let shared = PARTS.iter().filter(|(name, _)| self.begins_with(name));
-        let code: String = tried
-            .chain(shared.map(|(_, text)| code_of(text)))
-            .chain([code_of(self.body)])
-            .collect();
+        let code: String = parts.chain([code_of(self.body)]).collect();
         let Self { name, flags, .. } = self;
         with_constants(format!("{flags}\n{code}return {name}()\n"))
     }
@@ -118,7 +112,7 @@ fn with_constants(code: String) -> String {
     constants().into_iter().fold(code, put_in)
 }
 
-/// What scripts and clients have to agree on.
+/// The constants that scripts and clients have to agree on.
 fn constants() -> [(&'static str, String); 10] {
     let millis = |time: Duration| time.as_millis().to_string();
     // Commands take text, and it takes a while to make it of a number.

@@ -6,6 +6,7 @@ use super::{
     answers::{ForcedWord, Inspected, Refusal, ReleasedWord, RenewedWord, parse_cancelled},
     call::Call,
     keys::{Key, Keys, ResourceKeys},
+    lease_text,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
     servers::{link::Link, nodes::Nodes},
 };
@@ -15,7 +16,7 @@ use lock_core::{
     backend::{AttemptId, AttemptRef, Forced, Runtime, repeat, support::Tasks},
 };
 
-/// The scripts as calls: what a lock service does for one resource, in one step each.
+/// The scripts as calls: each operation of a lock service on one resource, in one step.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) nodes: Nodes,
@@ -26,12 +27,12 @@ pub(super) struct Service {
 }
 
 /// How many acquires are under way at each server at once. More would have to wait in the
-/// connection, while the time that an answer may take runs already: with ten thousand waiters and a
-/// server that is busy for a moment all of them would be late, give the connection up, and ask
+/// connection, while the time that an answer may take runs already. With ten thousand waiters and a
+/// server that is busy for a moment, all of them would be late, give the connection up, and ask
 /// again. And a release would stand behind them all.
 pub(super) const ASKING_MAX: usize = 64;
 
-/// What a release leaves behind, so that a late request is granted nothing.
+/// The mark that a release leaves behind, so that a late request is granted nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tombstone {
     /// Nothing: no request of the acquisition can arrive later.
@@ -42,14 +43,14 @@ pub(super) enum Tombstone {
     OfAttempt(AttemptId),
 }
 
-/// An attempt that was granted something although it does not wait any more.
+/// A grant to an attempt that does not wait any more.
 #[derive(Debug)]
 pub(super) struct Unwanted {
     /// The key of the lease.
     pub(super) lease: String,
     pub(super) digest: String,
     pub(super) attempt: AttemptId,
-    /// What it was granted.
+    /// The granted token.
     pub(super) token: FencingToken,
 }
 
@@ -77,7 +78,7 @@ impl Service {
         call
     }
 
-    /// What a script needs that deletes keys, where slots may move.
+    /// The key that a script needs for deletions, where slots may move.
     pub(super) fn absent<'a>(&self, keys: &ResourceKeys<'a>) -> Option<Key<'a>> {
         (!self.nodes.shards_share_scripts()).then_some(keys.absent())
     }
@@ -117,7 +118,7 @@ impl Service {
         lease: &Sequencer,
         tombstone: Tombstone,
     ) -> Result<Released, Error> {
-        let (keys, digest) = (self.keys.of(lease.resource()), lease.holder().digest());
+        let (keys, ours) = (self.keys.of(lease.resource()), lease_text::full(lease));
         let tombstone = match tombstone {
             Tombstone::None => None,
             Tombstone::OfAcquisition => Some(String::new()),
@@ -125,7 +126,7 @@ impl Service {
         };
         let fill_in = |link: &Link| {
             let mut call = self.call(&RELEASE, &keys, link);
-            call.arg(lease.token().get()).arg(&digest).arg(&tombstone);
+            call.arg(&ours).arg(&tombstone);
             call
         };
         loop {
@@ -154,7 +155,8 @@ impl Service {
             .await
     }
 
-    /// Answers a grant for an attempt that does not wait any more, unless that has it all the same.
+    /// Gives back a grant for an attempt that does not wait any more, unless the attempt has
+    /// confirmed it.
     pub(super) async fn send_back(&self, grant: &Unwanted) -> Result<(), Error> {
         let Some(resource) = self.keys.resource_of(&grant.lease) else {
             return Ok(());
@@ -227,7 +229,7 @@ impl Service {
                 left,
                 metadata,
             } => {
-                // What is no metadata was not written by us: the rest may be of use all the same.
+                // Invalid metadata was not written by us: the rest may be of use nevertheless.
                 let metadata = Metadata::new(metadata).ok();
                 let metadata = metadata.filter(|metadata| !metadata.as_str().is_empty());
                 let holder = HolderView::of_digest(&digest, token, left).metadata(metadata);
@@ -239,7 +241,7 @@ impl Service {
     }
 }
 
-/// What a refusal means for the user.
+/// The error for a refusal.
 pub(super) fn refused(refusal: Refusal) -> Error {
     let error = |kind| Error::not_applied(kind);
     match refusal {

@@ -25,17 +25,17 @@ pub(super) struct Attempting<'a> {
     service: &'a Service,
     request: &'a AcquireRequest,
     pauses: Mutex<Polls>,
-    /// A try may have left something at a node.
+    /// Whether a try may have left a lease at a node.
     is_left: AtomicBool,
 }
 
-/// When to look again, because no node wakes anybody.
+/// When to look again. The nodes wake no waiter.
 struct Polls {
     held: Pauses,
     split: Pauses,
 }
 
-/// What a look has found.
+/// The result of a look.
 enum Looked {
     Is(Reply),
     /// No rival has won.
@@ -60,8 +60,8 @@ impl<'a> Attempting<'a> {
         }
     }
 
-    /// One that waits comes back later. One that does not tries again soon, as long as no rival
-    /// has won.
+    /// An attempt that waits comes back later. One that does not wait tries again soon, as long as
+    /// no rival has won.
     async fn look(&self, waits: bool) -> Result<Reply, Error> {
         self.check_floor()?;
         let runtime = &self.service.nodes.runtime;

@@ -1,4 +1,4 @@
-//! What the nodes have answered to one try to acquire, and what follows from it.
+//! The nodes' answers to one try to acquire, and the decision that follows from them.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use lock_core::FencingToken;
 pub(super) struct Answers {
     nodes: usize,
     majority: usize,
-    /// Who has not been heard of.
+    /// Nodes that have not answered yet.
     pub(super) unheard: Vec<usize>,
     pub(super) granted: Vec<Granted>,
     /// Nodes on which this holder has the lease already, under a token that was raised there.
     again: Vec<(FencingToken, Duration)>,
-    /// Nodes on which somebody else has it: for how long, and in which try of theirs.
+    /// Nodes on which another holder has it: for how long, and in which try of that holder.
     held: Vec<(Duration, String)>,
     /// Nodes that do not have the lease that a try by force is about.
     not_held: usize,
@@ -39,7 +39,7 @@ pub(super) struct Granted {
     pub(super) incarnation: String,
 }
 
-/// What follows.
+/// The decision that follows from the answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Enough nodes granted it.
@@ -48,11 +48,11 @@ pub(super) enum Decision {
     Again(FencingToken, Duration),
     /// It has ended before.
     Ended,
-    /// Somebody else has it, for so long.
+    /// Another holder has it, for so long.
     Held(Duration),
     /// The lease that was to be ended is on too few nodes.
     NotHeld,
-    /// Nobody has enough nodes.
+    /// No holder has enough nodes.
     Split,
     /// A floor above this is implausible.
     Implausible(String),
@@ -172,7 +172,7 @@ impl Answers {
         let of_one = |nonce: &str| self.held.iter().filter(|held| held.1 == nonce).count();
         let most = self.held.iter().map(|(_, nonce)| of_one(nonce)).max();
         match most {
-            // It may have those that were not heard of, too.
+            // The other holder may have the nodes that have not answered, too.
             Some(most) if most + absent >= self.majority => Decision::Held(self.held_for()),
             _ => Decision::Split,
         }
@@ -188,7 +188,7 @@ impl Answers {
         left.get(self.majority - 1).map(|left| (token, *left))
     }
 
-    /// When so many of these leases will have ended that there could be a majority.
+    /// The time until so many of these leases have ended that there could be a majority.
     fn held_for(&self) -> Duration {
         let mut left: Vec<_> = self.held.iter().map(|(left, _)| *left).collect();
         left.sort_unstable();
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Nodes that answer in this order. What follows from each answer, and from all of them.
+    /// Nodes that answer in this order. The step after each answer, and the decision after all.
     fn asked<const NODES: usize>(answers: [&str; NODES]) -> (Vec<Step>, Decision) {
         let mut taken = Answers::new(NODES);
         let take = |(index, words)| taken.take(index, answer(words));
@@ -245,14 +245,14 @@ mod tests {
     /// Catches: a majority of the nodes that answer, or of rivals' leases, taken for one of all
     /// nodes.
     #[test]
-    fn a_majority_of_all_nodes_elects_or_holds_or_nobody_knows() {
+    fn a_majority_of_all_nodes_elects_or_holds_or_the_result_is_unknown() {
         use Decision::{Elected, Split, TooFew};
         let (granted, also) = ("7:incarnation", "8:incarnation");
         let (one, two, three) = ("held 100 x", "held 200 x", "held 300 x");
         let (four, five, rival) = ("held 400 x", "held 500 x", "held 100 y");
         for (answers, expected) in [
             ([granted, granted, granted, one, SILENT], Elected),
-            // The other one may have the silent nodes.
+            // The other holder may have the silent nodes.
             ([granted, granted, one, SILENT, SILENT], held(100)),
             ([granted, granted, SILENT, SILENT, SILENT], TooFew),
             ([one, one, one, rival, rival], held(100)),
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(decided([one, rival, "held 100 z"]), Split);
     }
 
-    /// Catches: the time left of the longest lease, or of the shortest, is told as that of the
+    /// Catches: the time left of the longest lease, or of the shortest, taken for that of the
     /// majority.
     #[test]
     fn the_same_token_on_a_majority_is_granted_again_for_as_long_as_a_majority_keeps_it() {
@@ -308,9 +308,10 @@ mod tests {
         assert_eq!(self::decided(most), Decision::Ended);
     }
 
-    /// Catches: one node's refusal is told although a majority has granted, or another holds it.
+    /// Catches: one node's refusal is returned although a majority has granted, or another holds
+    /// it.
     #[test]
-    fn a_refusal_counts_if_nobody_was_elected_and_nobody_else_has_it() {
+    fn a_refusal_counts_if_no_holder_was_elected_and_no_other_has_it() {
         let granted = "7:incarnation";
         for (refusal, expected) in [
             ("implausible 9", Decision::Implausible("9".to_owned())),
@@ -325,12 +326,12 @@ mod tests {
         for passes in ["implausible 9", "exhausted", "broken_counter"] {
             assert_eq!(decided([passes, other, other]), held(100));
         }
-        // It will not do, however long one waits.
+        // A refusal that stays, however long a caller waits.
         let never = Decision::TooLong("5".to_owned());
         assert_eq!(decided(["too_long 5", other, other]), never);
     }
 
-    /// Catches: nodes that are not needed any more are waited for.
+    /// Catches: a wait for nodes that are not needed any more.
     #[test]
     fn more_answers_are_needed_until_a_majority_has_granted_it_or_cannot_any_more() {
         use Step::{Enough, Wait};

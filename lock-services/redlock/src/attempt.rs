@@ -15,7 +15,7 @@ use lock_core::{
     backend::{AcquireRequest, Grant, Lease, Moment},
 };
 
-/// What has become of a try.
+/// The outcome of a try.
 #[derive(Debug)]
 pub(super) struct Tried {
     pub(super) end: End,
@@ -33,7 +33,7 @@ pub(super) enum End {
     NotRaised,
 }
 
-/// A try, with an identity of its own: what is undone, raised and renewed is compared with it.
+/// A try, with an identity of its own: each undo, raise and renewal is compared with it.
 pub(super) struct Try<'a> {
     nodes: &'a Nodes,
     keys: &'a Keys,
@@ -42,15 +42,16 @@ pub(super) struct Try<'a> {
     digest: String,
     nonce: String,
     asked: Moment,
-    /// The lease whose place it takes by force, wherever that is; otherwise it takes what is free.
+    /// The lease whose place it takes by force, wherever that is. `None` takes a place only where
+    /// it is free.
     instead_of: Option<FencingToken>,
 }
 
-/// How much longer than its holder is told a node keeps a lease, because clocks run unevenly: 1 %
-/// and 2 ms.
+/// A node keeps a lease longer than the client counts it, because clocks run unevenly: by 1 % and 2
+/// ms.
 ///
-/// So validity, which is what the node keeps less elapsed time and drift, is the ttl less the
-/// elapsed time.
+/// The node keeps the ttl and the drift. So the validity, which is that time less the elapsed time
+/// and the drift, is the ttl less the elapsed time.
 pub(super) fn drift(ttl: Ttl) -> Duration {
     Duration::from_millis(ttl.as_millis() / 100 + 2)
 }
@@ -155,8 +156,8 @@ impl<'a> Try<'a> {
     }
 
     /// Raises the nodes that count to the greatest count of them; only these, which were fixed
-    /// before the first raise is sent. They have to be a majority of *all* nodes, and what they
-    /// granted equal counts too.
+    /// before the first raise is sent. They have to be a majority of *all* nodes. A node that
+    /// granted this count counts as raised.
     async fn raise(&self, counted: &[Granted]) -> Option<Grant> {
         let token = counted.iter().map(|granted| granted.count).max()?;
         let resource = &self.request.attempt.resource;
@@ -198,7 +199,7 @@ impl<'a> Try<'a> {
         (raised >= majority && in_time).then_some(Grant::new(token, lease))
     }
 
-    /// Takes the try back wherever it may have got something. True if nothing is left.
+    /// Takes the try back at each node that may have a part of it. True if nothing is left.
     async fn undo(&self, answers: &Answers) -> bool {
         let granted = answers.granted.iter().map(|granted| granted.index);
         let may_have_run =
@@ -221,7 +222,7 @@ impl<'a> Try<'a> {
             .arg(&self.nonce)
             .arg(attempt.id.to_string());
         let targets: Vec<_> = left.iter().chain(&unclear).copied().collect();
-        // Those that granted it are known to answer; the others are worth a moment.
+        // The nodes that granted it are known to answer; the others are worth a moment.
         let first = match left.is_empty() {
             true => Step::Enough,
             false => Step::Wait,

@@ -1,4 +1,4 @@
-//! Ends a lease whoever holds it.
+//! Ends a lease, whatever its holder.
 
 use super::{
     answers::Decision,
@@ -11,19 +11,19 @@ use lock_core::{
     backend::{AcquireRequest, AttemptRef, Forced},
 };
 
-/// What is seen of a resource between the lease that was ended and the next one.
+/// The note on a resource between the lease that was ended and the next one.
 const NOTE: &str = "ended by force";
 
 impl Service {
     /// Ends the lease with this token, if a majority has it, by a try that takes its place.
     ///
-    /// At each node that has the lease the try counts up in the step in which it ends it. What a
-    /// majority has granted is raised, as it always is, and then the resource is given back. So the
-    /// token of the try, which is nobody's, lies between that of the lease and all that are granted
-    /// next: nobody is granted in between on a node that both were raised on.
+    /// At each node that has the lease the try counts up in the step in which it ends it. A
+    /// majority that has granted it is raised, as always, and then the resource is given back. So
+    /// the token of the try, which no holder gets, lies between that of the lease and all that are
+    /// granted next: in between no holder is granted on a node that both were raised on.
     ///
-    /// A lease that a majority has only if those count that do not answer is left alone. It cannot
-    /// be renewed either.
+    /// A lease that may have a majority only together with the nodes that do not answer is left
+    /// alone. It cannot be renewed either.
     ///
     /// # Cancel safety
     /// The place of the lease may stay for the ttl of a try.
@@ -55,8 +55,8 @@ impl Service {
         })
     }
 
-    /// If a node may have ended it, so may this call. That nothing of the try is left says nothing
-    /// about that: taking a try back does not bring back the lease whose place it took.
+    /// If a node may have ended it, so may this call. A try that is wholly undone proves nothing
+    /// about that, because its undo does not bring back the lease whose place it took.
     fn not_forced(&self, tried: &Tried) -> Result<Forced, Error> {
         let answers = &tried.answers;
         let errors = &answers.errors;

@@ -1,17 +1,18 @@
 //! Heals a node that lost its state: gives it every counter that may matter, and lets it serve.
 //!
-//! A node that lost its state cannot tell a resource that nobody has asked for from one that it has
-//! forgotten. Others can. Whoever was granted by this node before it lost its state, and had fixed
-//! a majority by then, was granted by N/2 of the others at least, each of which has a counter
-//! since; so of any N/2 + 1 others that serve, one has it. Whoever fixes its majority later cannot
-//! count the forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 +
-//! 1 such others are made anew here, and what none of them has may begin at the base.
+//! A node that lost its state cannot tell a new resource from one that it has forgotten. Others
+//! can. Take a grant by this node from before the loss, whose holder had fixed a majority by then.
+//! At least N/2 of the others granted it, too, and each of these has a counter since. So of any
+//! N/2 + 1 others that serve, one has it. A holder that fixes its majority later cannot count the
+//! forgotten grant: its raise is refused in the new incarnation. So all counters of N/2 + 1 such
+//! others are made anew here, and a resource without a counter at any of them may begin at the
+//! base.
 //!
-//! What has to hold for that, and each of it is known to be needed (`tests/models`): a node does
-//! not serve before it has all of them; each of the others is listed in one incarnation, from the
-//! first page to the last; what was found is counted up at N/2 + 1 of them before it is seeded; the
-//! node is brought into service in the incarnation in which all this was done; and not before the
-//! longest lease is over that it may have forgotten.
+//! The conditions for that, each of which is known to be needed (`tests/models`): a node does not
+//! serve before it has all counters; each of the others is listed in one incarnation, from the
+//! first page to the last; each counter that was found is counted up at N/2 + 1 of them before it
+//! is seeded; the node is brought into service in the incarnation in which all this was done; and
+//! not before the longest lease is over that it may have forgotten.
 
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub enum HealProgress {
     Quiet(Duration),
 }
 
-/// Others that serve, each in one incarnation: they know of everything that they have had part in.
+/// Others that serve, each in one incarnation: they know each resource that they had part in.
 pub(super) struct Sources<'a> {
     all: Vec<Source<'a>>,
     /// How many there have to be.
@@ -79,7 +80,7 @@ impl<'a> Sources<'a> {
         longest.max().unwrap_or_default()
     }
 
-    /// Goes on without one, or fails for want of it.
+    /// Goes on without one, or fails if too few are left.
     fn lose(&mut self, index: usize, error: Error) -> Result<(), Error> {
         self.all[index].is_lost = true;
         if self.left().count() < self.needed {
@@ -97,23 +98,24 @@ struct Patient<'a> {
 
 impl RedlockNodes {
     /// Heals a node that has lost its state, or is new among nodes that serve, or goes on with a
-    /// healing that was interrupted: deletes what the node still has, makes the counters of N/2 + 1
-    /// others anew, and waits until the longest time to live is over. Then the node serves, and may
-    /// itself stand behind the healing of others. Says whether there was anything to do.
+    /// healing that was interrupted: deletes all keys that the node still has, makes the counters
+    /// of N/2 + 1 others anew, and waits until the longest time to live is over. Then the node
+    /// serves, and may itself stand behind the healing of others. Says whether there was anything
+    /// to do.
     ///
     /// Leases are granted by the others meanwhile. A counter that is made anew is counted up there,
-    /// which makes those try once more who acquire that resource at this moment.
+    /// so a client that acquires that resource at this moment has to try once more.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] if it is none of the nodes. [`ErrorKind::Refused`] if it is
-    /// retired, if somebody else heals it at the same time, if it lost its state again meanwhile,
-    /// or if fewer than N/2 + 1 others serve: then nobody knows what was issued, and all nodes have
-    /// to be emptied and provisioned above the greatest mark of the stores.
+    /// retired, if another operator heals it at the same time, if it lost its state again
+    /// meanwhile, or if fewer than N/2 + 1 others serve: then the issued tokens are unknown, and
+    /// all nodes have to be emptied and provisioned above the greatest mark of the stores.
     /// [`ErrorKind::CounterBroken`] if a counter holds something else. [`ErrorKind::Unavailable`]
     /// if the node does not answer, or too few others.
     ///
     /// # Cancel safety
-    /// Cancel safe: the node does not serve, and the rest can be done later, by anybody.
+    /// Cancel safe: the node does not serve, and any operator can do the rest later.
     pub async fn heal(
         &self,
         address: &str,
@@ -266,8 +268,8 @@ impl RedlockNodes {
         }
     }
 
-    /// The greatest of the counts of these, each counted up. Fewer than N/2 + 1 may have missed the
-    /// only one that is left of those that were raised.
+    /// The greatest of the counts of these, each counted up. N/2 + 1 nodes are needed, because only
+    /// one of the nodes that were raised may be left, and fewer could miss it.
     async fn count_up(
         &self,
         sources: &mut Sources<'_>,

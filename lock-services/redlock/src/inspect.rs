@@ -7,7 +7,7 @@ use super::{
 };
 use lock_core::{Error, FencingToken, HolderView, Inspection, Metadata, ResourceName};
 
-/// What the nodes show of one resource.
+/// The nodes' views of one resource.
 #[derive(Debug)]
 pub(super) struct NodeViews {
     leases: Vec<Seen>,
@@ -27,8 +27,8 @@ struct Seen {
 }
 
 impl Service {
-    /// Looks at all nodes. Somebody holds it if a majority of them says so, or would say so with
-    /// those that do not answer: nobody else is granted it then.
+    /// Looks at all nodes. The holder has it if a majority of them says so, or would say so with
+    /// those that do not answer: no other holder is granted it then.
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let views = self.see(resource).await?;
         Ok(Inspection::new(views.holder()))
@@ -92,7 +92,7 @@ impl NodeViews {
         self.leases.iter().filter(move |one| one.token == token)
     }
 
-    /// Whether what has not answered yet could decide whether somebody holds it.
+    /// Whether the nodes that have not answered yet could decide whether there is a holder.
     fn is_in_doubt(&self) -> bool {
         self.leases.iter().any(|one| self.has(one.token).is_none())
     }

@@ -13,12 +13,13 @@ impl Keys {
         }
     }
 
-    /// What the node is: see [`Marker`](super::marker::Marker). Without it nothing is served.
+    /// The state of the node: see [`Marker`](super::marker::Marker). Without it nothing is served.
     pub(super) fn marker(&self) -> String {
         format!("{}node", self.base)
     }
 
-    /// The counter of a resource. No time to live; only whoever takes a node in deletes it.
+    /// The counter of a resource. No time to live; only the operation that takes a node in deletes
+    /// it.
     pub(super) fn counter(&self, resource: &ResourceName) -> String {
         format!("{}counter:{}", self.base, resource.as_str())
     }
@@ -39,8 +40,8 @@ impl Keys {
         ResourceName::new(name).ok()
     }
 
-    /// What has ended of an acquisition. The name ends with the digest of the holder, which the
-    /// script that grants relies on.
+    /// The ended attempts and grants of an acquisition. The name ends with the digest of the
+    /// holder, which the script that grants relies on.
     pub(super) fn ended(&self, resource: &ResourceName, digest: &str) -> String {
         let (base, name) = (&self.base, resource.as_str());
         format!("{base}ended:{name}:{digest}")

@@ -5,11 +5,11 @@
 //! they hold the lock.
 //!
 //! The token is right nevertheless, because it rests on no clock. A token is returned only after a
-//! majority of all nodes has raised its counter to it, so it is greater than every token that was
-//! returned before its request began, and nobody else gets it. A store that checks it refuses the
-//! client that came first. The maximum of the nodes' counts, which Redlock libraries offer if they
-//! offer a number at all, is not such a token: it repeats and falls with no worse fault than one
-//! node out of reach at a time.
+//! majority of all nodes has raised its counter to it. So it is greater than every token that was
+//! returned before its request began, and no other holder gets it. A store that checks it refuses
+//! the client that came first. The maximum of the nodes' counts, which Redlock libraries offer if
+//! they offer a number at all, is not such a token: it repeats and falls with no worse fault than
+//! one node out of reach at a time.
 //!
 //! # Use it
 //! The URL is `redlock+redis://[user:password@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]`, with all
@@ -30,23 +30,23 @@
 //! A client needs the rights `EVALSHA`, `SCRIPT LOAD`, `GET`, `MGET`, `SET`, `INCR`, `EXISTS`,
 //! `DEL`, `PTTL` and `TIME`, `INFO` and `CONFIG GET`; lists also need `SCAN`, and healing `UNLINK`.
 //!
-//! # What it lacks
+//! # Limits
 //! An order of service and waking: waiters poll, every 250 ms at most. Limits of a queue, several
-//! holds of an owner, several resources in one step:
-//! [`Capabilities`](lock_core::Capabilities) says so, and asking for one of these is
+//! holds of an owner, several resources in one step: [`Capabilities`](lock_core::Capabilities) says
+//! that these are missing, and asking for one of them is
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! # How it works
 //! ## How a lease is acquired
-//! Each try has a nonce of its own, and asks all nodes at once. A node grants its lease if nobody
-//! else has it, and counts up its counter of the resource. When a majority of all nodes has
-//! granted, the nodes that have granted so far are fixed, and the token is the greatest of their
-//! counts. They are then raised to it, each on condition that its lease is still that of this try,
-//! that nothing was counted there since, and that it has not lost its state. The token counts when
-//! a majority of *all* nodes was raised, however many have granted. The validity is the rest of the
-//! ttl, counted from before the first request. Otherwise everything is undone, and tried again
-//! after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder is told, for
-//! clocks that run unevenly. A majority renews; a release goes to all.
+//! Each try has a nonce of its own, and asks all nodes at once. A node grants its lease if the
+//! resource is free there, and counts up its counter of the resource. When a majority of all nodes
+//! has granted, the nodes that have granted so far are fixed, and the token is the greatest of
+//! their counts. They are then raised to it, each on condition that its lease is still that of this
+//! try, that nothing was counted there since, and that it has not lost its state. The token counts
+//! when a majority of *all* nodes was raised, however many have granted. The validity is the rest
+//! of the ttl, counted from before the first request. Otherwise everything is undone, and tried
+//! again after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder counts it,
+//! because clocks run unevenly. A majority renews; a release goes to all.
 //!
 //! The rules were checked exhaustively for three and five nodes, and each of them is known to be
 //! needed: `tests/models` has the stories.
@@ -78,8 +78,8 @@
 //! |---|---|---|
 //! | `palisade:redlock:node` | none | the marker: `incarnation:state:base:longest:run_id[+]` |
 //! | `palisade:redlock:counter:NAME` | none | the counter of a resource |
-//! | `palisade:redlock:lease:NAME` | ttl + drift + [`ENDED_TTL`] | who holds it |
-//! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | which acquisitions have ended |
+//! | `palisade:redlock:lease:NAME` | ttl + drift + [`ENDED_TTL`] | the holder |
+//! | `palisade:redlock:ended:NAME:HOLDER` | [`ENDED_TTL`] | the acquisitions that have ended |
 //!
 //! There is one counter for each resource, and it stays: a counter that several resources share
 //! would change between grant and raise. HOLDER is a digest: the secret itself is never sent.

@@ -1,4 +1,4 @@
-//! What is held, found by looking at the leases of a majority.
+//! Lists the held resources, by a look at the leases of a majority.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ const PAGE: usize = 500;
 const AT_A_TIME: usize = 32;
 
 impl Service {
-    /// Lists the leases of a majority, and inspects what it finds. What is held has a lease on a
-    /// majority, so one of any other majority has it.
+    /// Lists the leases of a majority, and inspects each resource that it finds. A held resource
+    /// has a lease on a majority, so one node of any other majority has it.
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let resources = self.with_leases().await?;
         let inspections = stream::iter(resources).map(async |resource| {
@@ -29,7 +29,7 @@ impl Service {
         Ok(listed.into_iter().filter(is_held).collect())
     }
 
-    /// The resources that have leases on the first majority that has told all of its own.
+    /// The resources that have leases on the first majority that has listed all of its own.
     async fn with_leases(&self) -> Result<BTreeSet<ResourceName>, Error> {
         let all = self.nodes.iter().enumerate();
         let mut telling: FuturesUnordered<_> = all
@@ -51,8 +51,8 @@ impl Service {
         Err(self.nodes.too_few(&errors))
     }
 
-    /// All pages are of one run of its server. Whether it loses its state in between does not
-    /// matter: what it had is not held by virtue of it any more.
+    /// All pages are of one run of its server. A loss of its state in between does not matter,
+    /// because its old leases do not count for a holder any more.
     async fn leases_of(&self, node: &Node) -> Result<Vec<ResourceName>, NodeError> {
         let mut run = self.nodes.in_time(node.run_of_server()).await?;
         let (mut leases, mut cursor) = (Vec::new(), "0".to_owned());

@@ -1,4 +1,4 @@
-//! What the nodes are, as they and their servers say.
+//! The states of the nodes, as the markers and the servers show them.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::{
 };
 use lock_core::{Error, backend::support::connecting::invalid};
 
-/// How long all nodes are waited for when somebody connects, or wants to know.
+/// How long all nodes are waited for when a client connects, or an operator looks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What one node is.
+/// The state of one node.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     /// As it was read, to compare with.
@@ -27,7 +27,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// What keeps it from serving.
+    /// The reason why it does not serve.
     pub(super) fn error(&self) -> Option<NodeError> {
         let Some(marker) = &self.marker else {
             return Some(match self.text {
@@ -44,7 +44,7 @@ impl Look {
         }
     }
 
-    /// What it says of itself, if it serves.
+    /// Its marker, if it serves.
     pub(super) fn serving(&self) -> Option<&Marker> {
         let serves = self.error().is_none();
         self.marker.as_ref().filter(|_| serves)

@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
-/// What a node says of itself, in one key: `incarnation:state:base:longest:run_id`, and a `+`
-/// behind it if that run writes its log before it answers.
+/// The state of a node, in one key: `incarnation:state:base:longest:run_id`, and a `+` behind it if
+/// that run writes its log before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marker {
     /// Drawn by the node whenever it is taken into service without state: its clock in
@@ -19,7 +19,7 @@ pub(super) struct Marker {
     pub(super) is_durable: bool,
 }
 
-/// What a node is.
+/// The part of a node in the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkerState {
     /// Ready for service, with the others.
@@ -29,7 +29,7 @@ pub(super) enum MarkerState {
     /// It lost its state, or is new among nodes that serve, and is given their counters. It does
     /// not serve yet.
     Healing,
-    /// What it had is being deleted, before it is given counters.
+    /// Its old keys are being deleted, before it is given counters.
     Clearing,
     /// Out of service for good.
     Retired,
@@ -81,7 +81,7 @@ impl Marker {
         })
     }
 
-    /// What follows the incarnation.
+    /// The rest of the text after the incarnation.
     pub(super) fn tail(&self) -> String {
         let (state, base, run_id) = (self.state.letter(), self.base, &self.run_id);
         let durable = if self.is_durable { "+" } else { "" };

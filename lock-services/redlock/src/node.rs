@@ -20,14 +20,14 @@ use palisade_redis::independent::{self, breaks_connection};
 /// How long connecting may take, and then the first answer.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// For how long a node that did not answer in time is not waited for. Then it is once more: one
-/// that is only slower than the others would not be heard of any more.
+/// For how long a node that did not answer in time is not waited for. Then it is waited for once
+/// more, because a node that is only slower than the others would otherwise never be heard again.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// One node, and the one connection to it.
 ///
 /// Requests to a node are run in the order in which they were sent, as long as the connection
-/// lives. So it is not given up when an answer is late: an undo comes in behind what it undoes.
+/// lives. So a late answer does not end the connection: an undo has to come in behind its try.
 pub(super) struct Node {
     index: usize,
     address: String,
@@ -40,7 +40,7 @@ pub(super) struct Node {
     runtime: Arc<dyn Runtime>,
 }
 
-/// A connection, or the attempt to make one, which goes on if nobody waits for it.
+/// A connection, or the attempt to make one, which goes on without a waiter.
 type Connecting = Shared<BoxFuture<'static, Result<Link, NodeError>>>;
 
 /// A connection to one run of a server.
@@ -52,10 +52,10 @@ pub(super) struct Link {
     is_current: Arc<AtomicBool>,
 }
 
-/// One run of the server of a node: what is asked of it is answered by that run, or by none.
+/// One run of the server of a node: a request is answered by that run, or not at all.
 ///
-/// For what goes on from one answer to the next, as a cursor does, which means nothing to another
-/// run: a node connects anew by itself, and others may have made it do so.
+/// For a cursor, which means nothing to another run: a node connects anew by itself, and other
+/// users of the node may have made it do so.
 pub(super) struct Run<'a> {
     node: &'a Node,
     link: Link,
@@ -123,7 +123,7 @@ impl Node {
 
     pub(super) fn set_silent(&self, silent: bool) {
         let (mut since, now) = (self.silent_since(), self.runtime.now());
-        // It begins once: who is not waited for does not become silent by that.
+        // It begins once: a node that is not waited for does not become silent by that.
         let goes_on = since.filter(|since| now.since(*since) < SILENT);
         *since = silent.then(|| goes_on.unwrap_or(now));
     }
@@ -134,10 +134,10 @@ impl Node {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the node run a script for locks. The answer is its words; that it does not serve is a
-    /// error.
+    /// Has the node run a script for locks, and returns the words of its answer. A node that does
+    /// not serve is an error.
     pub(super) async fn ask(&self, call: &Call) -> Result<Vec<String>, NodeError> {
-        // What is rare is put aside, so that the future of a request stays small.
+        // The rare case is boxed, so that the future of a request stays small.
         let (mut link, connecting) = match self.linked() {
             Some(linked) => linked,
             None => Box::pin(self.link()).await?,
@@ -149,12 +149,12 @@ impl Node {
         serving(self.read(answer, &connecting)?)
     }
 
-    /// What the node says of itself, and the run of its server. A run that has all that the last
-    /// one acknowledged is noted first, as it is for locks.
+    /// The marker of the node, and the run of its server. A run that has all that the last one
+    /// acknowledged is noted first, as it is for locks.
     pub(super) async fn look(&self) -> Result<(Option<String>, Link), NodeError> {
         let (mut link, connecting) = self.link().await?;
         match self.check_run(&mut link, &connecting).await {
-            // Who looks sees it by the run that the marker names.
+            // The caller sees a restart by the run that the marker names.
             Ok(()) | Err(NodeError::Restarted) => {}
             Err(error) => return Err(error),
         }
@@ -176,8 +176,8 @@ impl Node {
         })
     }
 
-    /// Changes what the node is, if it still is what was seen. Returns what it is then, and whether
-    /// that is what was asked for.
+    /// Changes the marker, if it still is the one that was seen. Returns the marker as it is then,
+    /// and whether it is the new one.
     pub(super) async fn mark(
         &self,
         seen: Option<&str>,
@@ -188,7 +188,7 @@ impl Node {
         marked(self.run(&call).await?)
     }
 
-    /// Has the node run a script for operators, whatever the node is.
+    /// Has the node run a script for operators, whatever its state.
     pub(super) async fn run(&self, call: &Call) -> Result<Vec<String>, NodeError> {
         let (mut link, connecting) = self.link().await?;
         let answer = call.send(&mut link.connection).await;
@@ -216,8 +216,9 @@ impl Node {
     }
 
     /// A server that was started again has all that it ever acknowledged only if its last run wrote
-    /// its log before it answered. Otherwise the node is one that lost its state, even if it does
-    /// not look so. How the present run does it says nothing about the last one, so it is noted.
+    /// its log before it answered. Otherwise the node counts as one that lost its state, even if it
+    /// does not look so. The marker notes how the present run writes its log, because that says
+    /// nothing about the last run.
     async fn check_run(&self, link: &mut Link, connecting: &Connecting) -> Result<(), NodeError> {
         let Some(text) = self.marker(link, connecting).await? else {
             return Ok(());
@@ -238,7 +239,7 @@ impl Node {
                 is_durable,
                 ..marker
             };
-            // Somebody else may have been faster.
+            // Another client may have been faster.
             let call = self.marking(
                 Some(&text),
                 Some(&of_this_run.incarnation),
@@ -383,7 +384,7 @@ fn serving(words: Vec<String>) -> Result<Vec<String>, NodeError> {
     }
 }
 
-/// Whether the node is what was asked for, and what it is.
+/// Whether the marker is the new one, and the marker.
 fn marked(words: Vec<String>) -> Result<(bool, String), NodeError> {
     match <[String; 2]>::try_from(words) {
         Ok([word, marker]) => Ok((word == "marked", marker)),
@@ -409,8 +410,8 @@ async fn connect(
     runs: Arc<Runs>,
     runtime: Arc<dyn Runtime>,
 ) -> Result<Link, NodeError> {
-    // Whoever asks has a time limit of its own, and the system gives up a connection whose other
-    // end has vanished: a timer for every answer would be one too many.
+    // The caller has a time limit of its own, and the system gives up a connection whose other end
+    // has vanished: a timer for every answer would be one too many.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIME_MAX))
         .set_response_timeout(None);
@@ -437,7 +438,8 @@ async fn connect(
     })
 }
 
-/// Whether what this run acknowledges is on its disk. One that does not say does not promise it.
+/// Whether each acknowledged write of this run is on its disk. A run that does not say so does not
+/// promise it.
 async fn loses_nothing(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     const SETTINGS: [(&str, &str); 3] = [
         ("appendonly", "yes"),

@@ -21,20 +21,20 @@ pub(super) enum NodeError {
     NoState,
     /// Its marker says that it does not serve.
     NotServing(Option<MarkerState>),
-    /// The server was started again, and may have lost the end of what it knew.
+    /// The server was started again, and may have lost its last writes.
     Restarted,
     /// It is the same server as another node.
     SameAs(String),
 }
 
 impl NodeError {
-    /// What an error says that came before anything was sent.
+    /// The meaning of an error that came before anything was sent.
     pub(super) fn before(error: &RedisError) -> Self {
         let (_, why) = meaning(error);
         Self::Unreachable(why)
     }
 
-    /// What an error says that came instead of an answer.
+    /// The meaning of an error that came instead of an answer.
     pub(super) fn after(error: &RedisError) -> Self {
         match meaning(error) {
             (ErrorKind::Refused, why) => Self::Refused(why),
@@ -51,8 +51,8 @@ impl NodeError {
         matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
     }
 
-    /// Whether it has nothing of any lease, and is granted nothing for longer than requests are
-    /// under way.
+    /// Whether it has no part of any lease, and grants nothing for longer than requests are under
+    /// way.
     pub(super) const fn has_nothing(&self) -> bool {
         match self {
             Self::NoState => true,
@@ -62,7 +62,7 @@ impl NodeError {
         }
     }
 
-    /// Whether trying again does not help: somebody has to do something.
+    /// Whether trying again does not help: an operator has to act.
     pub(super) const fn needs_an_operator(&self) -> bool {
         self.has_nothing() || matches!(self, Self::Restarted | Self::SameAs(_))
     }

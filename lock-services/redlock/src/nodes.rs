@@ -25,7 +25,7 @@ use lock_core::{
 /// How much longer than the others a node is waited for when enough have answered.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// All nodes. What is asked of them is asked of all at once.
+/// All nodes. A request goes to all of them at once.
 #[derive(Debug)]
 pub(super) struct Nodes {
     all: Vec<Arc<Node>>,
@@ -40,7 +40,7 @@ pub(super) enum Step {
     Wait,
     /// The others are welcome if they come soon.
     Enough,
-    /// No other answer matters, and what was not sent need not be.
+    /// No other answer matters, and a request that was not sent is not needed.
     Done,
     /// No other answer matters, but the other nodes shall run it, too: a task sees to that.
     Settled,
@@ -53,7 +53,7 @@ pub(super) type Answer = Result<Vec<String>, NodeError>;
 type Pending = (usize, BoxFuture<'static, Answer>);
 
 impl Nodes {
-    /// Reads the URL. Connects when something is asked.
+    /// Reads the URL. Connects at the first request.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid.
@@ -82,7 +82,7 @@ impl Nodes {
         self.all.len()
     }
 
-    /// More than half of all nodes, whatever has become of them.
+    /// More than half of all nodes, whatever their states.
     pub(super) const fn majority(&self) -> usize {
         self.all.len() / 2 + 1
     }
@@ -115,14 +115,14 @@ impl Nodes {
     /// not connected.
     ///
     /// # Cancel safety
-    /// What has not been answered is under way, and may be run.
+    /// A request without an answer is under way, and may be run.
     pub(super) async fn ask(
         &self,
         calls: impl Iterator<Item = (usize, Arc<Call>)>,
         first: Step,
         mut take: impl FnMut(usize, Answer) -> Step,
     ) {
-        // Not a deadline of anybody's: how long the network is waited for.
+        // Not the deadline of a caller: how long the network is waited for.
         let asked = self.runtime.now();
         let request = |(index, call): (usize, Arc<Call>)| -> Pending {
             let node = Arc::clone(&self.all[index]);
@@ -136,7 +136,7 @@ impl Nodes {
         let mut alarm_at = std::cmp::min(until, asked + GRACE);
         let mut alarm = self.runtime.sleep_until(alarm_at);
         while !pending.is_empty() {
-            // Whoever has been silent is not worth waiting for once there is enough.
+            // A silent node is not worth waiting for once there is enough.
             let settled = enough
                 && pending
                     .iter()
@@ -176,8 +176,8 @@ impl Nodes {
         }
     }
 
-    /// Keeps requests alive for as long as nodes are waited for: one that is dropped is not sent if
-    /// its turn has not come, and whoever does not know the script has to be told its text.
+    /// Keeps requests alive for as long as nodes are waited for. A request that is dropped before
+    /// its turn is not sent. And a server that does not know the script has to be sent its text.
     fn see_to(&self, pending: Vec<Pending>) {
         if pending.is_empty() {
             return;
@@ -189,7 +189,7 @@ impl Nodes {
         });
     }
 
-    /// What stands in the way, node by node.
+    /// The obstacles, node by node.
     pub(super) fn in_words<'a>(
         &self,
         errors: impl IntoIterator<Item = &'a (usize, NodeError)>,
@@ -225,8 +225,8 @@ impl Nodes {
     }
 }
 
-/// The first answer that is there. All requests are polled: they are few, and what keeps track of
-/// which one was woken costs more than that.
+/// The first answer that is there. All requests are polled: they are few, and a set that tracks
+/// which of them was woken costs more than that.
 fn answered(pending: &mut Vec<Pending>, cx: &mut Context<'_>) -> Option<(usize, Answer)> {
     let mut requests = pending.iter_mut().enumerate();
     let (at, answer) = requests.find_map(|(at, (_, request))| match request.as_mut().poll(cx) {

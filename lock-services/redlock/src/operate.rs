@@ -25,17 +25,17 @@ pub struct RedlockNodes {
     initial: InitialToken,
 }
 
-/// What one node is.
+/// The status of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStatus {
     /// Host and port, as the URL has them.
     pub address: String,
-    /// What it is.
+    /// Its state.
     pub state: NodeState,
 }
 
-/// What a node is.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
@@ -52,7 +52,7 @@ pub enum NodeState {
     Prepared,
     /// It is out of service for good.
     Retired,
-    /// It cannot be asked; or something else, which the text says.
+    /// It cannot be asked, or it is in another state, which the text says.
     Unusable(String),
 }
 
@@ -110,7 +110,7 @@ impl From<&Result<Look, NodeError>> for NodeState {
 }
 
 impl RedlockNodes {
-    /// Names the nodes. Connects when something is asked of them.
+    /// Names the nodes. Connects at the first request.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for a URL or setting that is invalid, and an even number of
@@ -139,10 +139,9 @@ impl RedlockNodes {
     /// Brings new nodes into service, all of them, for leases of at most `longest`. Tokens begin as
     /// [`ConnectOptions::initial_token`] says, and above `above`, the greatest token that any store
     /// has seen.
-    ///
     /// `longest` is also how long a node that lost its state grants no lease. Nodes that all serve
     /// already are left unchanged. `Ok` means that all nodes serve, for leases of `longest` and
-    /// with tokens above `above`, whoever has brought them into service.
+    /// with tokens above `above`, even if another operator has brought them into service.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] if a node does not answer. [`ErrorKind::Refused`] if one is
@@ -162,7 +161,7 @@ impl RedlockNodes {
         for (node, look) in self.nodes.iter().zip(&seen) {
             prepared.push(self.prepare(node, look).await?);
         }
-        // Nodes may have been prepared before others lost their state, by whoever provisions too.
+        // Another operator may have prepared nodes before others lost their state.
         let again = self.nodes.look().await;
         for ((node, look), (text, _)) in self.nodes.iter().zip(&again).zip(&prepared) {
             let as_it_was = look.as_ref().is_ok_and(|it| it.text.as_ref() == Some(text));
@@ -189,7 +188,7 @@ impl RedlockNodes {
             let same_life = Marker::parse(&now).is_some_and(|now| {
                 now.incarnation == serving.incarnation && now.state == MarkerState::Serving
             });
-            // Somebody else who provisions may have been faster.
+            // Another operator who provisions may have been faster.
             if !done && !same_life {
                 return Err(self.stopped(node, &self.nodes.look_at(node).await));
             }
@@ -197,7 +196,7 @@ impl RedlockNodes {
         self.as_ordered(&self.nodes.look().await, longest, above)
     }
 
-    /// Whether nodes that somebody else has brought into service are what was asked for, too.
+    /// Whether nodes that another operator has brought into service are as ordered here, too.
     fn as_ordered(
         &self,
         looks: &[Result<Look, NodeError>],
@@ -290,7 +289,7 @@ impl RedlockNodes {
         })
     }
 
-    /// A node is not what it has to be.
+    /// The error for a node in a wrong state.
     pub(super) fn stopped(&self, node: &Node, look: &Result<Look, NodeError>) -> Error {
         let status = status_of(node, look);
         refused(&format!("stopped: {} is {}", status.address, status.state))
@@ -328,7 +327,7 @@ pub(super) fn refused(why: &str) -> Error {
     error(ErrorKind::Refused).because(why)
 }
 
-/// An error of what operators do. Nothing changed.
+/// An error of an operator's command. Nothing changed.
 pub(super) fn error(kind: ErrorKind) -> Error {
     Error::not_applied(kind).during(Operation::Connect, KIND)
 }

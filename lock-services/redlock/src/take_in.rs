@@ -1,4 +1,4 @@
-//! Takes a node in anew that has lost its state: deletes what it still has, and begins a new
+//! Takes in a node that has lost its state: deletes all that it still has, and begins a new
 //! incarnation.
 
 use super::{
@@ -16,16 +16,16 @@ use lock_core::Error;
 /// About how many keys a node looks at at a time.
 const PAGE: usize = 500;
 
-/// What came of a page of deletions.
+/// The result of a page of deletions.
 enum Cleared {
     /// Go on with this cursor, or be done if it is 0.
     Next(String),
-    /// The node is being cleared by somebody else, or was taken in by them.
+    /// Another operator is clearing the node, or has taken it in.
     Other,
 }
 
 impl RedlockNodes {
-    /// Deletes what a node has. The incarnation in which it is to be healed.
+    /// Deletes all that a node has. Returns the incarnation in which it is to be healed.
     ///
     /// # Cancel safety
     /// May be repeated until it is done.
@@ -36,7 +36,7 @@ impl RedlockNodes {
         sources: &Sources<'_>,
     ) -> Result<String, Error> {
         let clearing = self.mark_clearing(node, look).await?;
-        // A server that is started again meanwhile may have back what was deleted.
+        // A server that is started again meanwhile may have the deleted keys back.
         let run = node.run_of_server().await;
         let mut run = run.map_err(|error| self.failed(node, &error))?;
         self.clear(node, &mut run, &clearing).await?;
@@ -67,7 +67,7 @@ impl RedlockNodes {
         }
     }
 
-    /// Deletes what a node has, as long as it is in this clearing.
+    /// Deletes all that a node has, as long as it is in this clearing.
     async fn clear(&self, node: &Node, run: &mut Run<'_>, clearing: &str) -> Result<(), Error> {
         for pattern in self.keys.patterns() {
             let mut cursor = "0".to_owned();

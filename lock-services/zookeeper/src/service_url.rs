@@ -99,7 +99,7 @@ mod tests {
 
     /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
-    fn what_cannot_be_right_is_told_without_the_password() {
+    fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [
             ("zookeeper:h", "not a URL"),
             ("zookeeper://u:sesame@", "cannot be read"),

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use lock_core::backend::{Moment, Runtime};
 
-/// What happens to one request to the lock service.
+/// The fate of one request to the lock service.
 ///
 /// To the caller a lost request or reply looks like a real one: an error of kind
 /// [`Unavailable`](lock_core::ErrorKind::Unavailable) whose outcome is
@@ -18,9 +18,9 @@ pub enum Fault {
     DropRequest,
     /// It takes effect, and the reply is lost.
     DropReply,
-    /// It arrives only then. It is lost if the caller goes away meanwhile.
+    /// It arrives only at that time. It is lost if the caller goes away meanwhile.
     DelayRequest(Until),
-    /// It takes effect at once, but the reply comes only then.
+    /// It takes effect at once, but the reply comes only at that time.
     DelayReply(Until),
     /// It goes through, and a copy of it arrives with
     /// [`deliver_late`](super::Chaos::deliver_late).
@@ -59,12 +59,12 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets through everybody who waits, and everybody who comes later.
+    /// Lets through all callers that wait, and all that come later.
     pub fn open(&self) {
         self.state.send_modify(|state| state.open = true);
     }
 
-    /// Completes when somebody has come to the gate.
+    /// Completes when a caller has come to the gate.
     ///
     /// # Cancel safety
     /// Cancel safe.

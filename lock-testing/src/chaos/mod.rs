@@ -76,13 +76,13 @@ impl Chaos {
         }
     }
 
-    /// What happens to the next request of this operation for which nothing is scripted yet. Call
-    /// it several times to make a script.
+    /// Scripts the fate of the next request of this operation for which nothing is scripted yet.
+    /// Call it several times to make a script.
     pub fn next(&self, operation: Operation, fault: Fault) {
         lock(&self.script).next(operation, fault);
     }
 
-    /// What happens to every request of this operation for which nothing else is scripted.
+    /// Sets the fate of every request of this operation for which nothing else is scripted.
     pub fn always(&self, operation: Operation, fault: Fault) {
         lock(&self.script).always(operation, fault);
     }
@@ -111,7 +111,7 @@ impl Chaos {
         sent
     }
 
-    /// What happened to the requests of this operation.
+    /// The counts of the requests of this operation.
     #[must_use]
     pub fn counts(&self, operation: Operation) -> Counts {
         lock(&self.script).counts(operation)

@@ -11,7 +11,7 @@ pub(super) struct Script {
     counts: HashMap<Operation, Counts>,
 }
 
-/// What a [`Chaos`](super::Chaos) did to the requests of one operation.
+/// The numbers of faults of a [`Chaos`](super::Chaos) in the requests of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {

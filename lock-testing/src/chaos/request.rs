@@ -34,7 +34,7 @@ impl Sent {
         }
     }
 
-    /// Sends it. Nobody waits for the reply, so it is thrown away.
+    /// Sends it. The reply is thrown away, because its caller is gone.
     pub(super) async fn send(self, service: &LockService) {
         match self {
             Self::Acquire(attempt, request) => {

@@ -42,7 +42,7 @@ pub async fn order(harness: &impl Harness) {
     );
 }
 
-/// Clause 2: while a lease lives, nobody else gets one; other resources are free.
+/// Clause 2: while a lease lives, no other holder gets one; other resources are free.
 pub async fn exclusion(harness: &impl Harness) {
     let (backend, held) = (harness.backend(), resource("held"));
     let first = request(&held, LONG);
@@ -224,7 +224,7 @@ pub async fn deadline_counts_from_request(harness: &impl Harness) {
     let lease = answer
         .expect("the service answers")
         .granted()
-        .expect("nobody holds it")
+        .expect("it is free")
         .lease;
     assert!(
         lease.deadline() <= sent + LONG.get(),

@@ -72,7 +72,7 @@ pub async fn cancel_is_per_attempt(harness: &impl Harness) {
             .expect("the service answers");
         assert!(
             !is_held(&backend, &resource).await,
-            "nobody relies on the lease"
+            "no attempt relies on the lease"
         );
         let mut third = other.clone();
         third.attempt = AttemptRef::new(&TokioRuntime, resource.clone(), other.attempt.holder);

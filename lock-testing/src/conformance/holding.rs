@@ -49,12 +49,12 @@ pub async fn renew_never_creates(harness: &impl Harness) {
     );
 }
 
-/// Clause 6: a renewal to a shorter ttl takes nothing away of what the grant, or another renewal,
-/// has promised.
+/// Clause 6: a renewal to a shorter ttl leaves the end that the grant, or another renewal, has
+/// promised.
 pub async fn a_renewal_shortens_nothing(harness: &impl Harness) {
     let backend = harness.backend();
     let of_grant = Promised::by(&backend, LONG, &[harness.short()]).await;
-    // A backend that keeps to the length of the grant tells so, and has not promised more.
+    // A backend that keeps to the length of the grant says so, and has not promised more.
     let lengths = [LONG, harness.short()];
     let of_renewal = Promised::by(&backend, harness.short(), &lengths).await;
     harness.pass(harness.past_short()).await;
@@ -69,7 +69,7 @@ pub async fn a_renewal_shortens_nothing(harness: &impl Harness) {
     }
 }
 
-/// A lease, and until when somebody was told that it lives.
+/// A lease, and the latest end that was promised.
 struct Promised {
     request: AcquireRequest,
     grant: Grant,

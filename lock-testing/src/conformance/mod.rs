@@ -145,7 +145,8 @@ fn claims(backend: &LockService, extension: Extension) -> bool {
 }
 
 /// How often a case that looks at a lease of [`Harness::short`] while it lives is tried, each time
-/// with another resource: a machine that stalls for that long tells nothing of the backend.
+/// with another resource. A failure of one try may come from a machine that stalls for that long,
+/// and not from the backend.
 const TRIES: usize = 5;
 const TOO_SLOW: &str = "each lease ran out before it was looked at: use a longer `Harness::short`";
 
@@ -178,11 +179,11 @@ fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
     Sequencer::new(issuer, resource.clone(), grant.token, *holder)
 }
 
-/// Acquires a resource that nobody holds.
+/// Acquires a resource that is free.
 async fn grant(backend: &LockService, request: &AcquireRequest) -> Grant {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => grant,
-        answer => panic!("nobody holds it, and yet: {answer:?}"),
+        answer => panic!("it is free, and yet: {answer:?}"),
     }
 }
 
@@ -219,7 +220,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 async fn served(backend: &LockService, request: &AcquireRequest) -> Grant {
     let answer = tokio::time::timeout(PATIENCE, backend.acquire(request)).await;
     let answer = answer
-        .expect("a waiter that nobody serves")
+        .expect("a waiter that is never served")
         .expect("the service answers");
     answer.granted().expect("it waits for ever")
 }

@@ -7,7 +7,7 @@ use lock_core::{
     backend::{AttemptRef, Forced, LockService, RenewRequest, Renewed, TokioRuntime, Wait},
 };
 
-/// Clause 17: force ends a lease for good, and draws a token above it that nobody holds.
+/// Clause 17: force ends a lease for good, and draws a token above it that no holder gets.
 pub async fn force_release_revokes(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("force"));
     if !claims(&backend, Extension::ForceRelease) {
@@ -16,7 +16,7 @@ pub async fn force_release_revokes(harness: &impl Harness) {
     assert_eq!(
         force(&backend, &resource, 1).await,
         Forced::NotHeld,
-        "nobody has it"
+        "it is free"
     );
     let first = request(&resource, LONG);
     let lease = grant(&backend, &first).await;

@@ -6,8 +6,8 @@ use super::Harness;
 
 /// A backend in real time: whatever has to pass is waited for.
 ///
-/// The runtime of the backend is a [`TokioRuntime`](lock_core::backend::TokioRuntime), as of all
-/// that connect to a server.
+/// Its time is that of [`TokioRuntime`](lock_core::backend::TokioRuntime), as for each backend that
+/// connects to a server.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     backend: LockService,

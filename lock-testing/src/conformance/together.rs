@@ -7,7 +7,7 @@ use lock_core::{
 /// How many names to try to find one in another part of the service.
 const NAMES_MAX: usize = 1000;
 
-/// Clause 14: while somebody holds one resource none is granted; afterwards all are.
+/// Clause 14: while another holder has one resource none is granted; afterwards all are.
 pub async fn together_is_all_or_none(harness: &impl Harness) {
     let backend = harness.backend();
     if !claims(&backend, Extension::Together) {
@@ -88,7 +88,7 @@ pub async fn together_compares_places(harness: &impl Harness) {
             }
         }
         refused => {
-            let error = refused.expect_err("nobody holds them");
+            let error = refused.expect_err("they are free");
             assert_eq!(
                 (error.kind(), error.outcome()),
                 (ErrorKind::InvalidInput, Outcome::NotApplied)
@@ -157,7 +157,7 @@ fn requests(resources: &[ResourceName]) -> Vec<AcquireRequest> {
 async fn granted(backend: &LockService, requests: &[AcquireRequest]) -> Vec<Grant> {
     let answer = backend.acquire_together(requests).await;
     let grants = answer.expect("the service answers").granted();
-    let grants = grants.expect("nobody else holds them");
+    let grants = grants.expect("they are free");
     assert_eq!(grants.len(), requests.len());
     grants
 }

@@ -42,7 +42,7 @@ pub async fn waits_until_release(harness: &impl Harness) {
     }
 }
 
-/// Clause 12: whoever has waited gets a lease that is as long as any other, whoever renews it.
+/// Clause 12: a waiter gets a lease that is as long as any other, for each kind of renewal.
 pub async fn a_lease_that_was_waited_for_is_not_short(harness: &impl Harness) {
     let backend = harness.backend();
     let runtime = backend.runtime();
@@ -85,7 +85,7 @@ pub async fn waits_by_the_present_lease(harness: &impl Harness) {
     tokio::join!(served(&backend, &short), last_turn, chain);
 }
 
-/// Clause 5: the expiry of a lease serves a waiter, too, with nobody's help.
+/// Clause 5: the expiry of a lease serves a waiter, too, without any request.
 pub async fn waits_until_expiry(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("wait-expiry"));
     let first = request(&resource, harness.short());

@@ -61,7 +61,7 @@ struct Row<T> {
 }
 
 impl<T> FencedCell<T> {
-    /// A cell that nobody has claimed yet.
+    /// A cell without a claim.
     #[must_use]
     pub const fn new(value: T) -> Self {
         Self {

@@ -22,7 +22,7 @@ pub enum Refused {
         /// The token that was presented.
         presented: FencingToken,
     },
-    /// The token is above the mark: nobody has claimed it yet.
+    /// The token is above the mark: it is not claimed yet.
     #[error("fencing token {presented} is not claimed: claim it once, right after acquiring")]
     NotClaimed {
         /// The token that was presented.

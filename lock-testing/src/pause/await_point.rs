@@ -40,7 +40,7 @@ pub fn point() -> impl Future<Output = ()> + Send {
     Reached::new(What::Point, Some(Location::caller()))
 }
 
-/// Runs something that takes a request and a reply: one await before it, one after it.
+/// Runs an operation that takes a request and a reply: one await before it, one after it.
 ///
 /// # Cancel safety
 /// As in production: dropped at the first await, nothing happens; dropped later, it may have
@@ -100,7 +100,8 @@ impl Future for Reached {
             return Poll::Ready(());
         }
         self.passed = true;
-        // The clean-up that a dropped guard begins is not a place, because nobody waits for it.
+        // The clean-up that a dropped guard begins is not a place, because the section does not
+        // wait for it.
         if !cx.waker().will_wake(Waker::noop()) {
             REACHED.set(Some(self.place));
         }

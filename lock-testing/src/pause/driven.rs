@@ -16,8 +16,8 @@ use lock_core::backend::Runtime;
 
 /// A future that is polled by hand, so that it can be stopped at any of its awaits.
 ///
-/// Between two polls everybody else gets a turn. If nothing moves any more after that, the clock
-/// advances to the next moment that somebody sleeps until.
+/// Between two polls all other tasks get a turn. If nothing moves any more after that, the clock
+/// advances to the next moment that a task sleeps until.
 pub(super) struct Driven<'a, T> {
     future: LocalBoxFuture<'a, T>,
     clock: &'a ManualClock,
@@ -48,7 +48,7 @@ pub(super) enum Stuck {
 /// After this many awaits a section counts as one that never ends.
 const AWAITS_MAX: usize = 10_000;
 
-/// Turns for everybody else without effect on the future, after which nothing is assumed to move
+/// Turns for all other tasks without effect on the future, after which nothing is assumed to move
 /// any more. A watchdog needs about six from a wake-up to the end of its renewal.
 const IDLE_TURNS: usize = 100;
 
@@ -96,7 +96,7 @@ impl<'a, T> Driven<'a, T> {
     }
 
     /// Polls once, as soon as there is a reason to. At the first call after a pause the future goes
-    /// on before its watchdog has had a turn: nobody has told it yet what happened meanwhile.
+    /// on before its watchdog has had a turn, so it does not know yet what happened meanwhile.
     async fn step(&mut self) -> Result<Step<T>, Stuck> {
         self.until_woken().await?;
         if self.awaits == AWAITS_MAX {

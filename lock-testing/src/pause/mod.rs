@@ -8,7 +8,7 @@
 //! and checks your invariant.
 //!
 //! # A section that only locks
-//! Everybody who withdraws holds the lock. That is not enough, and the test says where it goes
+//! Each section that withdraws holds the lock. That is not enough, and the test says where it goes
 //! wrong:
 //!
 //! ```should_panic
@@ -58,7 +58,7 @@
 //! await 5 even a check of the lease would not have helped, since the write was already on its way.
 //!
 //! # The same section, fenced
-//! The account refuses everybody except its latest holder, and the section passes:
+//! The account refuses all holders but its latest one, and the section passes:
 //!
 //! ```
 //! # use std::cell::Cell;
@@ -90,17 +90,17 @@
 //! # }
 //! ```
 //!
-//! # What counts as an await
+//! # Awaits that count
 //! Every time that the section yields. Calls that complete at once do not count, so a call that
 //! goes over the network in production and is a plain call in the test needs awaits of its own. The
 //! requests of a [`Process`] to its lock service and the operations of a
 //! [`FencedCell`](super::FencedCell) have one before and one after their effect; for everything
 //! else there is [`point`]. For these awaits the message says what was under way and at which line.
 //!
-//! # What it does not find
-//! A pause *between* two awaits, which is in the middle of code that no other process can see; two
-//! pauses in one run; races between threads. Tasks that a section spawns are paused with it only if
-//! they are wrapped in [`Process::run`].
+//! # Limits
+//! It does not find a pause *between* two awaits, which is in the middle of code that no other
+//! process can see; nor two pauses in one run; nor races between threads. Tasks that a section
+//! spawns are paused with it only if they are wrapped in [`Process::run`].
 
 #![expect(clippy::future_not_send, reason = "all of it runs on one thread")]
 
@@ -156,13 +156,13 @@ where
 }
 
 /// A test that is being prepared; [`check`](AtEveryAwait::check) runs it.
-#[must_use = "the test does not run until it is told what to check"]
+#[must_use = "the test does not run until `check` is called"]
 pub struct AtEveryAwait<'t, W> {
     simulation: Simulation<'t, W>,
 }
 
 impl<'t, W: 't> AtEveryAwait<'t, W> {
-    /// What another process does while the section is paused. Defaults to the section itself.
+    /// The actions of another process while the section is paused. Defaults to the section itself.
     pub fn rival<T: 't, E: fmt::Debug + 't>(
         mut self,
         rival: impl AsyncFn(&W, &Process) -> Result<T, E> + 't,
@@ -179,8 +179,8 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     }
 
     /// How long, by the clock on the wall, an answer from outside may take: of a database or of any
-    /// other server that your section really talks to. Defaults to zero: then it has nobody to talk
-    /// to.
+    /// other server that your section really talks to. Defaults to zero: then it talks to no
+    /// server.
     ///
     /// An answer that is there at once is no await, so that awaits come and go from run to run: a
     /// test that fails has found something, one that passes has not been everywhere.

@@ -29,7 +29,8 @@ pub(crate) enum Jobs {
     },
     /// Make a slot that has failed due at once.
     ///
-    /// Waits until nobody runs the job, for 30 s at most. Exit code 1 if the slot has not failed.
+    /// Waits until no process runs the job, for 30 s at most. Exit code 1 if the slot has not
+    /// failed.
     Retry {
         #[command(flatten)]
         of: JobsOf,
@@ -42,7 +43,8 @@ pub(crate) enum Jobs {
     /// Forget a slot, so that it CAN RUN AGAIN; or, with --below, the old markers of a schedule,
     /// which count as done for ever.
     ///
-    /// Waits until nobody runs the job, for 30 s at most. Exit code 1 if nothing is known of it.
+    /// Waits until no process runs the job, for 30 s at most. Exit code 1 if nothing is known of
+    /// it.
     Forget(ForgetArgs),
 }
 

@@ -15,7 +15,7 @@ macro_rules! exit_codes {
 Exit codes:
   0    it is done, or there was nothing to do: the output tells
   1    it was not as the command expects; the message tells what has changed, and what to do
-  2    the arguments are wrong, or nobody has consented
+  2    the arguments are wrong, or the action was not confirmed
   3    a server cannot be reached, refuses us, or lacks our tables
   130  interrupted by Ctrl-C (143: by SIGTERM, 129: by SIGHUP)"
         )
@@ -208,7 +208,7 @@ pub(crate) struct ResetArgs {
     /// Raise it to this token: its holder is shut out
     #[arg(long, value_name = "TOKEN")]
     pub(crate) raise_to: Option<FencingToken>,
-    /// Lower it to this token: WHOEVER WAS EVER ISSUED A GREATER ONE MAY CLAIM AND WRITE AGAIN
+    /// Lower it to this token: EVERY HOLDER OF A GREATER TOKEN MAY CLAIM AND WRITE AGAIN
     #[arg(long, value_name = "TOKEN")]
     pub(crate) lower_to: Option<FencingToken>,
     /// The reason, for readers of the store's log of administration
@@ -235,7 +235,7 @@ Both ways, first to see what would happen:
 It asks at a terminal; a script adds --yes.
 
 The names are those under which the services are used: `serve --issuer`, and in Rust
-`LockManagerBuilder::issuer`. Lock services of different kinds are told apart without.
+`LockManagerBuilder::issuer`. Lock services of different kinds have different names by default.
 docs/operations.md has the whole story.
 
 ",

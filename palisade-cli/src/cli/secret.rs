@@ -11,7 +11,7 @@ use clap::{
 
 use crate::{address::Address, console::Console, private_file};
 
-/// What the help says of it.
+/// The section of the help about secrets.
 macro_rules! secrets {
     () => {
         "\

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{address::Address, duration::within, telemetry::LogFormat};
 
-/// What the help says of settings, secrets, signals and exit codes.
+/// The sections of the help about settings, secrets, signals and exit codes.
 pub const NOTES: &str = concat!(
     "\
 Settings:
@@ -97,7 +97,7 @@ pub struct ServeArgs {
         value_parser = SecretParser::<AdminToken>::new()
     )]
     pub(crate) admin_token: Option<AdminToken>,
-    /// What to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
+    /// The lines to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]
     pub log: String,

@@ -6,14 +6,14 @@ use crate::{cli::Consent, console::Console, failure::Failure};
 /// says `--yes`.
 ///
 /// # Errors
-/// [`Failure::Usage`] if something else is typed, or there is nobody to ask.
+/// [`Failure::Usage`] if something else is typed, or there is no terminal to ask at.
 pub(super) async fn ask(consent: Consent, what: String, name: &str) -> Result<(), Failure> {
     if consent.yes {
         return Ok(());
     }
     let refused = |why: String| Err(Failure::Usage(format!("{why}: nothing was changed")));
     if !io::stdin().is_terminal() {
-        return refused("nobody to ask at a terminal, and no --yes".to_owned());
+        return refused("no terminal to ask at, and no --yes".to_owned());
     }
     Console::Stderr.line(format!("{what}\nType {name} to go on:"));
     let typed = tokio::task::spawn_blocking(|| io::stdin().lines().next().transpose());

@@ -26,7 +26,7 @@ use crate::{
     failure::Failure,
 };
 
-/// How long to wait for whoever runs the job.
+/// How long to wait for the process that runs the job.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// So many slots are read at once.

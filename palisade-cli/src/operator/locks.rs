@@ -56,7 +56,7 @@ pub(crate) async fn list(args: ListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints who holds one resource.
+/// Prints the holder of one resource.
 pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
     let locks = connect("lock", &args.lock.address, None).await?;
     let inspection = locks.inspect(&args.resource).await;
@@ -72,7 +72,7 @@ pub(crate) async fn inspect(args: InspectArgs) -> Result<(), Failure> {
 pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure> {
     let resource = args.resource;
     let address = &args.store.address;
-    let what = format!("Whoever holds {resource} loses its lease, and is shut out of {address}.");
+    let what = format!("The holder of {resource} loses its lease, and is shut out of {address}.");
     consent::ask(args.consent, what, resource.as_str()).await?;
     let issuer = args.issuer.name.as_ref();
     let locks = connect("lock", &args.lock.address, issuer).await?;
@@ -89,7 +89,7 @@ pub(crate) async fn force_release(args: ForceReleaseArgs) -> Result<(), Failure>
             holder.token
         ),
         (ForceReleased::NotHeld, false) => {
-            format!("nobody holds \"{resource}\"; who held it before is shut out of the store")
+            format!("\"{resource}\" is free; its last holder is shut out of the store")
         }
     };
     Console::Stdout.line(said);
@@ -107,8 +107,8 @@ async fn shut_out<DB: Dialect>(
     forced.map_err(|error| match error {
         FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
             Failure::NotAsTold(format!(
-                "nobody held \"{resource}\", but it cannot be acquired yet, so who held it before \
-                 is NOT shut out: look with `inspect`, then run it again"
+                "\"{resource}\" was free, but it cannot be acquired yet, so its last holder is \
+                 NOT shut out: look with `inspect`, then run it again"
             ))
         }
         FencedLockError::Lock(error) => lost(&error),
@@ -121,7 +121,7 @@ async fn shut_out<DB: Dialect>(
     })
 }
 
-/// Looks whether it is the right store before anybody loses a lease.
+/// Checks that this is the right store before a holder loses its lease.
 async fn check_store<DB: Dialect>(
     locks: &LockManager,
     store: &FencedStore<DB>,
@@ -154,7 +154,7 @@ fn as_json(resource: &ResourceName, inspection: &Inspection) -> Value {
 
 fn in_words(resource: &ResourceName, inspection: &Inspection) -> String {
     let holder = match &inspection.holder {
-        None => "nobody holds it".to_owned(),
+        None => "free".to_owned(),
         Some(HolderView {
             fingerprint,
             token,

@@ -99,7 +99,7 @@ fn planned_as_json(order: &Handover, plan: &HandoverPlan) -> Value {
 
 fn planned_in_words(order: &Handover, plan: &HandoverPlan) -> String {
     let issuer = plan.issuer.as_ref();
-    let issuer = issuer.map_or_else(|| "nobody yet".to_owned(), ToString::to_string);
+    let issuer = issuer.map_or_else(|| "no lock service yet".to_owned(), ToString::to_string);
     format!(
         "the store takes tokens of {issuer}\nmarks that would be sealed: {}\nthey would take \
          tokens of {} from about {} up\nnothing was changed",

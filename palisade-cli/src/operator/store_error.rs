@@ -1,15 +1,16 @@
-//! What an operator is told when the store fails.
+//! The message to an operator when the store fails.
 
 use fenced_store::FenceError;
 
 use crate::failure::{Failure, with_sources};
 
-/// Says what the database said: to an operator it is no secret, and it may be a missing right.
+/// Includes the message of the database: to an operator it is no secret, and it may name a missing
+/// right.
 pub(super) fn of_store(error: &FenceError) -> Failure {
     told(with_sources(error), error)
 }
 
-/// The same for what has been done in part: `done` says how far it came, and what to do.
+/// The same for a command that was done in part: `done` says how far it came, and what to do.
 pub(super) fn half_way(done: &str, error: &FenceError) -> Failure {
     told(format!("{done}: {}", with_sources(error)), error)
 }

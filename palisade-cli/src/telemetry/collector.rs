@@ -1,6 +1,6 @@
 //! Spans for a collector of OpenTelemetry, by OTLP over HTTP.
 //!
-//! What is asked of the environment is [OpenTelemetry's own]; without an endpoint nothing is sent.
+//! The environment has [OpenTelemetry's own] variables. Without an endpoint no span is sent.
 //!
 //! [OpenTelemetry's own]: https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 
@@ -54,7 +54,7 @@ impl Collector {
         Ok(Some(Self(provider.build())))
     }
 
-    /// What the subscriber of this process needs.
+    /// The layer for the subscriber of this process.
     pub(super) fn layer<S>(&self) -> OpenTelemetryLayer<S, Tracer>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,

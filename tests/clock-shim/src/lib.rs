@@ -1,9 +1,10 @@
 //! Moves the wall clock of one process: the one that is started with this library in `LD_PRELOAD`.
 //!
 //! The variable `PALISADE_CLOCK_OFFSET` names a file of 8 bytes: how far the wall clock is ahead of
-//! the real one, in nanoseconds, an `i64` in the machine's byte order. The file stays mapped, so
-//! whoever writes to it moves the clock of the running process. Clocks that count from the start of
-//! the machine are left alone, as when an operator or a time service sets the clock of a real host.
+//! the real one, in nanoseconds, an `i64` in the machine's byte order. The file stays mapped, so a
+//! process that writes to it moves the clock of the running process. Clocks that count from the
+//! start of the machine are left alone, as when an operator or a time service sets the clock of a
+//! real host.
 //!
 //! Never name this crate in code: it would move the clock of the program that does.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]

@@ -103,7 +103,7 @@ impl Connection {
             Some(Break::Cut) => cut(client, server).await,
             None => Ok(()),
         };
-        // If one side has gone already, it need not be told.
+        // If one side has gone already, it needs no notice.
         ended.ok();
         self.ended.store(true, Ordering::Release);
     }
@@ -196,7 +196,7 @@ async fn take_in(mut from: ReadHalf<'_>, messages: UnboundedSender<InTransit>) {
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         frames.extend(&buffer[..read]);
         while let Some(message) = frames.next() {
-            // Nobody receives it any more once the connection is over.
+            // There is no receiver any more once the connection is over.
             messages.send((Instant::now(), Some(message))).ok();
         }
     }

@@ -9,7 +9,7 @@ pub enum Fault {
     HoldRequests,
     /// Replies and pushes wait in the network. Requests pass.
     HoldReplies,
-    /// Nothing passes in either direction, and nobody is told.
+    /// Nothing passes in either direction, and neither end notices.
     BlackHole,
     /// Requests are swallowed, and the connection stays open.
     DropRequests,
@@ -19,9 +19,9 @@ pub enum Fault {
     DropPushes,
     /// Everything takes this much longer, in each direction.
     Delay(Duration),
-    /// Both ends are told that the other one has closed (FIN); what was under way is lost.
+    /// Both ends see that the other one has closed (FIN); messages under way are lost.
     Cut,
-    /// Both ends are told that the connection is gone (RST).
+    /// Both ends see that the connection is gone (RST).
     Reset,
 }
 

@@ -43,7 +43,7 @@ impl Frames {
     }
 }
 
-/// What a message of RESP begins with.
+/// The first bytes of the messages of RESP.
 const KINDS: &[u8] = b"+-:_#,($!=*~>%|";
 
 /// The first words of messages that come unrequested in RESP 2; in RESP 3 these have a type.
@@ -69,7 +69,8 @@ pub(super) fn kind(message: &[u8]) -> Kind {
     if pushed { Kind::Push } else { Kind::Reply }
 }
 
-/// Whether a request is answered by pushes only, because it changes what the client listens to.
+/// Whether a request is answered by pushes only, because it changes the subscriptions of the
+/// client.
 pub(super) fn is_subscription(request: &[u8]) -> bool {
     first_word(request).is_some_and(|word| one_of(word, &PUSHED[3..]))
 }
@@ -139,7 +140,7 @@ mod tests {
 
     /// Catches: a fault that hits half a message.
     #[test]
-    fn messages_are_told_apart_wherever_the_stream_is_cut() {
+    fn messages_are_separated_wherever_the_stream_is_cut() {
         let stream = MESSAGES.concat();
         for piece in 1..stream.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
@@ -165,7 +166,7 @@ mod tests {
 
     /// Catches: a lost push that is a lost reply.
     #[test]
-    fn pushes_are_told_from_replies_in_both_versions() {
+    fn pushes_are_distinguished_from_replies_in_both_versions() {
         let pushes = [MESSAGES[7], "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"];
         for push in pushes {
             assert_eq!(kind(push.as_bytes()), Kind::Push, "{push}");

@@ -17,8 +17,8 @@
 //!
 //! The faults are those of a network. The proxy does not lose a message from the middle of a
 //! connection: once a request or a reply was dropped, all later ones in that direction are dropped,
-//! too, for good. A push may be lost by itself, because a server publishes to whoever listens at
-//! that moment.
+//! too, for good. A push may be lost by itself, because a server publishes only to the clients that
+//! listen at that moment.
 //!
 //! Messages are separated by the grammar of RESP, 2 and 3. Those of other protocols pass in the
 //! pieces in which they arrive. A trap for a request works there, too, if its text is sent in one
@@ -195,7 +195,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let Ok(server) = TcpStream::connect(target).await else {
             continue;
         };
-        // What is late is late by a fault. A connection that has ended has no need of it.
+        // Only a fault may delay a message. A connection that has ended needs no such option.
         for stream in [&client, &server] {
             stream.set_nodelay(true).ok();
         }

@@ -29,8 +29,8 @@ impl Certificates {
                 let signed = [
                     "-x509", "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=e2e",
                 ];
-                // By default a certificate is that of an authority, which nobody accepts as
-                // anything else.
+                // By default a certificate is that of an authority, and clients refuse it for a
+                // server.
                 let end = [
                     "-addext",
                     "basicConstraints=critical,CA:false",

@@ -86,7 +86,7 @@ impl RedisCluster {
             .command(&["CLUSTER", "KEYSLOT", key])
             .await;
         let owner = SLOTS.iter().position(|slots| slots.contains(&slot));
-        let owner = owner.unwrap_or_else(|| panic!("nobody has slot {slot}"));
+        let owner = owner.unwrap_or_else(|| panic!("no node has slot {slot}"));
         let replicas = self.replicas.get(owner..=owner).unwrap_or_default();
         (owner, Replicated::new(&self.primaries[owner], replicas))
     }

@@ -111,7 +111,7 @@ impl RedisWithSentinels {
     pub async fn primary(&self) -> &Redis {
         let port = self.named_by(&self.sentinels[0]).await;
         let primary = self.servers.iter().find(|server| server.port() == port);
-        primary.unwrap_or_else(|| panic!("nobody listens at port {port}"))
+        primary.unwrap_or_else(|| panic!("no server listens at port {port}"))
     }
 
     /// Waits until most sentinels name a primary other than the initial one.

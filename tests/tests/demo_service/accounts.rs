@@ -39,7 +39,7 @@ async fn a_stale_token_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_account_that_nobody_has_opened_is_unknown() {
+async fn an_account_that_was_never_opened_is_unknown() {
     let gateway = Gateway::start_with_unfenced_twins().await;
     for path in [FENCED, UNFENCED] {
         let unknown = send(gateway.request(Method::GET, path)).await;
@@ -92,7 +92,7 @@ async fn a_token_of_another_resource_is_refused() {
 }
 
 #[tokio::test]
-async fn a_token_that_nobody_claimed_is_refused() {
+async fn a_token_that_was_never_claimed_is_refused() {
     let gateway = Gateway::start_unsigned().await;
     let token = gateway.token("account:1", 60_000).await;
     let (number, rest) = token.split_once(';').unwrap();
@@ -109,7 +109,7 @@ async fn a_token_that_nobody_claimed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_write_without_a_token_is_told_what_is_missing() {
+async fn the_refusal_of_a_write_without_a_token_says_what_is_missing() {
     let gateway = Gateway::start().await;
     let refused = gateway.write(FENCED, None, 5).await;
     refused.assert_problem(428, "fencing-token-required");

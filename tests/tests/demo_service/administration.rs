@@ -14,7 +14,7 @@ use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequen
 use sqlx::{MySqlPool, Sqlite, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-/// Runs it as a script does: nobody is there to be asked.
+/// Runs it as a script does: without a terminal.
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("palisade").unwrap());
     command.env_remove("PALISADE_STORE").env_remove("RUST_LOG");
@@ -22,7 +22,7 @@ fn run(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Runs it at a terminal, where somebody types this. What it prints comes back as one text.
+/// Runs it at a terminal, and types this. Its output is returned as one text.
 fn run_at_a_terminal(arguments: &[&str], typed: &str) -> (Option<i32>, String) {
     let binary = workspace_binary("palisade").unwrap();
     let line = format!("{} '{}'", binary.display(), arguments.join("' '"));
@@ -96,7 +96,7 @@ fn reset<'a>(url: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     [&command[..], arguments].concat()
 }
 
-/// Which is poisoned.
+/// The mark of its account is poisoned.
 async fn poisoned() -> (TempDir, String, SqliteFencedStore) {
     let (directory, url, store) = file().await;
     claim::<Sqlite>(&store, "account:42", MAX.parse().unwrap()).await;
@@ -138,7 +138,7 @@ fn migrate<'a>(url: &'a str, new: &'a str, name: &'a str) -> Vec<&'a str> {
     .concat()
 }
 
-/// To `new`, with a mistake before and another one after it.
+/// Hands over to `new`, with a mistake before and another one after it.
 async fn hand_over(url: &str) {
     let redis = redis().await;
     let unsure = run(&migrate(url, redis.url(), "new"));
@@ -164,10 +164,7 @@ async fn at_a_terminal_the_name_has_to_be_typed() {
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains("nothing was changed"), "{said}");
         assert!(said.contains("Type account:42 to go on"), "{said}");
-        assert!(
-            said.contains("WHOEVER WAS EVER ISSUED A GREATER TOKEN"),
-            "{said}"
-        );
+        assert!(said.contains("EVERY HOLDER OF A GREATER TOKEN"), "{said}");
         assert_eq!(mark(&store, "account:42").await.to_string(), MAX);
     }
     let (code, said) = run_at_a_terminal(&order, "account:42");
@@ -196,7 +193,7 @@ async fn operators_work_on_mariadb_and_create_nothing() {
     let without = run(&order);
     let said = String::from_utf8(without.stderr).unwrap();
     assert_eq!(without.status.code(), Some(3), "{said}");
-    // It is there, so nobody is asked whether it is down.
+    // It is there, so the message does not ask whether it is down.
     assert!(
         said.contains("migrations print") && !said.contains("down?"),
         "{said}"

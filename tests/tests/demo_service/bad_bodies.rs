@@ -1,4 +1,4 @@
-//! Bodies that are too much, and bodies that are something else than they say.
+//! Bodies that are too long, and bodies of another media type than their header says.
 
 use std::fs;
 
@@ -61,7 +61,7 @@ async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
             let (mut from, mut to) = stream.into_split();
             to.write_all(head.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
-            // What is poured after the answer may make the other side reset the connection.
+            // Bytes that are poured after the answer may make the other side reset the connection.
             let (_end, ()) = tokio::join!(
                 from.read_to_end(&mut answer),
                 pour(&mut to, prefix.as_bytes(), suffix.as_bytes())
@@ -78,7 +78,7 @@ async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
     assert!(lease.body["lease"].is_null(), "{lease:?}");
 }
 
-/// 10 kB of gzip that would be 10 MB: nobody unpacks it.
+/// 10 kB of gzip that would be 10 MB. The gateway does not unpack it.
 fn gzip_bomb() -> Vec<u8> {
     // A stored block would be no bomb; this is what `head -c 10M /dev/zero | gzip -9` writes.
     let output = std::process::Command::new("sh")

@@ -39,7 +39,7 @@ async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
     assert_eq!(gateway.balance("1").await, Some(5));
 }
 
-/// One of two is first, and the other finds the same lease or is told that somebody has it.
+/// One of two is first. The other finds the same lease, or learns that it is held.
 #[tokio::test]
 async fn two_requests_with_one_key_at_once_get_one_lease() {
     let gateway = Gateway::start().await;

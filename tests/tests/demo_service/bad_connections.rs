@@ -1,4 +1,5 @@
-//! Clients that hold on to connections: they are got rid of, and nobody else notices.
+//! Clients that hold on to connections: the gateway closes these, and serves other clients as
+//! before.
 
 use std::time::Duration;
 
@@ -108,7 +109,7 @@ async fn bodies_that_never_end_are_408_and_nothing_is_written() {
     assert_eq!(gateway.balance("1").await, Some(5));
 }
 
-/// Whoever connects and says nothing costs a place, for a while.
+/// A client that connects and sends nothing costs a place, for a while.
 #[tokio::test]
 async fn thousands_of_idle_connections_do_not_keep_others_out() {
     // More than a process may have open unless it asks for more.
@@ -169,8 +170,8 @@ async fn ask(stream: &mut TcpStream) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-/// Catches: a bound on connections that nobody keeps, or a place that is not given back. Who comes
-/// when as many as may be are there is served when one of them has gone.
+/// Catches: a bound on connections that is not kept, or a place that is not given back. A client
+/// that comes when all places are taken is served when one is free again.
 #[tokio::test]
 async fn more_connections_than_may_be_open_wait_until_others_are_closed() {
     let gateway = Gateway::start_with_silence("15s", &["--max-connections", "2"]).await;
@@ -183,7 +184,7 @@ async fn more_connections_than_may_be_open_wait_until_others_are_closed() {
     let mut asking = std::pin::pin!(ask(&mut third));
     let early = timeout(Duration::from_millis(300), asking.as_mut()).await;
     assert!(early.is_err(), "a third connection is served: {early:?}");
-    // Those who are there are served all the while.
+    // The clients that are there are served all the while.
     assert!(ask(&mut second).await.starts_with("HTTP/1.1 200 "));
     drop(first);
     let answer = timeout(PATIENCE, asking).await.unwrap();

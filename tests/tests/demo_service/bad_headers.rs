@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::gateway::{Gateway, send};
 
-/// What is wrong, whatever else is right.
+/// Tokens that are wrong in one part, and right in all others.
 fn wrong_tokens(good: &str) -> Vec<(u16, Vec<u8>)> {
     let (number, rest) = good.split_once(';').unwrap();
     let mut wrong: Vec<(u16, Vec<u8>)> = Vec::new();
@@ -86,8 +86,8 @@ async fn a_wrong_token_is_refused_and_nothing_is_written() {
     );
 }
 
-/// Where nothing is signed, a token of another lock service is none, nor one that no service can
-/// have issued, nor one with a signature that nobody checks.
+/// Without signatures, the gateway refuses a token of another lock service, a token that no service
+/// can have issued, and a token with a signature.
 #[tokio::test]
 async fn a_token_that_our_lock_service_cannot_have_issued_is_refused_unsigned_too() {
     let gateway = Gateway::start_unsigned().await;

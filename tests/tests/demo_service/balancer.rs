@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 /// Which gateway has answered, by its number.
 pub(crate) const ANSWERED_BY: HeaderName = HeaderName::from_static("answered-by");
 
-/// What is between two neighbours only.
+/// The headers that are for two neighbours only.
 const HOP_BY_HOP: [HeaderName; 4] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -72,8 +72,8 @@ impl Balancer {
     }
 }
 
-/// 502 if the gateway whose turn it is does not answer. Nobody knows then what it has done, so it
-/// is for the client to send the request again.
+/// 502 if the gateway whose turn it is does not answer. It is then unknown what the gateway has
+/// done, so the client has to send the request again.
 async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let turn = shared.next.fetch_add(1, Ordering::Relaxed);
     let (number, gateway) = {

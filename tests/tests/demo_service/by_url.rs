@@ -1,5 +1,5 @@
 //! The scenario, the gateway and the operators' commands on each lock service, which its URL names.
-//! What a service lacks is told.
+//! A missing ability of a service is an error with its own kind.
 
 use std::any::Any;
 
@@ -177,9 +177,9 @@ async fn asked_over_http(url: &str) {
     }
 }
 
-/// What a service lacks is 501, and nothing that an operator has to look after.
+/// A missing ability of a lock service is a 501, and no failure that an operator has to look after.
 #[tokio::test]
-async fn what_a_lock_service_lacks_is_told_over_http() {
+async fn a_missing_ability_of_a_lock_service_is_a_501_over_http() {
     let service = one_zookeeper().await;
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
@@ -187,7 +187,7 @@ async fn what_a_lock_service_lacks_is_told_over_http() {
     let one = Gateway::start_with_log(&arguments).await;
     let other = Gateway::start_with_log(&arguments).await;
     let resource = fresh("by-url");
-    // A lease of ZooKeeper belongs to the session of whoever acquired it.
+    // A lease of ZooKeeper belongs to the session that acquired it.
     let token = one.token(&resource, TTL_MS).await;
     let renewal = other.request(Method::PUT, &format!("/v1/leases/{resource}"));
     let renewal = renewal.header("fencing-token", &token);

@@ -13,7 +13,7 @@ fn client(name: &str) -> PathBuf {
         .collect()
 }
 
-/// Runs a client that writes late, and checks what it has been told.
+/// Runs a client that writes late, and checks the answers that it prints.
 async fn is_told(client: Command) {
     let gateway = Gateway::start().await;
     let mut client = client;
@@ -30,7 +30,7 @@ async fn is_told(client: Command) {
     );
     assert!(status.success(), "{said}{errors}");
     let [stored, refused] = said.lines().collect::<Vec<_>>()[..] else {
-        panic!("two answers are told, there are others: {said}{errors}")
+        panic!("two answers are printed, there are others: {said}{errors}")
     };
     assert!(stored.contains("150"), "{said}");
     assert!(
@@ -41,21 +41,21 @@ async fn is_told(client: Command) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_by_curl() {
+async fn a_client_in_curl_that_is_too_slow_learns_of_it() {
     let mut bash = Command::new("bash");
     bash.arg(client("too_slow.sh"));
     is_told(bash).await;
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_in_python() {
+async fn a_client_in_python_that_is_too_slow_learns_of_it() {
     let mut python = Command::new("python3");
     python.arg(client("too_slow.py"));
     is_told(python).await;
 }
 
 #[tokio::test]
-async fn a_client_that_is_too_slow_is_told_in_typescript() {
+async fn a_client_in_typescript_that_is_too_slow_learns_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let compiled = Command::new("tsc")
         .args(["--strict", "--target", "es2022", "--module", "es2022"])

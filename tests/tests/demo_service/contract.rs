@@ -1,4 +1,4 @@
-//! Compares answers of the gateway with the document that it has of itself.
+//! Compares answers of the gateway with its OpenAPI document.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     Contract::new(serde_json::from_slice(&command.unwrap().stdout).unwrap())
 });
 
-/// What HTTP itself says, and any response may have.
+/// Headers of HTTP itself, which any response may have.
 const OF_HTTP: [&str; 7] = [
     "allow",
     "connection",
@@ -31,7 +31,7 @@ const OF_HTTP: [&str; 7] = [
     "vary",
 ];
 
-/// Pages for people, and what they load: not a part of the API.
+/// Pages for people, and the files that they load: not a part of the API.
 const PAGES: [&str; 3] = ["/", "/live", "/docs"];
 
 pub(crate) struct Contract {
@@ -119,7 +119,7 @@ impl Contract {
         self.check_body(response, answer, text)
     }
 
-    /// What a part of the document says, or the component that it refers to.
+    /// This part of the document, or the component that it refers to.
     pub(crate) fn resolved<'a>(&'a self, part: &'a Value) -> &'a Value {
         match part["$ref"].as_str() {
             Some(reference) => self.document.pointer(&reference[1..]).unwrap(),

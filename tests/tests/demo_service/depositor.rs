@@ -1,4 +1,4 @@
-//! A client of several gateways behind one address, which goes on whatever becomes of one of them.
+//! A client of several gateways behind one address, which goes on if one of them fails.
 
 use std::{
     collections::BTreeSet,
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::balancer::ANSWERED_BY;
 
-/// What all clients have done together.
+/// The deposits of all clients together.
 pub(crate) struct Tally {
     pub(crate) history: History,
     /// Deposits that were accepted behind the fence, and how many of these there are so far.
@@ -46,7 +46,7 @@ pub(crate) struct Depositor {
     tally: Arc<Tally>,
 }
 
-/// A lease, and who had a hand in it.
+/// A lease, and the gateways that had a hand in it.
 struct Held {
     header: String,
     grant: Sequencer,
@@ -108,7 +108,7 @@ impl Depositor {
         }
     }
 
-    /// The same, but between reading and writing it sleeps past its lease, until somebody else has
+    /// The same, but between reading and writing it sleeps past its lease, until another client has
     /// made a deposit.
     pub(crate) async fn deposit_late(&self) {
         let held = self.acquire(300).await;
@@ -259,7 +259,7 @@ impl Depositor {
     }
 
     fn account(&self, method: Method, path: &str) -> RequestBuilder {
-        // What is not fenced is another account: otherwise it would spoil the fenced one.
+        // The unfenced account is another one: otherwise it would spoil the fenced one.
         let twin = if path == "accounts" { "" } else { "-unfenced" };
         let url = format!("{}/v1/{path}/{}{twin}", self.url, self.account);
         self.http.request(method, url)

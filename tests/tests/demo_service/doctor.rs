@@ -8,7 +8,7 @@ use fenced_store::PgFencedStore;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
-use crate::exit_codes::{nobody, run};
+use crate::exit_codes::{closed_address, run};
 
 /// Everything that `doctor` found, as `level of: text`, and its exit code.
 fn examined(arguments: &[&str]) -> (Option<i32>, Vec<String>) {
@@ -38,7 +38,7 @@ fn assert_has(findings: &[String], expected: &str) {
     );
 }
 
-/// The test servers forget in a crash: that is the first thing to say of them.
+/// The test servers lose data in a crash, which is the first finding about them.
 #[tokio::test]
 async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
     let (redis, postgres) = (Redis::start().await, postgres_database().await);
@@ -96,7 +96,7 @@ async fn the_doctor_finds_a_store_that_follows_another_lock_service() {
 #[test]
 fn the_doctor_tells_of_all_that_is_down_and_shows_no_password() {
     let [lock, store] = ["redis://:hunter2@", "postgres://me:hunter2@"]
-        .map(|scheme| format!("{scheme}{}/0", nobody()));
+        .map(|scheme| format!("{scheme}{}/0", closed_address()));
     let (code, found) = examined(&["--lock", &lock, "--store", &store]);
     assert_eq!(code, Some(3));
     for expected in ["down lock: ..--lock", "down store: ..--store"] {
@@ -114,7 +114,7 @@ fn assert_lacks(findings: &[String], part: &str) {
     );
 }
 
-/// Each finding names what the server said. Doing what it says ends it.
+/// Each finding names the server's own message. The advice of the finding ends it.
 /// Catches: the advice to give rights, whatever kept the lease from being granted.
 #[tokio::test]
 async fn the_doctor_names_the_cause_that_keeps_leases_from_being_granted() {
@@ -198,7 +198,7 @@ async fn the_doctor_says_of_a_standby_what_chooses_the_primary() {
     assert_has(&found, "good store: it is the primary");
 }
 
-/// Each is wider than anything needs, and the advice ends it.
+/// Each right is wider than any program needs, and the advice ends it.
 /// Catches: a right that lets a role past the rule, and that no operator sees.
 #[tokio::test]
 async fn the_doctor_finds_rights_that_are_wider_than_needed() {

@@ -1,4 +1,4 @@
-//! Whatever is wrong is told in one line that says what to do, with an exit code of its own.
+//! Each fault is reported in one line that says what to do, with an exit code of its own.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -44,8 +44,8 @@ pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     said
 }
 
-/// An address where nobody listens.
-pub(crate) fn nobody() -> SocketAddr {
+/// An address without a listener.
+pub(crate) fn closed_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -90,7 +90,7 @@ fn arguments_that_cannot_be_right_are_2() {
 }
 
 /// Catches: a part of a URL that is ignored, or a complaint that shows a password or names neither
-/// the option nor what is wrong.
+/// the option nor the fault.
 #[test]
 fn urls_that_cannot_be_right_are_2() {
     for (option, url, hint) in [
@@ -213,12 +213,12 @@ fn a_file_that_is_not_there_is_3() {
     );
 }
 
-/// Catches: a failure of a server that is told without the option that named it, or without the
+/// Catches: a failure of a server that is reported without the option that named it, or without the
 /// server's own words, or with its password.
 #[tokio::test]
 async fn a_server_that_does_not_answer_or_refuses_is_3_and_says_why() {
-    let lock = format!("redis://:hunter2@{}", nobody());
-    let store = format!("postgres://user:hunter2@{}/db", nobody());
+    let lock = format!("redis://:hunter2@{}", closed_address());
+    let store = format!("postgres://user:hunter2@{}/db", closed_address());
     for (option, url) in [("--lock", &lock), ("--store", &store)] {
         let said = complaint(&["scenario", option, url], 3);
         assert!(
@@ -243,7 +243,7 @@ async fn a_server_that_does_not_answer_or_refuses_is_3_and_says_why() {
     assert!(said.contains("host name"), "{said}");
 }
 
-/// Catches: an address in use that is told as something else, or after a file has been made.
+/// Catches: an address in use that is reported as another fault, or after a file has been made.
 #[test]
 fn an_address_in_use_is_4() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -255,14 +255,14 @@ fn an_address_in_use_is_4() {
     assert!(said.contains(&addr) && said.contains("--addr"), "{said}");
 }
 
-/// Catches: a place that there is not, told only after everything has been played.
+/// Catches: a missing folder that is reported only after everything has been played.
 #[test]
 fn a_file_that_cannot_be_written_is_5() {
     for option in ["--svg", "--record"] {
         let said = complaint(&["scenario", option, "/nowhere/file"], 5);
         assert!(said.contains("/nowhere/file"), "{said}");
     }
-    // There is the place, but what is there is a folder.
+    // The folder exists, but at the place of the file is a folder, too.
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
     let times = ["--ttl", "200ms", "--pause", "0ms", "--quiet"];

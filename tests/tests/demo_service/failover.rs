@@ -50,7 +50,7 @@ impl Name {
                 refused += usize::from(status == 503);
             }
         }
-        assert!(refused > 0, "nobody noticed");
+        assert!(refused > 0, "no request was refused");
 
         self.proxy.point_to(&self.server);
         until("both work again", async || {

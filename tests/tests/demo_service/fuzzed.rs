@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 
 const ADMIN_TOKEN: &str = "an-admin-token-of-the-tests";
 
-/// What is looked at in every answer; the first two are ours.
+/// The checks of every answer; the first two are ours.
 const CHECKS: &str = "no_fault,EveryEndpointWorks,status_code_conformance,\
                       content_type_conformance,response_headers_conformance,\
                       response_schema_conformance,unsupported_method,allow_header_conformance";
@@ -30,7 +30,7 @@ async fn every_answer_is_as_the_document_says() {
     let output = output.await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", gateway.log());
-    // What has tested nothing would be a success, too.
+    // A run that has tested nothing would be a success, too.
     assert!(said.contains(" passed"), "{said}");
 }
 

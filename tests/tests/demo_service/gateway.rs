@@ -1,4 +1,4 @@
-//! A gateway of one test, and a client that hides nothing of the answers.
+//! A gateway of one test, and a client that shows the whole answers.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) struct Gateway {
     folder: TempDir,
 }
 
-/// What came back.
+/// An answer of the gateway.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -72,7 +72,7 @@ impl Gateway {
         Self::serve(folder, &[&arguments[..], more].concat()).await
     }
 
-    /// What it logs is in a file: see [`log`](Self::log).
+    /// Its log is in a file: see [`log`](Self::log).
     pub(crate) async fn start_with_log(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
@@ -105,7 +105,7 @@ impl Gateway {
             .split(' ')
             .next()
             .unwrap();
-        // The gateway closes what is idle: a request that goes out in that moment fails.
+        // The gateway closes idle connections: a request that goes out in that moment fails.
         let http = reqwest::Client::builder().pool_idle_timeout(Duration::from_millis(500));
         let http = http.no_proxy().build().unwrap();
         Self {
@@ -116,12 +116,12 @@ impl Gateway {
         }
     }
 
-    /// `HOST:PORT`, for those who do not speak HTTP as they should.
+    /// `HOST:PORT`, for tests that do not speak HTTP as they should.
     pub(crate) fn addr(&self) -> &str {
         self.url.strip_prefix("http://").unwrap()
     }
 
-    /// Where the store is that nobody asked for.
+    /// The default place of the store.
     pub(crate) fn database(&self) -> std::path::PathBuf {
         self.folder.path().join("accounts.db")
     }
@@ -184,7 +184,7 @@ impl Gateway {
         .await;
     }
 
-    /// The balance as anybody may read it; none if there is no such account.
+    /// The balance, which any client may read; none if there is no such account.
     pub(crate) async fn balance(&self, id: &str) -> Option<i64> {
         let answer = send(self.request(Method::GET, &format!("/v1/accounts/{id}"))).await;
         match answer.status {

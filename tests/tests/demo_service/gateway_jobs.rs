@@ -18,8 +18,8 @@ async fn run(gateway: &Gateway, base: &str, slot: &str, token: Option<&str>, bod
     .await
 }
 
-/// Whoever holds the job later finds it done, and whoever held it before is refused. The unfenced
-/// twin does it again and again.
+/// A later holder of the job finds it done, and the former holder is refused. The unfenced twin
+/// does it again and again.
 /// Catches: progress outside of the fenced transaction, or a slot that is not compared.
 #[tokio::test]
 async fn a_job_is_done_once_for_a_slot() {
@@ -45,7 +45,7 @@ async fn a_job_is_done_once_for_a_slot() {
 
 /// Catches: a slot that counts as done although its work failed.
 #[tokio::test]
-async fn bad_requests_for_jobs_are_told() {
+async fn bad_requests_for_jobs_are_problems() {
     let gateway = Gateway::start_with_unfenced_twins().await;
     let token = gateway.token("job:1", 60_000).await;
     let other = gateway.token("account:1", 60_000).await;

@@ -1,4 +1,4 @@
-//! Who may be reached by a browser of the same machine only answers under names that no foreign
+//! A gateway that a browser of the same machine can reach only answers under names that no foreign
 //! page can have.
 
 use e2e::process::Process;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::gateway::{Answer, Gateway, send};
 
-/// Names that somebody can make point to 127.0.0.1, or that look like ours.
+/// Names that others can make point to 127.0.0.1, or that look like ours.
 const FOREIGN: [&str; 6] = [
     "evil.example",
     "evil.example:8080",
@@ -28,7 +28,7 @@ async fn health(gateway: &Gateway, host: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn under_a_name_that_somebody_made_point_here_nothing_is_done() {
+async fn under_a_foreign_name_that_points_here_nothing_is_done() {
     let gateway = Gateway::start_with_unfenced_twins().await;
     gateway.write("/v1/unfenced/accounts/1", None, 5).await;
     let token = gateway.token("account:1", 60_000).await;
@@ -136,8 +136,8 @@ pub(crate) async fn for_other_machines_it_answers_under_any_name() {
     }
 }
 
-/// Whoever names hosts wants all others refused, wherever the gateway listens. Balancers ask for
-/// its health under the address that they know.
+/// An operator who names hosts wants all others refused, wherever the gateway listens. Balancers
+/// ask for its health under the address that they know.
 #[tokio::test]
 pub(crate) async fn for_other_machines_it_answers_under_the_names_that_are_given_and_no_others() {
     let (_process, _folder, url) =
@@ -199,7 +199,7 @@ async fn the_live_page_is_not_for_clients_of_a_proxy_unless_it_is_asked_for() {
     }
 }
 
-/// It starts processes for whoever asks.
+/// The live page starts processes for each visitor.
 #[tokio::test]
 async fn the_live_page_is_for_no_other_machine() {
     let arguments = [

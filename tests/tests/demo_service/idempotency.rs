@@ -54,7 +54,7 @@ async fn the_same_key_finds_the_same_lease_until_it_ends() {
     );
 }
 
-/// Whatever is different, and at whichever gateway: what the key was used for is in the store.
+/// Whatever is different, and at whichever gateway: the store remembers the request of the key.
 #[tokio::test]
 async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     let world = KeyFile::on(redis().await.url());
@@ -91,7 +91,7 @@ async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     send(acquire(&gateways[1], &resource, KEY))
         .await
         .assert_problem(409, "idempotency-key-spent");
-    // The key of somebody else, and the same one for another resource, are other keys.
+    // The key of another caller, and the same one for another resource, are other keys.
     let of_somebody_else = acquire(&gateways[1], &resource, KEY).bearer_auth("somebody else");
     let body = json!({ "ttl_ms": 1000 });
     assert_eq!(send(of_somebody_else.json(&body)).await.status, 201);
@@ -111,7 +111,8 @@ async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {
     assert_eq!(under_the_old.status, 201, "{under_the_old:?}");
     world.write_keys(&[&new, &old]);
     assert_eq!(reload(&mut running).await, "new");
-    // Who it was follows the first key: its own lease is somebody else's.
+    // The holder is derived from the first key, so a repeated request finds its own lease as that
+    // of another holder.
     send(acquire(&running, &before, OTHER_KEY))
         .await
         .assert_problem(409, "lock-held");

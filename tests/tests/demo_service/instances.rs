@@ -21,7 +21,7 @@ use crate::{
 const ACCOUNTS: usize = 2;
 const CLIENTS_PER_ACCOUNT: usize = 3;
 
-/// Deposits after which one gateway is killed, another takes its place, a third is told to end, and
+/// Deposits after which one gateway is killed, another takes its place, a third gets SIGTERM, and
 /// the clients stop.
 const KILL: u64 = 40;
 const REPLACE: u64 = 80;
@@ -43,7 +43,7 @@ async fn client(depositor: Depositor, tally: Arc<Tally>, is_first: bool) {
     }
 }
 
-/// Kills one gateway in the middle, puts another in its place, and tells a third to end.
+/// Kills one gateway in the middle, puts another in its place, and sends SIGTERM to a third.
 async fn nemesis(gateways: &mut [Gateway], arguments: &[&str], balancer: &Balancer, tally: &Tally) {
     let mut deposits = tally.fenced.subscribe();
     let mut after = async |wanted: u64| {
@@ -63,7 +63,7 @@ async fn nemesis(gateways: &mut [Gateway], arguments: &[&str], balancer: &Balanc
 }
 
 /// Every request goes to the next gateway: a lease is acquired at one, renewed at another, released
-/// at a third. One is killed in the middle and replaced, one is told to end. No deposit that was
+/// at a third. One is killed in the middle and replaced, one gets SIGTERM. No deposit that was
 /// accepted is lost behind the fence; without it, in the same run, some are.
 #[tokio::test]
 async fn three_gateways_are_one_service_while_one_is_killed() {
@@ -129,7 +129,7 @@ async fn check(accounts: &[Depositor], tally: &Tally) {
     assert_eq!(fenced.unsigned_abs(), accepted, "a deposit got lost");
     tally.history.assert_sound();
     // The faults have happened, and would have been seen.
-    assert!(count(&tally.stale) >= 1, "nobody was late");
+    assert!(count(&tally.stale) >= 1, "no client was late");
     let control = unfenced.unsigned_abs();
     assert!(control < accepted_unfenced, "the control has lost nothing");
     assert!(count(&tally.sent_again) >= 1, "no gateway was missed");

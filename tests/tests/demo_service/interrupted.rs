@@ -48,7 +48,7 @@ impl MidAct {
     }
 }
 
-/// Catches: a client that nobody ends, because it is stopped when its scenario ends.
+/// Catches: a client that is left alive, because it is stopped when its scenario ends.
 #[tokio::test]
 async fn however_a_scenario_ends_it_leaves_no_client_behind() {
     let ends = [

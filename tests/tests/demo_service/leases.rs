@@ -83,7 +83,7 @@ async fn a_held_lease_is_a_conflict_that_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn nobody_renews_for_a_client_that_does_not() {
+async fn a_lease_that_its_client_does_not_renew_ends() {
     let gateway = Gateway::start().await;
     let first = gateway.token("r", 200).await;
     // It waits inside the lock service until the first lease has run out.

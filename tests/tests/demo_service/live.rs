@@ -1,4 +1,4 @@
-//! What the live page asks of the gateway. The page itself is looked at by `live_page`.
+//! The requests of the live page to the gateway. `live_page` tests the page itself.
 
 use std::{path::Path, process::Command, time::Duration};
 
@@ -90,7 +90,8 @@ async fn both_acts_go_as_told_and_are_drawn() {
     let future = picture(&format!("?until_ms={}", u64::MAX)).await;
     assert!(future.len() < 2 * whole.len(), "{} bytes", future.len());
 
-    // What is saved is drawn again, by the same code: nothing is said that was not said before.
+    // The saved recording is drawn again, by the same code: it says nothing that was not said
+    // before.
     let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
     let kinds = recording.body["events"].as_array().unwrap().iter();
     assert!(kinds.clone().any(|event| event["kind"] == "write_refused"));
@@ -107,7 +108,7 @@ async fn both_acts_go_as_told_and_are_drawn() {
     );
 }
 
-/// What `draw` makes of a recording.
+/// The picture that `draw` makes of a recording.
 fn drawn(recording: &Path) -> String {
     let mut draw = Command::new(workspace_binary("palisade-demo").unwrap());
     let output = draw.arg("draw").arg(recording).output().unwrap();
@@ -122,7 +123,7 @@ fn labels(picture: &str) -> Vec<String> {
     words.map(|label| label.trim().to_owned()).collect()
 }
 
-/// Whoever changes how pictures are drawn has this one drawn again, see CONTRIBUTING.
+/// After a change of the drawing code this picture has to be drawn again, see CONTRIBUTING.
 /// Catches: a picture of the README that is not what the program draws.
 #[test]
 fn the_picture_of_the_readme_is_drawn_from_its_record() {
@@ -160,7 +161,7 @@ async fn a_visitor_kills_client_1_and_no_other_process() {
         let state = e2e::signal::state(pid);
         assert!(state.is_none_or(|state| state == 'Z'), "{pid:?} lives on");
     }
-    // Nobody is there any more who could be meant.
+    // There is no process any more to be killed.
     cue(&gateway, "kill").await;
     assert_eq!(
         send(gateway.request(Method::GET, "/healthz")).await.status,
@@ -170,7 +171,7 @@ async fn a_visitor_kills_client_1_and_no_other_process() {
 
 /// Catches: a page of another origin that starts processes on the machine of its visitor.
 #[tokio::test]
-async fn a_page_of_somebody_else_can_start_nothing() {
+async fn a_page_of_another_origin_can_start_nothing() {
     let gateway = Gateway::start().await;
     let settings = json!({ "ttl_ms": 500, "pause_ms": 900 });
     let run = || gateway.request(Method::POST, "/live/run").json(&settings);

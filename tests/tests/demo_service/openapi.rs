@@ -1,5 +1,5 @@
-//! The document that the gateway has of itself, and the viewer for it. That the answers are as it
-//! says is looked at by whoever sends a request: see `contract.rs`.
+//! The OpenAPI document of the gateway, and the viewer for it. Each test that sends a request
+//! compares the answer with the document: see `contract.rs`.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ async fn the_gateway_serves_the_document_that_the_command_prints() {
     assert!(paths.contains_key("/v1/accounts/{id}"));
 }
 
-/// A method more or less in one of the two would be seen here.
+/// Catches: a method that only one of the two has.
 #[tokio::test]
 async fn every_path_knows_the_methods_that_the_document_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,8 @@ fn answer() -> Answer {
     }
 }
 
-/// Catches: a comparison that sees no difference. The control of all that compares.
+/// The control of all comparisons.
+/// Catches: a comparison that sees no difference.
 #[test]
 fn what_the_document_does_not_have_is_found() {
     let differs = |method: Method, path: &str, change: &dyn Fn(&mut Answer)| {

@@ -37,12 +37,9 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
     fenced.migrate().await.unwrap();
     let accounts = FencedLocks::new(palisade::connect(lock).await.unwrap(), fenced);
     let resource = format!("account:{:016x}", rand::random::<u64>());
-    let nobody = run(&["inspect", "--lock", lock, &resource]).await;
-    let nobody = (
-        nobody.status.code(),
-        String::from_utf8(nobody.stdout).unwrap(),
-    );
-    assert_eq!(nobody, (Some(0), format!("{resource}: nobody holds it\n")));
+    let free = run(&["inspect", "--lock", lock, &resource]).await;
+    let free = (free.status.code(), String::from_utf8(free.stdout).unwrap());
+    assert_eq!(free, (Some(0), format!("{resource}: free\n")));
     let guard = accounts
         .acquire(resource.as_str())
         .metadata("node 7")
@@ -95,7 +92,7 @@ async fn a_holder_that_hangs_is_found_and_shut_out() {
 /// Catches: a lease that is ended before the store is known to be one, such as that of another
 /// service by mistake.
 #[tokio::test]
-async fn with_a_store_without_tables_nobody_loses_a_lease() {
+async fn with_a_store_without_tables_no_holder_loses_a_lease() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other.db");
     let options = SqliteConnectOptions::new()
@@ -129,7 +126,7 @@ async fn with_a_store_without_tables_nobody_loses_a_lease() {
     );
 }
 
-/// Catches: a lease that nobody can end before etcd has space again.
+/// Catches: a lease that cannot be ended before etcd has space again.
 #[tokio::test]
 async fn on_an_etcd_without_space_operators_look_and_leases_end() {
     let etcd = Etcd::start().await;

@@ -1,4 +1,4 @@
-//! What operators can see of a gateway and do with it.
+//! The routes of a gateway for operators.
 
 use e2e::{observer::until, servers::Redis};
 use reqwest::Method;
@@ -62,7 +62,7 @@ async fn only_operators_are_let_in_and_only_where_there_are_any() {
 
 /// Catches: a lease that is ended while its token is still good, or a list that shows the holder.
 #[tokio::test]
-async fn an_operator_sees_who_holds_what_and_shuts_a_holder_out() {
+async fn an_operator_sees_the_holders_and_shuts_one_out() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = gateway_with_operators(&folder).await;
     let body = json!({ "ttl_ms": 60_000, "metadata": "worker 7" });
@@ -140,7 +140,7 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     });
     assert_eq!(ready, expected);
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
-    // Who has a lease goes on writing: the store decides that by itself.
+    // A holder of a lease goes on writing: the store decides that by itself.
     let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;
     assert_eq!(written.status, 200, "{written:?}");
     let acquire = gateway

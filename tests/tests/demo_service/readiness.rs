@@ -158,7 +158,7 @@ async fn on_a_redis_that_takes_no_writes_a_gateway_is_not_ready() {
         let () = redis.command(on).await;
         until_ready(&gateway).await;
     }
-    // What a probe writes, the server forgets by itself.
+    // The server forgets the keys of probes by itself.
     let probes: Vec<String> = redis.command(&["KEYS", "*probe:*"]).await;
     assert!(!probes.is_empty());
     for probe in probes {

@@ -49,7 +49,7 @@ fn lines_of(log: &str, id: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Catches: a failure in a task of its own, of which nobody can say which request it was.
+/// Catches: a failure in a task of its own that does not name its request.
 #[tokio::test]
 async fn every_line_of_a_request_has_its_id() {
     let database = e2e::servers::postgres_database().await;

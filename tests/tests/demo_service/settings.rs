@@ -27,7 +27,7 @@ fn a_flag_goes_before_the_environment_that_before_the_default() {
         (&variables[..], &["--max-waiting=flag"][..], "'flag'"),
         (&variables, &[], "'hunter2'"),
         (&variables[..1], &["--max-waiting=-1"], "'-1'"),
-        // The default of this one is right, so the next mistake is told.
+        // The default of this one is right, so the next mistake is reported.
         (&variables[..1], &["--addr=nowhere"], "'nowhere'"),
     ] {
         let output = serve(environment, arguments);
@@ -38,7 +38,7 @@ fn a_flag_goes_before_the_environment_that_before_the_default() {
 }
 
 /// Compose and Kubernetes cannot unset what an image or a template sets.
-/// Catches: a complaint about a value that nobody has given.
+/// Catches: a complaint about a value that was not given.
 #[test]
 fn an_empty_variable_counts_as_unset() {
     let names = [

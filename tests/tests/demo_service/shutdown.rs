@@ -35,7 +35,7 @@ async fn sigterm_sends_waiting_clients_away_and_ends_well() {
     assert_eq!(gateway.process.finish().await.code(), Some(0));
 }
 
-/// What a client sends of a request that never becomes whole.
+/// The beginnings of a request that never becomes whole.
 /// Catches: Ctrl-C that waits for clients which send nothing more.
 #[tokio::test]
 async fn half_a_request_does_not_delay_the_end() {

@@ -158,7 +158,7 @@ async fn a_file_that_got_broken_changes_no_keys() {
 
 /// Catches: a complaint about a file of keys that shows a key.
 #[test]
-fn a_file_that_holds_no_keys_is_told_by_its_line_without_its_secrets() {
+fn the_error_for_a_file_without_keys_names_the_line_and_shows_no_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys");
     let good = new_key("k1");

@@ -1,4 +1,4 @@
-//! A write that the store does not answer in time: the gateway does not say what it does not know.
+//! A write that the store does not answer in time: the gateway answers that the outcome is unknown.
 
 use std::time::Duration;
 
@@ -111,7 +111,7 @@ async fn a_write_that_the_database_refused_was_not_made() {
     assert_eq!(gateway.balance("1").await, Some(1));
 }
 
-/// Nobody is connected any more when it is asked to end, and the write goes on all the same.
+/// The gateway has no connections any more when it is asked to end, and the write goes on.
 #[tokio::test]
 async fn a_write_whose_client_is_gone_is_finished_before_the_end() {
     let database = postgres_database().await;

@@ -17,7 +17,7 @@ const TRACE: [u8; 16] = *b"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\
 const PARENT: [u8; 8] = *b"\xb7\xad\x6b\x71\x69\x20\x33\x31";
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// What a collector is sent by OTLP over HTTP, its URL, and its task.
+/// The bodies that a collector gets by OTLP over HTTP, its URL, and its task.
 async fn collector() -> (mpsc::UnboundedReceiver<Bytes>, String, JoinSet<()>) {
     let (send, received) = mpsc::unbounded_channel();
     let take = async move |body: Bytes| send.send(body).unwrap();

@@ -52,7 +52,7 @@ fn whole_answers(mut bytes: &[u8]) -> usize {
     answers
 }
 
-/// Whoever holds on to a connection by not reading does not hold on to it for ever.
+/// A client that does not read cannot keep its connection for ever.
 #[tokio::test]
 async fn a_client_that_reads_nothing_gives_its_place_to_others() {
     let gateway = Gateway::start_with_silence("1s", &["--max-connections", "1"]).await;

@@ -1,4 +1,4 @@
-//! The log of the gateway goes to a pipe that nobody reads, as of a log collector that is stuck.
+//! The log of the gateway goes to a pipe without a reader, as of a log collector that is stuck.
 
 use std::{process::Stdio, time::Duration};
 
@@ -16,7 +16,7 @@ const REQUESTS: usize = 2_000;
 const IN_TIME: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_holds_up_no_request() {
+async fn a_log_without_a_reader_delays_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let mut gateway = Command::new(workspace_binary("palisade").unwrap())

@@ -1,4 +1,4 @@
-//! The harness itself: servers, processes and networks that fail as they are told to.
+//! The harness itself: servers, processes and networks that fail on demand.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

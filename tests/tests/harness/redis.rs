@@ -32,7 +32,7 @@ async fn the_wall_clock_of_a_server_jumps_both_ways() {
         "{ahead} {behind}"
     );
 
-    // What it is for: a lease that ends before its time, and one that does not.
+    // The purpose: a lease that ends before its time, and one that does not.
     let mut commands = connect(server.url()).await.unwrap();
     let () = commands.pset_ex("key", 1, 60_000).await.unwrap();
     server.set_clock(ClockOffset::Ahead(Duration::ZERO));

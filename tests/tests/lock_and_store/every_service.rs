@@ -25,7 +25,7 @@ async fn works(shop: PgFencedLocks) {
             .unwrap()
     };
     let JobOutcome::Ran((), receipt) = once().await else {
-        panic!("nobody has run it");
+        panic!("it was not run before");
     };
     let JobOutcome::Done { token, .. } = once().await else {
         panic!("it was done");

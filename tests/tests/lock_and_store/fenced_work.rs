@@ -171,7 +171,7 @@ async fn slots_under_fire(lock: Option<&str>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_slot_is_done_once_whoever_is_killed_or_stopped() {
+async fn every_slot_is_done_once_whichever_process_is_killed_or_stopped() {
     slots_under_fire(None).await;
 }
 
@@ -183,7 +183,7 @@ async fn every_slot_is_done_once_with_redis_in_front() {
 /// No write of a leader is stored after the first one of a later leader. The control, which looks
 /// whether it leads before each write, stores some.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deposed_leader_writes_nothing_whoever_is_killed_or_stopped() {
+async fn a_deposed_leader_writes_nothing_whichever_process_is_killed_or_stopped() {
     let mut runners = Runners::new("lead", LEADER_TABLES, None).await;
     let mut processes = runners.start_all().await;
     let late = |tokens: &[i64]| tokens.windows(2).filter(|pair| pair[0] > pair[1]).count();

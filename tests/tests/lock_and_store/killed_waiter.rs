@@ -17,7 +17,7 @@ use sqlx::PgPool;
 /// The lease that the killed process waits for.
 const TTL_MS: u32 = 4000;
 
-/// What a busy machine adds.
+/// The delay that a busy machine adds.
 const SLACK: Duration = Duration::from_secs(4);
 
 /// How long the next waiter waits after a release, because the first in line was killed.

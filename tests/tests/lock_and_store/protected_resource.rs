@@ -54,7 +54,8 @@ impl World {
     }
 }
 
-/// Tokens start at the clock, so what a server issued before it came back empty lies below.
+/// Tokens start at the clock, so the tokens that a server issued before it came back empty lie
+/// below.
 #[tokio::test]
 async fn after_the_loss_of_redis_the_next_grant_is_above_the_mark() {
     let server = Redis::start().await;
@@ -98,7 +99,7 @@ async fn a_lock_service_that_starts_over_is_lifted_above_the_mark() {
     }
     let mark = world.high_water("account:1").await;
     server.restart_empty().await;
-    // What the lock alone would hand out now: the control.
+    // The token that the lock alone would hand out now: the control.
     let repeated = world.accounts.locks().acquire("account:1").await.unwrap();
     assert!(repeated.token() <= mark);
     let refused = world

@@ -1,4 +1,4 @@
-//! Dependencies point one way, and nobody pays for what he did not ask for.
+//! Dependencies point one way, and a user pays only for the features that he asked for.
 
 use std::{collections::BTreeSet, fs};
 
@@ -98,7 +98,7 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
     }
 }
 
-/// What tests may have from anywhere.
+/// The packages that tests may use from anywhere.
 const TEST_ONLY: [&str; 5] = [
     "e2e",
     "fenced-jobs",
@@ -248,8 +248,8 @@ fn readmes_say_which_rust_is_needed() {
     }
 }
 
-/// The programs are built as `cargo install --path palisade-cli` does: nobody else asks for their
-/// features. Without TLS sqlx would silently connect in plain text.
+/// The programs are built as `cargo install --path palisade-cli` does: no other package asks for
+/// their features. Without TLS sqlx would silently connect in plain text.
 /// Catches: a program that connects in plain text, or lacks a service.
 #[test]
 fn the_programs_have_all_lock_services_and_tls_to_them_and_to_databases() {

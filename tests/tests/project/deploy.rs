@@ -1,5 +1,5 @@
-//! What the files of `deploy` and of the CI give away, or do not. The attacks that need a running
-//! gateway are in `demo_service`, in the modules `rights`.
+//! The files of `deploy` and of the CI give no secret away. The attacks that need a running gateway
+//! are in `demo_service`, in the modules `rights`.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ fn a_reload_by_systemd_reads_the_keys_that_an_operator_has_changed() {
 
 /// Catches: a pod that cannot read its keys, or that every other pod can reach.
 #[test]
-fn pods_can_read_their_secrets_and_be_reached_by_those_who_were_chosen() {
+fn pods_can_read_their_secrets_and_be_reached_by_chosen_pods_only() {
     let manifests = text("deploy/kubernetes.yaml");
     let user = manifests
         .split_once("runAsUser: ")

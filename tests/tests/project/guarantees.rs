@@ -18,8 +18,8 @@ fn tests_named_in(document: &str) -> BTreeSet<&str> {
 }
 
 /// Every function that the test runner calls: those with an attribute, and the cases that a macro
-/// makes tests of, with the modules that it puts them into. What only such a function calls, or
-/// nobody, is no test.
+/// makes tests of, with the modules that it puts them into. A function that only such a function
+/// calls, or that is never called, is no test.
 fn tests() -> BTreeSet<String> {
     let mut tests = BTreeSet::new();
     for file in tracked_files(Some("rs")) {
@@ -44,7 +44,7 @@ fn tests() -> BTreeSet<String> {
     tests
 }
 
-/// What the lists of cases begin with in the macros that make tests of them.
+/// The beginnings of the lists of cases in the macros that make tests of them.
 const LISTS_OF_CASES: [&str; 6] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
@@ -140,7 +140,8 @@ fn every_promise_has_its_tests() {
     assert_eq!(promised, tested);
 }
 
-/// Catches: what is told elsewhere, such as the story of an outage, and no test has executed.
+/// Catches: a promise in another document, such as the story of an outage, that no test has
+/// executed.
 #[test]
 fn every_test_that_other_documents_name_exists() {
     /// Names of settings are shorter.

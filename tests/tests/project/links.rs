@@ -80,7 +80,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// Catches: a page that nobody finds, and a link that leads out of the site.
+/// Catches: a page that is missing from the contents, and a link that leads out of the site.
 #[test]
 fn every_page_is_in_the_contents_and_links_to_pages_only() {
     let documents = documents();

@@ -59,26 +59,22 @@ impl Script {
             .collect()
     }
 
-    /// Whether the first line of the header names this part as one that it shares with others.
+    /// Whether the first lines of the header name this part as one that it shares with others.
     fn begins_with(&self, part: &Self) -> bool {
         self.names("Begins with ", part)
     }
 
-    /// Whether the first line of the header names this part as one that may answer for it.
+    /// Whether the first lines of the header name this part as one that may answer for it.
     fn tries(&self, part: &Self) -> bool {
         self.names("Tries ", part)
     }
 
-    /// `Tries a.lua, b.lua. Begins with c.lua.`
+    /// `Tries a.lua, b.lua.`, and in the next line `Begins with c.lua.`
     fn names(&self, verb: &str, part: &Self) -> bool {
-        let first = self.header.first().map(String::as_str).unwrap_or_default();
-        let mut sentences = first.trim_end_matches('.').split(". ");
-        let names = sentences.find_map(|sentence| sentence.strip_prefix(verb));
-        !part.whole
-            && names
-                .unwrap_or_default()
-                .split(", ")
-                .any(|name| name == part.name)
+        let mut first = self.header.iter().take_while(|line| !line.is_empty());
+        let names = first.find_map(|line| line.strip_prefix(verb));
+        let names = names.unwrap_or_default().trim_end_matches('.');
+        !part.whole && names.split(", ").any(|name| name == part.name)
     }
 
     /// A script that takes any number of keys says so in the line of the last one it describes.
@@ -171,7 +167,7 @@ fn headers_say_which_keys_and_arguments_there_are() {
     }
 }
 
-/// Catches: an answer that nobody expects.
+/// Catches: an answer that no caller expects.
 #[test]
 fn headers_say_which_answers_there_are() {
     let all = scripts();

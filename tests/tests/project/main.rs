@@ -1,4 +1,4 @@
-//! What a program can check of the project itself: its files, packages and documents.
+//! Checks of the project itself: its files, packages and documents.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

@@ -1,4 +1,4 @@
-//! What operators are told to watch is what is exported, and every alarm says what to do.
+//! Each metric that operators should watch is exported, and every alarm says what to do.
 
 use std::{collections::BTreeSet, fs, process::Command};
 

@@ -7,7 +7,7 @@ const SOURCES: [&str; 3] = ["rs", "lua", "sql"];
 /// Lines of code and comment in one file. Most files are a fraction of it.
 const LONGEST_FILE: usize = 600;
 const LONGEST_MEDIAN: usize = 150;
-/// What rustfmt does with code, but not with comments and literals.
+/// rustfmt limits the width of code, but not of comments and literals.
 const WIDEST_LINE: usize = 100;
 
 /// Catches: a file that has to be read in parts.

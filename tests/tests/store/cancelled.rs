@@ -1,5 +1,5 @@
-//! A storm of cancellations over slow statements. What a server is still busy with keeps its place
-//! in the pool, so that no more sessions are opened than the pool has places.
+//! A storm of cancellations over slow statements. A statement that a server is still busy with
+//! keeps its place in the pool, so that no more sessions are opened than the pool has places.
 
 use std::{
     sync::atomic::{AtomicI64, AtomicU32, Ordering},
@@ -27,7 +27,7 @@ const PLACES: u32 = 3;
 /// How many transactions are dropped in the middle of a slow statement.
 const CANCELLED: u32 = 3 * PLACES;
 
-/// What takes longer never ends.
+/// A statement that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Drops transactions while their statement is at work. Returns the greatest number of sessions
@@ -62,7 +62,7 @@ async fn storm<DB: Dialect>(
     greatest.into_inner()
 }
 
-/// The pool goes on, and nothing of what was dropped is stored.
+/// The pool goes on, and nothing of the dropped transactions is stored.
 async fn goes_on<H: Harness>(world: &H, store: &FencedStore<H::Db>, grant: &Sequencer) {
     let mut tx = store.begin(grant).await.unwrap();
     H::add(&mut tx, 1).await.unwrap();

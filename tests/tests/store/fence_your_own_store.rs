@@ -46,7 +46,7 @@ impl Resource {
         call.invoke_async(&mut self.connection).await.unwrap()
     }
 
-    /// What anybody may look at.
+    /// The value, which any client may read.
     async fn value(&mut self) -> Option<String> {
         let key = self.key("value");
         self.connection.get(key).await.unwrap()

@@ -1,5 +1,4 @@
-//! What databases with a server have in common: sessions that can be ended, by a claim and by
-//! others.
+//! Cases for databases with a server: sessions that can be ended, by a claim and by others.
 #![expect(clippy::future_not_send, reason = "each test is one thread")]
 
 use e2e::counted::times;
@@ -23,7 +22,7 @@ pub(crate) trait Server: Harness {
     async fn end_session(&self, connection: &mut <Self::Db as sqlx::Database>::Connection);
 }
 
-pub(crate) async fn an_older_holder_is_ended_and_told_so<S: Server>() {
+pub(crate) async fn an_older_holder_is_ended_and_gets_an_error<S: Server>() {
     let recorder = DebuggingRecorder::new();
     let _local = metrics::set_default_local_recorder(&recorder);
     let world: S = fresh().await;
@@ -43,16 +42,16 @@ pub(crate) async fn an_older_holder_is_ended_and_told_so<S: Server>() {
     assert!(!error.is_fenced() && !error.is_retryable());
     open.commit().await.unwrap_err();
     assert_eq!(balance(&world).await, 100);
-    // A session that takes its time to end may be told twice.
+    // A claim may order a session to end twice, if its end takes long.
     assert_ne!(times(&recorder, &TERMINATIONS), 0);
-    // What was closed is replaced.
+    // Connections that were closed are replaced.
     fenced_add(&world, &new).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(34));
 }
 
-/// Sessions that are in a transaction of another resource, or in none of ours; and nobody at all by
-/// a claim that is refused, or that is repeated.
-pub(crate) async fn nobody_else_is_ended<S: Server>() {
+/// Sessions that are in a transaction of another resource, or in none of ours, go on. A claim that
+/// is refused, or that is repeated, ends no session at all.
+pub(crate) async fn a_claim_ends_no_other_session<S: Server>() {
     let world: S = fresh().await;
     let store = world.ending();
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
@@ -79,7 +78,7 @@ pub(crate) async fn nobody_else_is_ended<S: Server>() {
 
 /// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
 /// might be about to commit.
-pub(crate) async fn a_claim_that_waits_behind_a_seal_ends_nobody<S: Server>() {
+pub(crate) async fn a_claim_that_waits_behind_a_seal_ends_no_session<S: Server>() {
     let world: S = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world.ending();
@@ -113,9 +112,9 @@ pub(crate) async fn a_commit_without_an_answer_is_unknown<S: Server>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Who may create nothing is told by a store what is wrong with the migrations, and their owner
-/// mends it.
-pub(crate) async fn wrong_books_are_told<S: Server>(
+/// A store of a role that may create nothing returns an error about wrong migrations, and their
+/// owner mends them.
+pub(crate) async fn wrong_books_are_an_error<S: Server>(
     store: &FencedStore<S::Db>,
     as_owner: impl AsyncFn(&'static str),
 ) {
@@ -135,9 +134,9 @@ pub(crate) async fn wrong_books_are_told<S: Server>(
 macro_rules! server_cases {
     ($server:ty) => {
         server_cases!($server:
-            an_older_holder_is_ended_and_told_so,
-            nobody_else_is_ended,
-            a_claim_that_waits_behind_a_seal_ends_nobody,
+            an_older_holder_is_ended_and_gets_an_error,
+            a_claim_ends_no_other_session,
+            a_claim_that_waits_behind_a_seal_ends_no_session,
             a_commit_without_an_answer_is_unknown,
             a_pool_full_of_strays_is_cleared,
         );

@@ -21,7 +21,7 @@ fn account() -> ResourceName {
     ResourceName::new("account:1").unwrap()
 }
 
-/// What a client of the scenario gets for a write. Whatever is asked, the token is stale.
+/// The answer to a write of a client of the scenario. For any request, the token is stale.
 async fn write(recorder: &Recorder, request: request::Builder, body: impl Into<Body>) -> Response {
     let stale = async || Problem::new(ProblemType::TOKEN_STALE);
     let tapped = from_fn_with_state(recorder.clone(), take_down);
@@ -38,7 +38,7 @@ fn is_refusal(event: &Event) -> bool {
     matches!(event.what, What::WriteRefused { status: 412, .. })
 }
 
-/// Catches: a story without its end, because somebody sent many requests.
+/// Catches: a story without its end, because a client sent many requests.
 #[tokio::test]
 async fn a_refusal_is_noted_when_no_more_requests_are_kept() {
     let recorder = recorder();

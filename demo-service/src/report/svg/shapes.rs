@@ -1,4 +1,4 @@
-//! The few shapes that everything is made of.
+//! The few shapes of which a picture consists.
 
 use svg::node::element::{Circle, Group, Line, Path, Polygon, Rectangle, Text};
 
@@ -12,7 +12,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What is drawn inside a dot.
+/// The sign inside a dot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Glyph {
     Check,

@@ -1,7 +1,7 @@
 //! A worker of apalis whose queue gives a task out twice: `apalis_worker postgres://localhost/bank`
 //!
 //! Queues deliver at least once: a worker that is paused for too long loses its task to another
-//! one, and then both go on. What is marked in the transaction of its effect happens once.
+//! one, and then both go on. A task that is marked in the transaction of its effect happens once.
 use std::{error::Error, time::Duration};
 
 use apalis::prelude::*;

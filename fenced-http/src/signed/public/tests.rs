@@ -11,7 +11,7 @@ fn pair(id: &str) -> SigningKey {
     SigningKey::ed25519(id, &secret(), accounts()).unwrap()
 }
 
-/// What the store's side has of a pair.
+/// The half of a pair that the store's side has.
 fn public(key: &SigningKey) -> VerifyingKey {
     VerifyingKey::new(key.id(), key.public_key().unwrap(), accounts()).unwrap()
 }
@@ -26,7 +26,7 @@ fn verify(ring: &impl TokenVerifier, text: &str) -> Result<(), Rejection> {
 
 const REFUSED: Result<(), Rejection> = Err(Rejection::NotAccepted);
 
-/// Computed with OpenSSL 3.0 from what the documentation says: `openssl pkeyutl -sign -rawin`.
+/// Computed with OpenSSL 3.0 from the documented bytes: `openssl pkeyutl -sign -rawin`.
 const SIGNATURE: &str = "98X5YR2Y8J6PSeeXi8tsij9RvVatKkx+36LLuvXvpWnipAmKXGr2s/HSGTBhNKq2l5zHbrYl+\
                          wpM95xbmNOIBA==";
 

@@ -1,5 +1,5 @@
-//! Random histories: whatever is asked of the store, it answers and holds what a model of a few
-//! lines says.
+//! Random histories: for each request the store answers and holds the same as a model of a few
+//! lines.
 
 mod reference;
 mod steps;
@@ -54,7 +54,7 @@ pub(crate) async fn the_store_does_what_the_model_says<H: Harness>() {
     }
 }
 
-/// One history of it.
+/// The grants of one history.
 struct Cast {
     history: u32,
     holders: [Holder; 2],
@@ -65,7 +65,7 @@ impl Cast {
         format!("history:{}:{index}", self.history)
     }
 
-    /// Who is meant: a certain grant, or the one that may write, if there is one.
+    /// A certain grant, or the one that may write, if there is one.
     fn grant(&self, which: Which, reference: &Reference) -> Sequencer {
         let (resource, number, holder, issuer) = match which {
             Which::Current { resource } => {

@@ -7,7 +7,7 @@ use lock_core::{Issuer, Sequencer};
 
 pub(super) struct Reference {
     balance: i64,
-    /// Who may write, per resource.
+    /// The grant that may write, per resource.
     marks: BTreeMap<String, Sequencer>,
 }
 
@@ -57,7 +57,7 @@ impl Reference {
         }
     }
 
-    /// Whoever settles has claimed before.
+    /// A grant that settles has been claimed before.
     pub(super) fn settle(&self, grant: &Sequencer) -> Result<(), FenceError> {
         self.enter(grant).map_err(|error| match error {
             FenceError::NotClaimed {

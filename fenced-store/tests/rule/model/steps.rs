@@ -1,4 +1,4 @@
-//! What may be asked of the store, at random.
+//! Random requests to the store.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -12,12 +12,12 @@ pub(super) enum Step {
     Write { grants: Vec<Which>, end: End },
 }
 
-/// Whose request it is.
+/// The grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
     /// That of the grant that may write.
     Current { resource: usize },
-    /// That of anybody: stale, a replay, one who shares the token with another, or has it from
+    /// That of any grant: stale, a replay, one that shares the token with another, or has it from
     /// another lock service.
     Certain {
         resource: usize,
@@ -27,7 +27,7 @@ pub(super) enum Which {
     },
 }
 
-/// What becomes of a transaction that has begun.
+/// The end of a transaction that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Commit,

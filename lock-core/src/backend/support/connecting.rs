@@ -1,4 +1,4 @@
-//! What connecting to the lock services has in common: settings, and URLs with several hosts.
+//! The parts of connecting that lock services share: settings, and URLs with several hosts.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -27,9 +27,9 @@ pub async fn connect<T>(
     connected.map_err(|error| error.during(Operation::Connect, kind))
 }
 
-/// What all lock services read of [`ConnectOptions`](crate::backend::ConnectOptions).
+/// The parts of [`ConnectOptions`](crate::backend::ConnectOptions) that all lock services read.
 ///
-/// A lock service takes its own parameters, and refuses what is [left](Self::none_left).
+/// A lock service takes its own parameters, and refuses those that are [left](Self::none_left).
 pub struct Settings {
     /// The URL up to its `?`. It may have a password.
     pub server: String,
@@ -131,7 +131,7 @@ impl fmt::Debug for Settings {
 /// The URL of a lock service up to its `?`: `SCHEME://[USER:PASSWORD@]HOST[:PORT],..[/PATH]`.
 #[non_exhaustive]
 pub struct ServiceUrl {
-    /// What stands before `://`.
+    /// The part before `://`.
     pub scheme: String,
     /// At least one, IPv6 in brackets.
     pub hosts: Vec<(String, Option<u16>)>,

@@ -1,11 +1,11 @@
-//! For those who write a lock service of their own: what several of ours share.
+//! For implementors of a lock service: parts that several of ours share.
 //!
 //! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
-//! - [`database_url`]: URLs whose client library ignores what it does not know.
+//! - [`database_url`]: URLs whose client library ignores unknown parameters.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
-//! - [`fingerprint`]: what may be shown of a text that is presented.
+//! - [`fingerprint`]: the part that may be shown of a presented text.
 //! - [`unlogged()`]: sends statements whose text has secrets.
-//! - [`Tasks`]: where requests run, whether or not their callers are polled.
+//! - [`Tasks`]: tasks on which requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
@@ -22,5 +22,5 @@ pub use self::{
 };
 pub use crate::{error::OURSELVES, holder::fingerprint_of as fingerprint, unpoisoned::lock};
 
-/// What all keys at a lock service begin with, unless its user says otherwise.
+/// The prefix of all keys at a lock service, unless its user sets another one.
 pub const PREFIX: &str = "palisade";

@@ -10,8 +10,8 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::Runtime;
 
-/// Where a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio runtime on
-/// which this was made.
+/// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
+/// runtime on which this was made.
 ///
 /// A request that runs on a task goes on although its caller is not polled, as while another branch
 /// of a `select!` runs. So it never keeps a place at the server, or a permit, for longer than its
@@ -44,7 +44,7 @@ impl Tasks {
         Self { on, runtime }
     }
 
-    /// What runs them, and has the time.
+    /// The runtime that runs them, and has the time.
     #[must_use]
     pub const fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
@@ -158,7 +158,7 @@ mod tests {
         Tasks::here(Arc::new(TokioRuntime))
     }
 
-    /// Catches: a request goes on although nobody waits for it.
+    /// Catches: a request goes on although its caller is gone.
     #[tokio::test]
     async fn a_request_ends_with_its_caller() {
         let (there, gone) = (Arc::new(()), Arc::new(Notify::new()));

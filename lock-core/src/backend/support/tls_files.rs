@@ -13,7 +13,7 @@ pub struct TlsFiles {
     key: Option<PathBuf>,
 }
 
-/// What is in them.
+/// Their contents.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pems {

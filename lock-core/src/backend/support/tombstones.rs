@@ -7,7 +7,7 @@ use crate::{AttemptRef, FencingToken, Holder, Moment, Released, ResourceName, Se
 /// Remembers how acquisitions and their attempts have ended, for a time, so that a late request of
 /// one gains nothing.
 ///
-/// What is older is forgotten when the next one ends, and may be remembered until then.
+/// An older end is forgotten when the next one is remembered, and may be remembered until then.
 #[derive(Debug)]
 pub struct Tombstones {
     /// For how long.
@@ -20,7 +20,7 @@ pub struct Tombstones {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no other end")]
 pub enum End {
-    /// Its holder gave back what it had of the lease with this token.
+    /// Its holder gave back its part of the lease with this token.
     Released(FencingToken),
     /// Its lease ran out or was ended by force, or the attempt was cancelled.
     Over,
@@ -63,8 +63,8 @@ impl Tombstones {
         self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    /// Remembers the end of an attempt. One that was released, or is over, stays so, whatever is
-    /// said of it later.
+    /// Remembers the end of an attempt. One that was released, or is over, stays so, whatever later
+    /// calls say.
     pub fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
         let end = match self.how_attempt(attempt) {
             Some(last @ (End::Released(_) | End::Over)) => last,
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(tombstones.ends.len(), 2, "those of the two last");
     }
 
-    /// Catches: a late cancel makes of a release something that may be repeated.
+    /// Catches: a late cancel turns a release into one that may be repeated.
     #[test]
     fn an_attempt_that_is_over_stays_over() {
         let (mut tombstones, now) = (Tombstones::new(TTL), Moment::default());

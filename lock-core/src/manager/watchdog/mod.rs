@@ -73,13 +73,13 @@ impl Handle {
         })
     }
 
-    /// Has a clean-up finished that nobody waits for. False if the watchdog has ended.
+    /// Has a clean-up finished without a waiter. False if the watchdog has ended.
     ///
     /// The clean-up is begun here: if nothing holds it up, its request is ahead of anything that
     /// the caller sends next. A task that has to be woken first would be overtaken.
     pub(super) fn finish(&self, mut clean_up: BoxFuture<'static, ()>) -> bool {
-        let mut nobody = Context::from_waker(Waker::noop());
-        if self.may_begin_here() && clean_up.as_mut().poll(&mut nobody).is_ready() {
+        let mut without_waker = Context::from_waker(Waker::noop());
+        if self.may_begin_here() && clean_up.as_mut().poll(&mut without_waker).is_ready() {
             return true;
         }
         self.desk.finish(clean_up)

@@ -21,12 +21,12 @@ use crate::{
     },
 };
 
-/// Leases per renewal request. A larger script would hold up everybody else on the lock server.
+/// Leases per renewal request. A larger script would delay all other clients of the lock server.
 const BATCH: usize = 100;
 
 /// Concurrent requests to one part of the service: while it answers one, the next is on its way.
 /// Two fall into step: both are answered together, and the service is idle until both come again.
-/// If all were sent at once, the service could serve nobody else until they are done.
+/// If all were sent at once, the service could serve no other client until they are done.
 const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
@@ -91,7 +91,7 @@ impl Task {
     /// does not hold up the others.
     ///
     /// The lease stays in the schedule meanwhile, so that it is renewed again if no answer comes,
-    /// and so that its end is noticed even if nobody looks at its guard.
+    /// and so that its end is noticed even if no call uses its guard.
     fn renew_due(&mut self) {
         let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
         loop {

@@ -33,7 +33,7 @@ impl Table {
         };
         self.serve(resource, now);
         let held = self.held_mut(resource);
-        let Some(held) = held.filter(|held| held.is(lease) && held.was_told(attempt.id)) else {
+        let Some(held) = held.filter(|held| held.is(lease) && held.has_hold(attempt.id)) else {
             let end = self.tombstones.how_attempt(&attempt);
             return end.map_or(Released::NotHolder, |end| end.answer(lease));
         };

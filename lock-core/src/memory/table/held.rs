@@ -6,7 +6,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) holder: Holder,
-    /// The attempts that were told of the lease: its holds. It ends when none is left.
+    /// The attempts that got the lease in an answer: its holds. It ends when none is left.
     attempts: Vec<AttemptId>,
     pub(super) token: FencingToken,
     pub(super) deadline: Moment,
@@ -33,7 +33,7 @@ impl Held {
         Grant::new(self.token, lease)
     }
 
-    /// Tells an attempt of the lease that its acquisition has.
+    /// Gives an attempt the lease of its acquisition.
     pub(super) fn replay(&mut self, attempt: AttemptId, now: Moment) -> Grant {
         if !self.attempts.contains(&attempt) {
             self.attempts.push(attempt);
@@ -46,7 +46,7 @@ impl Held {
         self.deadline = std::cmp::max(self.deadline, until);
     }
 
-    pub(super) fn was_told(&self, attempt: AttemptId) -> bool {
+    pub(super) fn has_hold(&self, attempt: AttemptId) -> bool {
         self.attempts.contains(&attempt)
     }
 

@@ -15,7 +15,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
     let look = locks.try_acquire("r").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
 
-    // What a login brings is known to the process alone that gave it.
+    // The token of a login is known only to the process that issued it.
     server.kill(0).await;
     server.start_again(0).await;
     let waiter = {
@@ -30,7 +30,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
 }
 
 #[tokio::test]
-async fn who_may_not_is_told_so_and_no_password() {
+async fn the_error_for_a_user_without_rights_shows_no_password() {
     let mut server = Etcd::start().await;
     let user = server.ask_for_login("palisade/").await;
     let mut wrong = user.clone();
@@ -74,7 +74,8 @@ async fn over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
     guard.release().await.unwrap();
 
-    // Nobody whom it knows has signed the server's; and the server asks for the client's.
+    // The client knows no authority that has signed the server's certificate; and the server asks
+    // for the client's.
     let unknown = server.url();
     let nameless = format!("{}?tls_ca={ca}", server.url());
     let plain = server.url().replace("etcds:", "etcd:");

@@ -1,4 +1,5 @@
-//! What is sent again, and what another attempt of the same holder asks for, finds what there is.
+//! Requests that are sent again, and other attempts of the same holder, find the state of the
+//! first.
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -45,7 +46,7 @@ async fn release(backend: &EtcdBackend, request: &AcquireRequest, token: Fencing
     assert_eq!(released.unwrap(), Released::Released);
 }
 
-/// A resource that somebody holds, and two clients of it.
+/// A held resource, and two clients of it.
 struct Contended {
     server: &'static Etcd,
     line: String,
@@ -86,7 +87,7 @@ impl Contended {
         .await;
     }
 
-    /// Takes a place in line behind the holder, and is never heard of again.
+    /// Takes a place in line behind the holder, and then goes away.
     async fn in_line_and_dropped(&self, request: &AcquireRequest) {
         tokio::select! {
             answer = self.one.acquire(request) => panic!("it is held: {answer:?}"),
@@ -117,9 +118,9 @@ fn waiter() -> AcquireRequest {
     waiter
 }
 
-/// After its last hold an owner has another lease, and other names for what it has.
+/// After its last hold an owner has another lease, with other names.
 #[tokio::test]
-async fn an_owner_that_came_back_is_told_of_its_lease_again() {
+async fn an_owner_that_came_back_gets_its_lease_again() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
     let first = request();
@@ -142,7 +143,7 @@ async fn an_owner_that_came_back_is_told_of_its_lease_again() {
     }
 }
 
-/// The first request has a place in line, and nobody was told of it.
+/// The first request has a place in line, and its client got no answer.
 #[tokio::test]
 async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
     let contended = Contended::new().await;
@@ -157,8 +158,8 @@ async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
     release(&contended.one, &raised, token).await;
 }
 
-/// One of two attempts has a floor: the token that they have in common is not below it, and
-/// neither of them is told that they have ended when the other one has changed places.
+/// One of two attempts has a floor: the token that they have in common is not below it, and neither
+/// of them ends when the other one has changed places.
 #[tokio::test]
 async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first() {
     let contended = Contended::new().await;
@@ -176,8 +177,8 @@ async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first(
     release(&contended.one, &raised, first.token).await;
 }
 
-/// The same where the attempt with the floor comes second, to a place that was made without: what
-/// nobody was told of yet is not good enough for both.
+/// The same where the attempt with the floor comes second, to a place that was made without one: a
+/// place that was not granted yet is not good enough for both.
 #[tokio::test]
 async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it() {
     let contended = Contended::new().await;
@@ -198,9 +199,9 @@ async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it
     release(&contended.one, &raised, second.token).await;
 }
 
-/// What is held is held by all of its holder's attempts, with one token.
+/// A lease is held by all of its holder's attempts, with one token.
 #[tokio::test]
-async fn an_attempt_with_a_floor_that_joins_a_holder_is_told_its_token() {
+async fn an_attempt_with_a_floor_that_joins_a_holder_gets_the_holders_token() {
     let (server, prefix) = (etcd().await, prefix());
     let backend = backend(&server.url(), &prefix).await;
     let plain = request();
@@ -245,10 +246,10 @@ async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
     .await;
 }
 
-/// A node lets it into the line, and is not heard of any more; another one is asked, which finds it
-/// there. That is no reason to wait behind more than it has allowed.
+/// A node lets it into the line, and does not answer any more. The next node finds it there. It is
+/// refused nevertheless, because more waiters are before it than it allows.
 #[tokio::test]
-async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
+async fn a_waiter_too_many_is_refused_although_the_answer_to_its_entry_was_lost() {
     let contended = Contended::new().await;
     let (server, line) = (contended.server, &contended.line);
     let (early, mut late) = (waiter(), waiter());
@@ -279,7 +280,8 @@ async fn one_too_many_is_told_so_when_the_answer_to_its_entry_was_lost() {
     release(&contended.one, &early, grant.token).await;
 }
 
-/// Its holder is known to nobody else, so it is a deletion, of which etcd says how much there was.
+/// No other process knows its holder, so the release is a deletion, for which etcd returns the
+/// number of deleted keys.
 /// Catches: "not the holder" as the answer to a release that has ended the lease.
 #[tokio::test]
 async fn a_release_whose_answer_is_lost_is_a_release() {

@@ -1,5 +1,4 @@
-//! What is dropped in mid-air leaves nothing in etcd: no place in line, and no lease of a
-//! place.
+//! A future that is dropped leaves nothing in etcd: no place in line, and no lease of a place.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -109,8 +108,8 @@ async fn a_lease_is_used_again_unless_it_was_ended_by_force() {
     until_given_back(server, &leases[1]).await;
 }
 
-/// They are collected for a while: what is left of them when nobody needs the connection any more
-/// is given back, too.
+/// They are collected for a while. When the connection is not used any more, the rest of them is
+/// given back, too.
 #[tokio::test]
 async fn leases_are_given_back_by_a_client_that_was_dropped() {
     let (server, prefix) = (etcd().await, prefix());
@@ -122,7 +121,7 @@ async fn leases_are_given_back_by_a_client_that_was_dropped() {
     until_given_back(server, &lease).await;
 }
 
-/// What is remembered outlasts the lease, however short the ttl is of whoever renews it.
+/// The tombstone outlasts the lease, even if another process renews it with a short ttl.
 #[tokio::test]
 async fn a_short_renewal_by_another_process_leaves_the_memory_as_long_as_the_lease() {
     let (server, prefix) = (etcd().await, prefix());

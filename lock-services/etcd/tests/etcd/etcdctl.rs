@@ -72,10 +72,10 @@ async fn etcdctl_keeps_us_out_and_we_are_next() {
     // A lock whose name only begins so is another one, and so is one below it.
     for free in ["ab", "a/b"] {
         let guard = locks.try_acquire(free).await.unwrap().granted();
-        guard.expect("nobody holds it").release().await.unwrap();
+        guard.expect("it is free").release().await.unwrap();
     }
     let seen = locks.inspect(&named("a")).await.unwrap();
-    let holder = seen.holder.expect("somebody holds it");
+    let holder = seen.holder.expect("it is held");
     assert!(key.ends_with(holder.fingerprint.trim_start_matches('0')));
 
     let waiter = {

@@ -50,7 +50,7 @@ async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
     load.assert_sound();
 }
 
-/// Whoever asks what the floor is after it has acquired would get a token that is not its own.
+/// A client that reads the floor after it has acquired would get a token that is not its own.
 #[tokio::test]
 async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
     let (server, prefix) = (etcd().await, prefix());

@@ -20,10 +20,10 @@ fn request() -> AcquireRequest {
     )
 }
 
-/// The node ends the lease, and is not heard of any more. Another one is asked to end what is not
-/// there.
+/// The node ends the lease, and does not answer any more. The next node is asked to end a lease
+/// that is not there.
 #[tokio::test]
-async fn a_lease_that_was_ended_by_force_is_told_to_be_when_the_answer_was_lost() {
+async fn an_end_by_force_whose_answer_was_lost_is_reported_as_an_end() {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);
@@ -37,12 +37,12 @@ async fn a_lease_that_was_ended_by_force_is_told_to_be_when_the_answer_was_lost(
     let forced = operator.force_release(&named("r"), grant.token).await;
     assert!(lost.has_sprung());
     let Ok(Forced::Ended { revocation }) = forced else {
-        panic!("it was ended, and is told to be: {forced:?}");
+        panic!("it was ended, and the answer is another one: {forced:?}");
     };
     assert!(revocation > grant.token);
     let next = holder.acquire(&request()).await.unwrap();
     let Attempt::Granted(next) = next else {
-        panic!("nobody holds it: {next:?}");
+        panic!("it is free: {next:?}");
     };
     assert!(next.token > revocation);
 

@@ -12,8 +12,8 @@ use palisade_etcd::EtcdBackend;
 
 use crate::world::{backend, keys, named, prefix};
 
-/// A client that sends a change twice, and may not even look by the time that it hears of the
-/// second copy that something has changed: the first one.
+/// A client that sends a change twice. At the answer to the second copy it learns only that
+/// something has changed: by the first copy. By then it may not even look.
 struct Twice<'a> {
     server: &'a Etcd,
     prefix: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Twice<'a> {
         }
     }
 
-    /// What it is told of a change whose request contains that text.
+    /// Its error for a change whose request contains that text.
     async fn told<F>(&self, write: &str, change: F) -> Error
     where
         F: AsyncFnOnce(&EtcdBackend) -> Error,
@@ -84,7 +84,7 @@ async fn lease_of<'a>(twice: &Twice<'a>) -> (AcquireRequest, Sequencer) {
 }
 
 #[tokio::test]
-async fn whoever_gives_back_and_was_sent_twice_is_not_told_that_nothing_has_changed() {
+async fn a_release_of_a_hold_that_was_sent_twice_does_not_say_that_nothing_has_changed() {
     for is_cancel in [false, true] {
         let (mut server, prefix) = (Etcd::start().await, prefix());
         let user = server.ask_for_login(&prefix).await;
@@ -111,7 +111,7 @@ async fn whoever_gives_back_and_was_sent_twice_is_not_told_that_nothing_has_chan
 
 /// Another attempt of a holder, which relies on its lease.
 #[tokio::test]
-async fn whoever_joins_and_was_sent_twice_is_not_told_that_nothing_has_changed() {
+async fn a_join_that_was_sent_twice_does_not_say_that_nothing_has_changed() {
     let (mut server, prefix) = (Etcd::start().await, prefix());
     let user = server.ask_for_login(&prefix).await;
     let twice = Twice::connect(&server, &user, &prefix).await;
@@ -121,7 +121,7 @@ async fn whoever_joins_and_was_sent_twice_is_not_told_that_nothing_has_changed()
     // It does not give up while the change is denied, which takes a process of its own.
     joins.wait = Wait::Forever;
     let join = async |backend: &EtcdBackend| backend.acquire(&joins).await.unwrap_err();
-    // Who joins writes both attempts.
+    // An attempt that joins writes both attempts.
     let error = twice.told(&held.attempt.id.to_string(), join).await;
     assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
     let place = ["get", "--prefix", "--print-value-only", &prefix];

@@ -17,15 +17,15 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What a client of HTTP/2 says first.
+/// The length of the preface of a client of HTTP/2.
 const PREFACE: usize = 24;
 /// The length, the type, flags and the stream of a frame.
 const HEADER: usize = 9;
 /// The type of a frame that has a part of a message.
 const DATA: u8 = 0;
 
-/// A way to a node on which some requests get lost, and all others pass: it seems to hang, but only
-/// with what it is asked for in these.
+/// A way to a node on which some requests get lost, and all others pass: the node seems to hang,
+/// but only for these.
 pub(crate) struct Leak {
     address: SocketAddr,
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! Leases that are longer than what was asked for.
+//! Leases that are longer than requested.
 
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
     guard.release().await.unwrap();
 }
 
-/// It is used without a request as long as enough is left of it, and kept alive first after that.
+/// It is used without a request as long as enough of its time is left, and kept alive first after
+/// that.
 #[tokio::test]
 async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
     const TTL: Ttl = Ttl::secs(4);
@@ -54,7 +55,7 @@ async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
         let most = Duration::from_secs(left["ttl"].as_u64().unwrap() + 1);
         assert!(
             TokioRuntime.now() + most >= deadline,
-            "it ends before it is told to"
+            "the lease ends before its deadline"
         );
         leases.push(lease);
         let issuer = Issuer::new("test").unwrap();

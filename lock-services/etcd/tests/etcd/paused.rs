@@ -50,7 +50,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_holder_that_slept_past_its_lease_is_told_so_and_releases_nothing() {
+async fn a_holder_that_slept_past_its_lease_learns_of_it_and_releases_nothing() {
     let world = World::new().await;
     let mut worker = world.worker("hold", &[]);
     let held: Value = worker.event().await;
@@ -65,8 +65,8 @@ async fn a_holder_that_slept_past_its_lease_is_told_so_and_releases_nothing() {
     next.release().await.unwrap();
 }
 
-/// A waiter whose lease ran out while it slept has no place any more: when it wakes up and sees
-/// that nobody is before it, it has to find that out, and come anew.
+/// A waiter whose lease ran out while it slept has no place any more: when it wakes up and sees no
+/// place before its own, it has to find that out, and come anew.
 #[tokio::test]
 async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     let world = World::new().await;
@@ -79,7 +79,7 @@ async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     let places = keys(world.server, &line).await;
     worker.pause().await;
     world.until_in_line(0).await;
-    // Somebody else holds it now, and nobody is before the place that the waiter had.
+    // Another client holds it now, and there is no place before that of the waiter.
     let first = holder.token();
     holder.release().await.unwrap();
     let rival = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
@@ -98,8 +98,8 @@ async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     assert!(worker.finish().await.success());
 }
 
-/// The same while its own clock says that its lease lives on: somebody else has ended it, here an
-/// operator, and with some versions of etcd a leader that was deposed.
+/// The same while its own clock says that its lease lives on: an operator has ended it here, and
+/// with some versions of etcd it may be a leader that was deposed.
 #[tokio::test]
 async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
     let world = World::new().await;

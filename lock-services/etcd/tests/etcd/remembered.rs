@@ -1,4 +1,4 @@
-//! What is remembered of leases costs no lease, and nobody who renews or waits waits for it.
+//! Tombstones need no lease of their own, and delay no renewal and no waiter.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,8 +51,9 @@ async fn moved(server: &Etcd, prefix: &str) -> usize {
     marks.matches(r#""version":2"#).count()
 }
 
-/// A client that takes leases over does not know what their marks are attached to, and moves all of
-/// them. Every request takes a while, and all leases are renewed before the last mark is moved.
+/// A client that takes leases over does not know to which leases their tombstones are attached, and
+/// moves all of them. Every request takes a while, and all leases are renewed before the last
+/// tombstone is moved.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     // A machine that stands still for seconds costs a renewal, too.
@@ -167,8 +168,8 @@ async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
     assert_eq!(keys(server, &tombstones).await, held);
 }
 
-/// A waiter behind a holder. Its client does not know what its mark is attached to, and its
-/// requests to move it get lost.
+/// A waiter behind a holder. Its client does not know to which lease its tombstone is attached, and
+/// its requests to move it get lost.
 struct Due {
     server: &'static Etcd,
     line: String,
@@ -204,8 +205,8 @@ impl Due {
         let mut marks = keys(server, &marks).await;
         marks.retain(|mark| !others.contains(mark));
         let mark = marks.remove(0);
-        // The key of the mark, and a value behind it. Whoever enters writes it, too, but also asks
-        // for the line.
+        // The key of the mark, and a value behind it. A client that enters writes it, too, but also
+        // asks for the line.
         let (writes, enters) = (format!("{mark}\u{12}"), format!("{line}r/\u{12}"));
         leak.lose(move |request| request.contains(&writes) && !request.contains(&enters));
         let issuer = Issuer::new("test").unwrap();
@@ -251,7 +252,7 @@ async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
 }
 
 /// The first request to move it is lost. Before the second, another attempt joins the place, so
-/// nothing comes of that either.
+/// that request fails, too.
 #[tokio::test]
 async fn a_mark_that_was_not_moved_is_moved_later() {
     let due = Due::new(Ttl::secs(6)).await;
@@ -285,7 +286,7 @@ async fn a_released_guard_leaves_no_tombstone_unless_its_holder_was_given() {
     let tombstones = format!("{prefix}/tombstone/");
     for renewed in [true, false] {
         let guard = locks.acquire("r").renew(renewed).await.unwrap();
-        // Whoever may be told of it, too, would ask with the same holder.
+        // Another process that may hold it, too, would ask with the same holder.
         assert_eq!(keys(server, &tombstones).await.is_empty(), renewed);
         assert_eq!(guard.release().await.unwrap(), Released::Released);
         assert_eq!(keys(server, &tombstones).await.len(), 0, "{renewed}");

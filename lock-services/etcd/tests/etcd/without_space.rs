@@ -133,7 +133,7 @@ async fn without_space_a_waiter_leaves_the_queue() {
 
 /// The node deletes, and its answer is lost. Another one is asked to delete what is not there.
 #[tokio::test]
-async fn without_space_an_end_by_force_whose_answer_is_lost_is_told() {
+async fn without_space_an_end_by_force_whose_answer_is_lost_is_reported() {
     let (server, prefix) = (Etcd::start().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
     let both = format!("{},{}", proxy.url("etcd"), server.addresses()[0]);

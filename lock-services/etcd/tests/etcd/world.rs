@@ -51,7 +51,7 @@ pub(crate) async fn lease_of(server: &Etcd, key: &str) -> String {
     format!("{:x}", found["kvs"][0]["lease"].as_i64().unwrap())
 }
 
-/// Sections that add to a ledger under a lock, and what came of them.
+/// Sections that add to a ledger under a lock, and their results.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) ledger: Ledger,
@@ -59,7 +59,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// One section. Every eighth sleeps through the end of its lease, which nobody renews.
+    /// One section. Every eighth sleeps through the end of its lease, which is not renewed.
     pub(crate) async fn section(&self, locks: &LockManager, number: u64, ttl: Ttl) -> bool {
         self.section_above(locks, number, ttl, None).await
     }
@@ -108,7 +108,7 @@ impl Load {
     }
 }
 
-/// Runs sections one after the other until told to stop.
+/// Runs sections one after the other until the test stops them.
 pub(crate) fn sections(
     load: &Arc<Load>,
     locks: &LockManager,

@@ -24,7 +24,7 @@ const WAITING: &str = "select count(*) from fenced.waiter";
 /// Debian's own, which has the driver.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// A program that prints lines of JSON, and goes on when it is told.
+/// A program that prints lines of JSON, and goes on at each line of its input.
 struct Depositor {
     child: Child,
     input: ChildStdin,
@@ -99,7 +99,7 @@ async fn psql_alone_makes_a_fenced_deposit() {
     }
 }
 
-/// One that is done, a second time; and what is written without the fence.
+/// A done one, a second time; and a write without the fence.
 #[tokio::test]
 async fn psql_alone_runs_a_job_once_per_slot() {
     let database = database().await;
@@ -167,13 +167,13 @@ async fn python_and_rust_wait_in_one_queue() {
     assert!(!last.is_finished(), "it was before Python");
     python.go_on().await;
     assert_eq!(python.says().await, json!({ "written": 110 }));
-    let last = last.await.unwrap().expect("nobody serves it").unwrap();
+    let last = last.await.unwrap().expect("it is not served").unwrap();
     assert!(last.token().get() > python_token);
     assert!(python.child.wait().await.unwrap().success());
 }
 
 /// Python reads 100, and is stopped until its lease has run out; meanwhile 50 are deposited. Then
-/// it goes on as if nothing had happened, and writes 110: what became of that, and the balance.
+/// it goes on as if nothing had happened, and writes 110. Returns its answer, and the balance.
 async fn stopped_past_its_lease(program: &Path) -> (Value, i64) {
     let database = database().await;
     let pool = bank(database.url()).await;

@@ -40,7 +40,7 @@ const TABLES: &str = "
       (resource text primary key, holder text not null, expires_at timestamptz not null);
     create table if not exists twin (name text primary key, balance bigint not null)";
 
-/// One account, on which everybody deposits 1, and its twin.
+/// One account, on which every client deposits 1, and its twin.
 pub(crate) struct Bank {
     name: &'static str,
     store: PgFencedStore,
@@ -61,7 +61,7 @@ pub(crate) struct Paused {
 impl Bank {
     pub(crate) async fn open(url: &str, name: &'static str) -> Self {
         let pool = PgPoolOptions::new().acquire_timeout(Duration::from_secs(5));
-        // What it accepts is flushed, whatever the server's default is.
+        // Each accepted write is flushed, whatever the server's default is.
         let address: PgConnectOptions = url.parse().unwrap();
         let address = address.options([("synchronous_commit", "on")]);
         let store = PgFencedStore::new(pool.connect_with(address).await.unwrap());
@@ -116,7 +116,7 @@ impl Bank {
         self.write(grant, read).await
     }
 
-    /// Writes one more than was read.
+    /// Writes one more than it has read.
     async fn write(&self, grant: &Sequencer, read: i64) -> Result<(), FenceError> {
         let (asked, number) = (TokioRuntime.now(), rand::random::<i64>());
         let written = self.write_numbered(grant, read + 1, number).await;
@@ -173,9 +173,9 @@ impl Bank {
         locked(&self.accepted).len()
     }
 
-    /// Checks that what was accepted is stored and nothing else, that nobody has overwritten what
-    /// he had not seen, and that no token has fallen from one write to the next. How many writes
-    /// there are.
+    /// Checks that the accepted deposits are stored and nothing else, that each writer had seen the
+    /// balance that it has overwritten, and that no token has fallen from one write to the next.
+    /// Returns the number of writes.
     pub(crate) async fn assert_sound(&self) -> usize {
         let entries = "select number, token, balance from entry where account = $1
             order by balance, token desc";
@@ -206,12 +206,12 @@ impl Bank {
         entries.len()
     }
 
-    /// Takes both leases, which nobody renews, and reads both accounts.
+    /// Takes both leases, which are not renewed, and reads both accounts.
     pub(crate) async fn pause(&self, locks: &LockManager, ttl: Ttl) -> Paused {
         let asked = TokioRuntime.now();
         let acquire = locks.acquire(self.name).ttl(ttl).renew(false);
         let guard = timeout(PATIENCE, acquire.into_future()).await;
-        let guard = guard.expect("nobody else has it").unwrap();
+        let guard = guard.expect("it is free").unwrap();
         let granted = Event::answered(guard.sequencer(), asked);
         self.history.granted(granted);
         self.claim(guard.sequencer()).await.unwrap();
@@ -223,7 +223,7 @@ impl Bank {
         }
     }
 
-    /// Somebody else takes both leases, deposits on both accounts, and gives the leases back.
+    /// Another client takes both leases, deposits on both accounts, and gives the leases back.
     pub(crate) async fn overtake(&self, locks: &LockManager) {
         let guard = self.acquire(locks, TTL).await.unwrap();
         self.deposit(guard.sequencer()).await.unwrap();

@@ -23,7 +23,7 @@ const TTL: Ttl = Ttl::secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the database says.
+/// A query for the database's clock.
 const NOW: &str = "select extract(epoch from clock_timestamp())::bigint";
 
 /// The clock of the database is off by that much, with connections that exist already.
@@ -34,7 +34,7 @@ async fn set_clock(server: &DatabaseServer, pool: &PgPool, by: ClockOffset) {
     assert!(jump.abs() > 3000, "it does not see its clock: {jump} s");
 }
 
-/// Takes and gives back, and says what it got.
+/// Takes and gives back. Returns the token.
 async fn token(locks: &LockManager, resource: &str) -> FencingToken {
     let guard = locks
         .acquire(resource)
@@ -66,14 +66,14 @@ async fn tokens_rise_although_the_clock_of_the_database_goes_back_by_an_hour() {
             last = next;
         }
         if offset == ClockOffset::Behind(HOUR) && held.is_held() {
-            // Its lease lasts longer, and nobody else gets it.
+            // Its lease lasts longer, and no other client gets it.
             let attempt = other.try_acquire("account:1").await.unwrap();
             assert!(matches!(attempt, Attempt::Held { .. }), "{attempt:?}");
         }
     }
 }
 
-/// The lease has ended for everybody but its holder, which counts by a clock of its own.
+/// The lease has ended for all but its holder, which counts by a clock of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_store() {
     let server = DatabaseServer::postgres_with_own_clock().await;
@@ -82,7 +82,7 @@ async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_sto
     let renewing = locks.acquire("renewing").ttl(Ttl::secs(3)).await.unwrap();
     let first = bank.pause(&locks, TTL).await;
     set_clock(&server, bank.pool(), ClockOffset::Ahead(HOUR)).await;
-    // Nobody has waited for the end of the lease.
+    // The end of the lease was not waited for.
     bank.overtake(&other).await;
     assert!(first.guard.is_held());
     let refused = first.goes_on(&bank).await.unwrap_err();
@@ -90,10 +90,10 @@ async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_sto
     assert_eq!(bank.assert_sound().await, 1);
     // The control.
     assert_eq!(bank.lost_from_twin().await, 1);
-    // Who renews is told.
+    // A holder that renews learns of the loss.
     let lost = timeout(PATIENCE, renewing.lost())
         .await
-        .expect("it is told");
+        .expect("the holder learns of it");
     assert_eq!(lost.reason(), LostReason::NotHolder);
 }
 

@@ -45,7 +45,7 @@ async fn in_session_mode() -> RealTime {
     RealTime::new(connect(options).await)
 }
 
-/// Those who wait hear nothing, and look.
+/// The waiters hear nothing, and look.
 async fn behind_pgbouncer() -> RealTime {
     RealTime::new(connect(&pooled().await).await)
 }
@@ -56,7 +56,7 @@ async fn listening_beside_pgbouncer() -> RealTime {
     RealTime::new(connect(options.parameter("listen", shared().await.url())).await)
 }
 
-/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+/// A case is left out where its extension is not claimed: this test pins the claims.
 #[tokio::test]
 async fn postgres_claims_all_extensions() {
     let backend = connect(shared().await.url()).await;
@@ -66,7 +66,7 @@ async fn postgres_claims_all_extensions() {
 lock_testing::conformance_tests!(postgres_direct, direct().await);
 lock_testing::conformance_tests!(postgres_with_prefix, with_prefix().await);
 lock_testing::conformance_tests!(postgres_behind_pgbouncer, behind_pgbouncer().await);
-// What depends on notices, and on what is left behind in a session.
+// The cases that depend on notices, or on the state of a session.
 lock_testing::conformance_tests!(
     postgres_listening_beside_pgbouncer, listening_beside_pgbouncer().await,
     only waits_until_release waits_until_expiry waits_by_the_present_lease wait_deadline

@@ -51,7 +51,7 @@ async fn acquire(locks: LockManager) -> LeaseGuard {
 /// In each round somebody holds, somebody waits, somebody stands still past the end of its lease,
 /// and others write without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_loses_no_lease_and_who_waits_is_served_after_it() {
+async fn a_crash_loses_no_lease_and_waiters_are_served_after_it() {
     // A default of the operator that leases must not depend on.
     let server = DatabaseServer::postgres(&["synchronous_commit=off"]).await;
     let (bank, stale) = (

@@ -1,4 +1,4 @@
-//! What is dropped in mid-air leaves nothing in the database: no lease, and nobody who waits.
+//! A future that is dropped leaves nothing in the database: no lease, and no waiter.
 
 use std::{future::IntoFuture, time::Duration};
 

@@ -11,10 +11,10 @@ use crate::world::{count, database, manager};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// So few sessions that the requests of those who wait have to wait for each other. Nobody has a
-/// session while it waits, so nobody keeps one from the holder.
+/// So few sessions that the requests of the waiters have to wait for each other. A waiter has no
+/// session while it waits, so it keeps none from the holder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_nobodys_turn() {
+async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_no_turn() {
     const SESSIONS: &str = "default_pool_size = 2";
     const WAITERS: i64 = 8;
     let database = database().await;
@@ -32,7 +32,7 @@ async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_n
     let (told, mut turns) = mpsc::unbounded_channel();
     let mut waiters = JoinSet::new();
     for number in 0..WAITERS {
-        // A client of its own: nobody looks for others.
+        // A client of its own, which looks for one waiter only.
         let (locks, told) = (manager(&url).await, told.clone());
         waiters.spawn(async move { told.send((number, has_a_turn(&locks).await)).unwrap() });
         until("it waits", async || {
@@ -45,7 +45,7 @@ async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_n
     let mut order = Vec::new();
     for turn in 0..WAITERS {
         let next = timeout(PATIENCE, turns.recv()).await;
-        let (number, token) = next.expect("nobody has a turn").unwrap();
+        let (number, token) = next.expect("no waiter has a turn").unwrap();
         assert!(token > last, "{token} after {last}");
         last = token;
         order.push(number);
@@ -55,7 +55,7 @@ async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_n
     }
     waiters.join_all().await;
     println!("{order:?}");
-    // A busy machine may keep somebody silent for too long while there is no pooler.
+    // A busy machine may keep a waiter silent for too long while there is no pooler.
     let before = usize::try_from(WAITERS / 2).unwrap();
     assert!(order[..=before].is_sorted(), "{order:?}");
     order.sort_unstable();

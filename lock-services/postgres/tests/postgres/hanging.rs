@@ -20,7 +20,7 @@ const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// So long an acquire that does not wait is asked again, and what a busy machine adds.
+/// The time in which an acquire that does not wait is repeated, and the delay of a busy machine.
 const LONGEST: Duration = Duration::from_secs(2 + 3);
 
 /// Sessions whose commit hangs.
@@ -68,7 +68,7 @@ fn is_renewed(answer: &Result<Renewed, Error>) -> bool {
     matches!(answer, Ok(Renewed::Renewed(_)))
 }
 
-/// It ends with an error in time, and nobody knows what it has done.
+/// It ends with an error in time, with an unknown outcome.
 async fn hangs(backend: &PostgresBackend, request: &AcquireRequest) {
     let asked = TokioRuntime.now();
     let answer = backend.acquire(request).await;
@@ -123,11 +123,11 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     assert!(took < RESPONSE_TIMEOUT, "{took:?}");
     let another = granted(&steady, &request("another")).await;
     assert!(another.token() > free.token());
-    // Whoever wants the same resource hangs, too.
+    // A request for the same resource hangs, too.
     hangs(&steady, &request("wanted")).await;
     // But no session is left waiting for a client that has given up.
     let behind = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    until("nobody waits there", async || {
+    until("no session waits there", async || {
         count(&pool, behind).await == 0
     })
     .await;
@@ -138,7 +138,7 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
         .await
         .unwrap();
     until("no commit hangs", async || count(&pool, HANGING).await == 0).await;
-    // Sent again, the request finds what it has done.
+    // Sent again, the request finds its own lease.
     let found = granted(&hanging, &wanted).await;
     let seen = steady.inspect(&named("wanted")).await.unwrap();
     assert_eq!(seen.holder.unwrap().token, found.token());
@@ -149,15 +149,15 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     );
 }
 
-/// What ends the hang.
+/// The event that ends the hang.
 #[derive(Clone, Copy, Debug)]
 enum End {
     StandbyIsBack,
     SettingIsCleared,
 }
 
-/// No grant is confirmed that the standby does not have, and nobody gets what is held. Who holds a
-/// lease goes on renewing it.
+/// No grant is confirmed that the standby does not have, and no held resource is granted. A holder
+/// goes on renewing its lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_all_commits_hang_nothing_is_granted_and_after_that_everything_goes_on() {
     let server = DatabaseServer::postgres(&[]).await;

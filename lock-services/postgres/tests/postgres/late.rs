@@ -75,7 +75,7 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
 /// A late copy of a request of somebody who has gone is passed over, although its process still
 /// looks for others.
 #[tokio::test]
-async fn who_waits_for_nobody_any_more_holds_up_nobody() {
+async fn a_waiter_without_a_caller_delays_no_other() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
     let locks = palisade::connect(database.url()).await.unwrap();
@@ -99,7 +99,7 @@ async fn who_waits_for_nobody_any_more_holds_up_nobody() {
 
 /// Its rollback would take the lease back.
 #[tokio::test]
-async fn no_lease_is_granted_in_a_transaction_that_somebody_left_open() {
+async fn no_lease_is_granted_in_a_transaction_that_was_left_open() {
     let database = database().await;
     let options = sqlx::postgres::PgPoolOptions::new().max_connections(1);
     let pool = options.connect(database.url()).await.unwrap();

@@ -99,7 +99,7 @@ async fn a_cycle_claims_where_it_acquires_and_releases_where_it_commits() {
     assert_eq!(count(&world.pool, tombstones).await, 0);
 }
 
-/// It would wait for it with the mutex of the resource in its hand.
+/// It would wait for it while it holds the mutex of the resource.
 #[tokio::test]
 async fn a_claim_that_finds_an_older_transaction_open_is_made_apart() {
     let world = World::new().await;
@@ -120,7 +120,7 @@ async fn a_claim_that_finds_an_older_transaction_open_is_made_apart() {
     assert_eq!(world.balance().await, 100);
 }
 
-/// A statement fails before the commit; or the commit itself, when those before it were executed.
+/// A statement before the commit fails; or the commit itself, when those before it were executed.
 #[tokio::test]
 async fn nothing_is_released_unless_it_is_committed() {
     for statement in ["select 1 / 0", "insert into accounts values (101)"] {
@@ -240,9 +240,9 @@ async fn it_works_through_a_pooler_in_transaction_mode() {
     assert!(world.is_free(&named("account:42")).await);
 }
 
-/// A waiter is told by the release in the message of the commit.
+/// The release in the message of the commit notifies the waiter.
 #[tokio::test]
-async fn who_waits_is_woken_by_the_commit() {
+async fn the_commit_wakes_the_waiter() {
     let world = World::new().await;
     let guard = world.accounts.acquire("account:42").await.unwrap();
     let accounts = world.accounts.clone();

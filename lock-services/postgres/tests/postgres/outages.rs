@@ -96,7 +96,7 @@ async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_tim
 
 /// Catches: the word of the pool, which is only that its time is up.
 #[tokio::test]
-async fn a_server_that_takes_no_connection_is_told_with_its_reason() {
+async fn the_error_for_a_server_that_takes_no_connection_has_its_reason() {
     const SOON: Duration = Duration::from_millis(400);
     let few = ["max_connections=6", "superuser_reserved_connections=0"];
     let server = DatabaseServer::postgres(&few).await;

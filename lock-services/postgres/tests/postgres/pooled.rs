@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// answer. So a client does not listen through a pooler, whether that refuses settings of
 /// connections or leaves them out.
 #[tokio::test]
-async fn nobody_listens_through_a_pooler_and_who_waits_is_served() {
+async fn no_client_listens_through_a_pooler_and_waiters_are_served() {
     for settings in [
         &[][..],
         &["ignore_startup_parameters = extra_float_digits, options"],
@@ -43,7 +43,7 @@ async fn waits_through_a_pooler(settings: &[&str]) {
         let next = tokio::spawn(timeout(PATIENCE, next));
         until("it waits", async || count(&pool, waiting).await == 1).await;
         guard.release().await.unwrap();
-        guard = next.await.unwrap().expect("nobody serves it").unwrap();
+        guard = next.await.unwrap().expect("it is not served").unwrap();
     }
     guard.release().await.unwrap();
     // At the same time, so that they get all sessions that the pooler has.

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// After that a waiter without a sign of life is passed over.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// What a busy machine adds, and the pause between two looks.
+/// The delay of a busy machine, and the pause between two looks.
 const SLACK: Duration = Duration::from_secs(4);
 
 struct World {
@@ -91,7 +91,7 @@ async fn is_passed_over(stop: bool) {
     println!("stopped {stop}: {took:?}");
     assert!(took < SILENCE + SLACK, "{took:?}");
     if stop {
-        // It takes a new place, and does not come back to what it waited for.
+        // It takes a new place, and does not come back to its old one.
         failing.resume();
         world.until_waiting(1).await;
         let token_before = next.token().get();

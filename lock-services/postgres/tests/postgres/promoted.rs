@@ -22,7 +22,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(60);
 
-/// Clients whose connections go somewhere else when they are told to.
+/// Clients whose connections the test can send to another server.
 struct Clients {
     pool: PgPool,
     locks: LockManager,
@@ -65,7 +65,7 @@ async fn of_two_holders_by_a_standby_that_lacked_the_last_grant_the_store_refuse
     let first = bank.pause(&one.locks, TTL).await;
 
     fail_over(&server, &standby, &[bank.pool(), &one.pool, &other.pool]).await;
-    // Nobody has waited for the end of the lease.
+    // The end of the lease was not waited for.
     bank.overtake(&other.locks).await;
     assert!(
         first.guard.remaining().is_ok(),
@@ -96,7 +96,7 @@ impl Receiver {
 
 /// Even if commits need not wait for it by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_is_told_of_a_grant_that_a_synchronous_standby_does_not_have() {
+async fn no_client_gets_a_grant_that_a_synchronous_standby_does_not_have() {
     let server = DatabaseServer::postgres(&[]).await;
     migrate(server.url()).await;
     let standby = server.standby().await;

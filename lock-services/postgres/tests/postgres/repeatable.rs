@@ -10,7 +10,7 @@ use crate::world::{count, database, manager};
 const RENEWALS: usize = 3;
 const UNTIL: &str = "select (extract(epoch from expires_at) * 1000)::bigint from fenced.lease";
 
-/// What the database knows about the lease is in no row that the transaction reads or writes.
+/// The transaction reads and writes no row with the database's state of the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_section_with_one_snapshot_is_open_over_renewals_of_its_lease_and_commits() {
     let database = database().await;

@@ -1,4 +1,4 @@
-//! A transaction that somebody leaves open keeps old versions of the rows of leases alive.
+//! A transaction that is left open keeps old versions of the rows of leases alive.
 
 use e2e::documented::query_for_operators;
 use lock_core::Ttl;
@@ -38,7 +38,7 @@ async fn beside_a_snapshot_that_stays_open_leases_are_granted_and_its_session_is
     cycles(database.url()).await;
     assert!(
         named(&pool).await.contains(&session),
-        "nobody is told of it"
+        "the query does not name it"
     );
     open.rollback().await.unwrap();
     assert!(!named(&pool).await.contains(&session), "it is over");

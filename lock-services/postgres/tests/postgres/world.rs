@@ -40,7 +40,7 @@ pub(crate) fn named(name: &str) -> ResourceName {
     ResourceName::new(name).unwrap()
 }
 
-/// What a query without parameters gives.
+/// The result of a query without parameters.
 pub(crate) async fn count(pool: &PgPool, query: &str) -> i64 {
     let query = AssertSqlSafe(query.to_owned());
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()

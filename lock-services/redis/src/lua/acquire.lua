@@ -1,12 +1,13 @@
 #!lua
--- Tries fast_acquire.lua, fast_enqueue.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_acquire.lua, fast_enqueue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
--- Grants a lease, or takes a place in the queue, or says who stands in the way.
+-- Grants a lease, or takes a place in the queue, or says how long another lease stands in the way.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] queue of waiters
--- KEYS[4] who is suspended, and tombstones
+-- KEYS[4] suspended waiters, and tombstones
 -- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] what follows the token in the lease: ":holder:f:ttl:attempt:metadata"
@@ -15,7 +16,7 @@
 -- ARGV[5] floor: least token that is of use
 -- ARGV[6] start: "1" if a missing counter may start now
 -- ARGV[7] how many may wait at most
--- What is missing is "", or left out if nothing comes after it.
+-- A missing argument is "", or left out if none comes after it.
 --
 -- Returns a token: granted as it was asked for, in full
 --       | {"granted", token, left_ms, state} | {"again", token, left_ms, state}
@@ -29,9 +30,9 @@
 -- resource goes to the head of the queue, not to the caller. Atomic, but an error does not roll
 -- back.
 
--- What is asked for.
+-- The request.
 local holder, ttl, attempt, metadata, asker, floor, start, waits
--- Somebody is suspended, or there is a tombstone.
+-- A waiter is suspended, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
@@ -120,14 +121,15 @@ local function acquire()
     return waiting()
   end
 
-  -- What ran out is settled before the caller takes its place: that clears the mark of its client,
-  -- and its other waiters must not be suspended by the very request that shows that it is there.
+  -- A lease that ran out is settled before the caller takes its place. The place clears the mark
+  -- of the caller's client, because this request shows that the client is there, so that its other
+  -- waiters are not suspended.
   local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
   marked = marked or lease ~= nil
   settle_what_is_over()
   if alone then return grant() end
 
-  -- Nobody has to wait for what turns out to be free.
+  -- A full queue does not keep a caller from a resource that turns out to be free.
   local room = not waits or has_room()
   if waits then enqueue() end
   local outcome = hand_on(waits and holder or nil, start)

@@ -1,27 +1,27 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
--- Ends one attempt to acquire: a late request of it is refused, and its place in the queue or the
--- lease that it was told of is given up, unless another attempt of the same holder relies on it.
+-- Ends one attempt to acquire: a late request of it is refused, and its place in the queue or its
+-- lease is given up, unless another attempt of the same holder relies on it.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] queue of waiters
--- KEYS[4] who is suspended, and tombstones
+-- KEYS[4] suspended waiters, and tombstones
 -- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] holder
 -- ARGV[3] attempt
--- ARGV[4] token of a pushed grant that found nobody, and is all that there is to give up; left out
---         for whatever the attempt has
+-- ARGV[4] token of a pushed grant that found no attempt, if only that is given up; left out to
+--         give up all that the attempt has
 --
 -- Returns "cancelled" | "more": cancelled, run it again
 --
 -- Idempotent.
 
--- Whether a push found nobody because its attempt had been told before, by an answer: then the
--- lease was confirmed, or ran out and was granted again.
-local function was_told(holder, token)
+-- Whether a push found no attempt because an answer had the same grant before: then the lease was
+-- confirmed, or ran out and was granted again.
+local function was_answered(holder, token)
   if not lease or lease.holder ~= holder or lease.left <= 0 then return false end
   return lease.state == "f" or lease.token ~= token
 end
@@ -30,7 +30,7 @@ local function cancel()
   look()
   local holder, attempt = ARGV[2], ARGV[3]
 
-  if ARGV[4] and was_told(holder, ARGV[4]) then return "cancelled" end
+  if ARGV[4] and was_answered(holder, ARGV[4]) then return "cancelled" end
   bury(KEYS[4], KEYS[5], "/" .. attempt)
   if foreign then return "cancelled" end
   settle_what_is_over()

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Makes a provisional lease a full one: its holder is there. Its place in the queue is given up.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] queue of waiters
--- KEYS[4] who is suspended, and tombstones
+-- KEYS[4] suspended waiters, and tombstones
 -- KEYS[5] details of the waiters
 -- ARGV[1] where counters start, not used here
 -- ARGV[2] holder

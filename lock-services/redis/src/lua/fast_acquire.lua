@@ -1,4 +1,4 @@
--- The fast path of an acquire that meets nobody: no lease, no queue, nobody suspended, no
+-- The fast path of an acquire of an idle resource: no lease, no queue, no suspended waiter, no
 -- tombstone, a sound counter, and no special option. For acquire.lua, whose keys and arguments it
 -- reads. It answers nothing to a caller that has to go another way.
 
@@ -13,7 +13,7 @@ local function fast_acquire()
   local token = redis.pcall("INCRBY", KEYS[1], "1")
   if type(token) ~= "number" then return nil end
   if token > 0 and token <= TOKEN_MAX then
-    -- As shared.lua writes it.
+    -- The client wrote all of the lease but the token.
     redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
     return token
   end

@@ -1,16 +1,18 @@
--- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but nobody
--- suspended: it is told so, or takes a place in the queue, or keeps it. For acquire.lua, behind
--- fast_acquire.lua. It answers nothing to a caller that has to go another way.
+-- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but no
+-- suspended waiter: it is answered "held", or takes a place in the queue, or keeps it. For
+-- acquire.lua, behind fast_acquire.lua. It answers nothing to a caller that has to go another way.
 
--- The end of the lease that is asked for: holder, ttl, attempt and metadata.
-local function asked_for() return ARGV[2]:match("^:(%x+):f:(%d+):(%x+):(.*)$") end
+-- Holder, ttl, attempt and metadata of the lease that is asked for, which has no token yet.
+local function asked_for()
+  local _, holder, _, ttl, attempt, metadata = read_lease("0" .. ARGV[2])
+  return holder, ttl, attempt, metadata
+end
 
 -- How long the lease stands in the way, or nothing if it is over or the caller's own.
 local function blocked_by_another(holder)
   local packed = redis.pcall("GET", KEYS[2])
   if type(packed) ~= "string" then return nil end
-  -- The holder alone, as shared.lua reads it.
-  local other = packed:match("^%d+:(%x+):%l:")
+  local _, other = grant_of(packed)
   if not other or other == holder then return nil end
   local left = redis.call("PTTL", KEYS[2]) - ENDED_MS
   if left > 0 then return left end

@@ -1,11 +1,10 @@
--- The fast path of a release of a lease for which others wait, of whom the first can be reached and
--- asks for nothing special, while nobody is suspended. For release.lua, behind fast_release.lua. It
--- answers nothing to a caller that has to go another way.
+-- The fast path of a release with waiters, the first of which can be reached and has no special
+-- option, while no waiter is suspended. For release.lua, behind fast_release.lua. It answers
+-- nothing to a caller that has to go another way.
 
--- The first in the queue but the caller, and its details.
-local function first_waiter(provisional)
-  local head, second = unpack(redis.call("ZRANGE", KEYS[3], "0", provisional and "1" or "0"))
-  if head == ARGV[3] then head = second end
+-- The first in the queue, and its details.
+local function first_waiter()
+  local head = redis.call("ZRANGE", KEYS[3], "0", "0")[1]
   return head, head and redis.call("HGET", KEYS[5], head)
 end
 
@@ -17,9 +16,9 @@ end
 
 local function fast_hand_over()
   -- One is the queue and nothing else.
-  if there ~= 1 or not state then return nil end
+  if there ~= 1 then return nil end
   if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
-  local head, details = first_waiter(state == "p")
+  local head, details = first_waiter()
   if not details then return nil end
   -- With a channel, one attempt, and no floor.
   local client, attempt, ttl, metadata = details:match("^(%x+)/(%x+):(%d+)::%d+:%d+:(.*)$")
@@ -38,15 +37,10 @@ local function fast_hand_over()
   local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
   local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
     .. ttl .. ":" .. now .. ":" .. KEYS[2])
-  -- Nobody gets that token.
+  -- The token is lost.
   if type(receivers) ~= "number" or receivers == 0 then return nil end
-  -- As shared.lua writes it.
-  redis.call("SET", KEYS[2], token .. ":" .. head .. ":p:" .. ttl .. ":" .. attempt .. ":"
-    .. metadata, "PX", ("%d"):format(ttl + 1 + ENDED_MS))
-  if state == "p" then
-    redis.call("ZREM", KEYS[3], ARGV[3])
-    redis.call("HDEL", KEYS[5], ARGV[3])
-  end
+  redis.call("SET", KEYS[2], write_lease(token, head, "p", ttl, attempt, metadata),
+    "PX", ("%d"):format(ttl + 1 + ENDED_MS))
   if ARGV[1] == "raise" then return "raised" end
   return "released"
 end

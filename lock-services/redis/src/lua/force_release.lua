@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Begins with shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
--- Ends the lease with this token, whoever has it, and hands the resource on. Draws a token of
--- nobody first: a store that is told of it refuses the former holder.
+-- Ends the lease with this token, of any holder, and hands the resource on. Draws a token without a
+-- holder first: a store that has it as its mark refuses the former holder.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] queue of waiters
--- KEYS[4] who is suspended, and tombstones
+-- KEYS[4] suspended waiters, and tombstones
 -- KEYS[5] details of the waiters
 -- KEYS[6] what was ended by force, "token:revocation"
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
@@ -17,7 +17,7 @@
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
 -- Idempotent: while KEYS[6] stays, it says again by which token the lease was revoked. If more
--- than MOVES waiters are out of reach, the next that asks goes on.
+-- than MOVES waiters are out of reach, the next request goes on.
 
 local function force_release()
   look()

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Begins with shared.lua.
+-- Begins with lease.lua, shared.lua.
 --
--- Looks at a resource. Changes nothing. The time left is told as its holder was told it.
+-- Looks at a resource. Changes nothing. The time left is that which the holder counts.
 --
 -- KEYS[1] lease of the resource
 -- KEYS[2] details of the waiters
@@ -12,7 +12,7 @@ local function inspect()
   local lease, foreign = load(KEYS[1])
   if foreign then return {"broken"} end
   local live = lease and lease.left > 0
-  -- The last ticket is in there too, and whoever has not confirmed its grant.
+  -- The last ticket is in there, too, and a waiter that has not confirmed its grant.
   local waiters = redis.call("HLEN", KEYS[2]) - 1
   if live and lease.state == "p" then waiters = waiters - 1 end
   waiters = text(math.max(waiters, 0))

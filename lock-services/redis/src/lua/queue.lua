@@ -97,7 +97,8 @@ local function forget_the_silent()
   end
 end
 
--- Whether the grant of this token reached the client. It is told the time that it may rely on.
+-- Whether the grant of this token reached the client. The message has the time that the client may
+-- rely on.
 local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
   local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. kept .. ":" .. now
@@ -116,13 +117,13 @@ end
 -- Grants a free resource to the first waiter that can be reached, with a provisional lease. The
 -- message goes out when the script has ended, so the lease is there before it arrives.
 --
--- Returns "nobody": the queue is empty; "granted"; "caller": it is the caller's turn, who is left
--- to the script; "stuck": the counter is missing or broken, which waiters learn when they ask; or
--- "more": MOVES were out of reach, run it again.
+-- Returns "empty": no waiter is left; "granted"; "caller": it is the turn of the caller, which the
+-- script serves; "stuck": the counter is missing or broken, which waiters learn by their next
+-- request; or "more": MOVES waiters were out of reach, run it again.
 local function hand_on(caller, start)
   for _ = 1, MOVES do
     local holder = redis.call("ZRANGE", KEYS[3], 0, 0)[1]
-    if not holder then return "nobody" end
+    if not holder then return "empty" end
     -- The caller is here, whatever this very script has found out about its client.
     if holder == caller then return "caller" end
     local entry = waiter(holder)

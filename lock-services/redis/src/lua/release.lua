@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- Tries fast_release.lua, fast_hand_over.lua. Begins with shared.lua, tokens.lua, queue.lua.
+-- Tries fast_release.lua, fast_hand_over.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
 --
 -- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
 -- KEYS[3] queue of waiters
--- KEYS[4] who is suspended, and tombstones
+-- KEYS[4] suspended waiters, and tombstones
 -- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
--- ARGV[2] token
--- ARGV[3] holder
--- ARGV[4] what gets a tombstone: the attempt whose hold is given back, "" for the acquisition; left
+-- ARGV[2] what the lease begins with if it is full: "token:holder:f:"
+-- ARGV[3] what gets a tombstone: the attempt whose hold is given back, "" for the acquisition; left
 --         out if every request of the acquisition was answered, so that none can come later
 --
 -- Returns "released" | "raised": released, and the counter was lifted as ARGV[1] says
@@ -27,7 +27,8 @@ end
 
 local function release()
   look()
-  local token, holder, attempt = ARGV[2], ARGV[3], ARGV[4]
+  local token, holder = grant_of(ARGV[2])
+  local attempt = ARGV[3]
   local is_hold = attempt and attempt ~= ""
   -- With the token, because a holder may have had several.
   local receipt = "+" .. (is_hold and attempt or holder) .. ":" .. token

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Begins with shared.lua.
+-- Begins with lease.lua, shared.lua.
 --
--- Writes a full lease again as it is. Whoever waits for replicas next on the same connection waits
--- for this write, and so for the grant before it.
+-- Writes a full lease again as it is. A client that waits for replicas next on the same connection
+-- waits for this write, and so for the grant before it.
 --
 -- KEYS[1] lease of the resource
 -- ARGV[1] holder

@@ -1,20 +1,12 @@
--- What the scripts share; each begins with it.
+-- The functions that scripts share. Each script begins with them.
 --
--- A lease is "token:holder:state:longest:attempts:metadata". It is read and written here, and by
--- clients in lease_text.rs. Fast paths run before this is made, and have a copy of what they need:
--- each says so.
---   token     fencing token of the grant
---   holder    digest of the acquisition's secret, 32 hex digits
---   state     "f" full, or "p" provisional: pushed to a waiter that has not confirmed it
---   longest   ms: nobody was ever promised more of it than this, from when it was asked for
---   attempts  the attempts that rely on it, joined by ","; after 128 of them "0", for all others
--- Its key stays for ENDED_MS after its end, until another is granted, so that a late request of its
--- holder is not taken for a new one. So the time to live of the key tells the end, 1 ms later than
--- anybody is told. A moment inside the value would have to be formatted and read again, which takes
--- longer than all commands of an acquire that nobody contends for.
+-- The key of a lease (lease.lua) stays for ENDED_MS after its end, until another lease is granted,
+-- so that a late request of its holder is not taken for a new one. So the time to live of the key
+-- gives the end, 1 ms later than clients count. A moment inside the value would have to be
+-- formatted and read again, which takes longer than all commands of an acquire without contention.
 
--- What the server's clock says, and the same in ms. It is text put together from text: to format a
--- number takes longer than a command.
+-- The time of the server's clock, and the same in ms. It is text put together from text: to format
+-- a number takes longer than a command.
 local time, now
 
 local function look_at_the_clock()
@@ -31,8 +23,7 @@ local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed then return nil, false end
   if type(packed) == "table" then return nil, true end
-  local token, holder, state, longest, attempts, metadata =
-    packed:match("^(%d+):(%x+):(%l):(%d+):([%x,]+):(.*)$")
+  local token, holder, state, longest, attempts, metadata = read_lease(packed)
   if not token then return nil, true end
   -- A table that is made with all its fields has the right size at once.
   return {token = token, holder = holder, state = state, longest = longest, attempts = attempts,
@@ -40,8 +31,8 @@ local function load(key)
 end
 
 local function pack(lease)
-  return lease.token .. ":" .. lease.holder .. ":" .. lease.state .. ":" .. lease.longest .. ":"
-    .. lease.attempts .. ":" .. lease.metadata
+  return write_lease(lease.token, lease.holder, lease.state, lease.longest, lease.attempts,
+    lease.metadata)
 end
 
 -- Writes a lease that ends when it did before.
@@ -49,17 +40,18 @@ local function save(key, lease)
   redis.call("SET", key, pack(lease), "KEEPTTL")
 end
 
--- Writes a lease that lasts for so long from now, and never shorter than anybody relies on. More
--- than the longest promise is left of it only if the clock was set back: nobody relies on that.
+-- Writes a lease that lasts for so long from now, and never shorter than a client relies on. More
+-- than the longest promise is left of it only if the clock was set back: no client relies on that.
 local function extend(key, lease, ttl)
   lease.longest = text(math.max(lease.longest or 0, ttl))
   lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
   redis.call("SET", key, pack(lease), "PX", text(lease.left + ENDED_MS))
 end
 
--- Every attempt that is told of a lease, or waits for it, is kept: a cancel ends it only if no
--- other one relies on it. There may be any number of them, so from some number on they are not told
--- apart: nobody gives "0" up, and the lease ends when it is released or runs out.
+-- A lease keeps each attempt that was answered with it or waits for it, because a cancel ends the
+-- lease only if no other attempt relies on it. There may be any number of attempts. From some
+-- number on, "0" stands for all further ones: no cancel gives "0" up, and the lease ends when it is
+-- released or runs out.
 local function has_all(attempts) return ("," .. attempts):sub(-2) == ",0" end
 
 local function with_attempt(attempts, attempt)
@@ -107,7 +99,7 @@ local function is_buried(suspended, holder, attempt)
     or redis.call("ZSCORE", suspended, "/" .. attempt)
 end
 
--- Who asked last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
+-- The last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
 local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
 
 -- A lease is over. A full one leaves a tombstone. A provisional one was pushed to a client that is

@@ -1,12 +1,12 @@
 #!lua
--- Begins with shared.lua, tokens.lua.
+-- Begins with lease.lua, shared.lua, tokens.lua.
 --
 -- Grants several resources of one shard at once, each with a token of its own, or none of them.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the first resource
 -- KEYS[3] queue of waiters for it
--- KEYS[4] who is suspended of them, and tombstones
+-- KEYS[4] its suspended waiters, and tombstones
 -- KEYS[5] details of the waiters, and four keys more for every further resource
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] start: "1" if a missing counter may start now

@@ -4,7 +4,7 @@
 
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
--- What the counter becomes so that the next token is at least `floor`, or nil and what is wrong.
+-- The counter for which the next token is at least `floor`, or nil and the answer with the reason.
 local function lifted(counter, floor)
   local initial = tonumber(ARGV[1])
   if ARGV[1] == "raise" then counter = math.max(counter, clock()) end
@@ -38,7 +38,7 @@ local function counter_before(floor, many, start)
 end
 
 -- Draws tokens and returns the first. An error does not roll back, so this comes before the lease
--- is written: at worst tokens are drawn that nobody gets.
+-- is written: at worst tokens are drawn and lost.
 local function draw(counter, many)
   if counter.lift then redis.call("SET", KEYS[1], text(counter.least)) end
   redis.call("INCRBY", KEYS[1], many)

@@ -19,11 +19,11 @@ use crate::{
 };
 use lock_core::{Error, ErrorKind};
 
-/// After a failure it takes so long until the next try.
+/// The pause after a failure until the next try.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The task: subscribes to what is wanted as long as the backend lives, on one connection to each
-/// server that has some of it. When one of them breaks, the others go on.
+/// The task: subscribes to the wanted channels as long as the backend lives, on one connection to
+/// each server that has some of them. When one of them breaks, the others go on.
 pub(super) async fn listen(
     service: Arc<Service>,
     renewals: Nodes,
@@ -70,19 +70,19 @@ struct Listener {
     next: u64,
 }
 
-/// A connection on which nothing is sent but subscriptions, one at a time: what comes in on it can
-/// only be their answers, and grants.
+/// A connection on which only subscriptions are sent, one at a time: everything that comes in on it
+/// is an answer to one, or a grant.
 struct Subscriptions {
     number: u64,
     server: Client,
     connection: MultiplexedConnection,
     /// Shards by channel.
     shards: HashMap<String, u16>,
-    /// The server has refused one of them, and it was said.
+    /// The server has refused one of them, and that was logged.
     is_denied: bool,
 }
 
-/// What happens on a connection, by its number.
+/// An event of a connection, by its number.
 enum Event {
     Closed(u64),
     /// The server does not send this channel any more: another one has taken the shard over.
@@ -128,7 +128,7 @@ impl Listener {
     /// The server that pushes the grants of a shard.
     async fn server_of(&self, shard: u16) -> Result<Client, Error> {
         let nodes = &self.service.nodes;
-        // Whoever has one shard has all: no need to ask sentinels for each.
+        // The server of one shard has all shards: sentinels need not be asked for each.
         match self.connections.values().next() {
             Some(only) if nodes.shards_share_scripts() => Ok(only.server.clone()),
             _ => nodes.locate(shard).await,
@@ -251,7 +251,7 @@ impl Listener {
         }
     }
 
-    /// Gives up what another server pushes by now.
+    /// Leaves the channels that another server has taken over.
     fn leave_moved(&mut self) {
         for (address, its) in &mut self.connections {
             its.shards.retain(|_, shard| {
@@ -276,7 +276,7 @@ impl Listener {
     }
 }
 
-/// Whether it may go well at the next try.
+/// Whether the next try may succeed.
 fn passes(error: &RedisError) -> bool {
     error.is_cluster_error() || meaning(error).0 == ErrorKind::Unavailable
 }

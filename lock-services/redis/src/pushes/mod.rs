@@ -1,11 +1,11 @@
-//! Grants that arrive without being asked for: the waiters in this process, and the task that
-//! listens for them.
+//! Grants that arrive without a request: the waiters in this process, and the task that listens for
+//! them.
 //!
-//! A client has one channel per shard. It subscribes when somebody first waits there, and keeps the
+//! A client has one channel per shard. It subscribes when a caller first waits there, and keeps the
 //! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
 //! that no longer waits is sent back, so that the queue goes on at once. That has no effect if the
-//! attempt was told of the grant after all, by the answer to a poll that overtook the push: by then
-//! either the lease is confirmed, which the server sees, or it is one that [`Waiting`] remembers.
+//! answer to a poll, which overtook the push, had the same grant: by then either the lease is
+//! confirmed, which the server sees, or it is one that [`Waiting`] remembers.
 
 mod awaited;
 mod listener;
@@ -19,9 +19,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
-use self::{awaited::Waiting, pushed_grant::Message};
+use self::{
+    awaited::{Inbox, Waiting},
+    pushed_grant::Message,
+};
 use super::{
     servers::nodes::Nodes,
     service::{Service, Unwanted},
@@ -45,24 +48,32 @@ pub(super) struct Pushes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushed {
     pub(super) token: FencingToken,
-    /// How long the lease may be relied on, counted from `at`.
+    /// How long the holder may count on the lease, from `at` on.
     pub(super) length: Duration,
     /// The server's clock when it granted.
     pub(super) at: Duration,
     pub(super) received: Moment,
 }
 
+/// News for one attempt.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum News {
+    Pushed(Pushed),
+    /// Whether pushes reach this process may have changed.
+    Reach,
+}
+
 /// Whether pushes of a shard reach this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// Nobody has waited there yet, or the connection broke.
+    /// No attempt has waited there yet, or the connection broke.
     No,
     Subscribed,
     /// The server refuses, as by an ACL: waiters poll.
     Denied,
 }
 
-/// What waiters and tasks share.
+/// The state that waiters and tasks share.
 #[derive(Debug)]
 struct Registry {
     /// The name of this client in its channels: 16 hex digits.
@@ -77,7 +88,7 @@ struct Registry {
 
 #[derive(Debug)]
 struct Shard {
-    reach: watch::Sender<Reach>,
+    reach: Mutex<Reach>,
     wanted: AtomicBool,
 }
 
@@ -85,14 +96,14 @@ struct Shard {
 #[derive(Debug)]
 pub(super) struct Place {
     attempt: AttemptId,
-    pushed: watch::Receiver<Option<Pushed>>,
-    /// A grant that was heard of otherwise, and until when it may be relied on unconfirmed.
+    inbox: Arc<Inbox>,
+    /// A grant from an answer, and until when the holder may count on it unconfirmed.
     told: Mutex<Option<(FencingToken, Moment)>>,
     registry: Arc<Registry>,
 }
 
 impl Pushes {
-    /// Starts the tasks; they connect when somebody waits.
+    /// Starts the tasks; they connect when an attempt waits.
     pub(super) fn start(
         service: Arc<Service>,
         renewals: Nodes,
@@ -100,7 +111,7 @@ impl Pushes {
     ) -> Self {
         let (unwanted, received) = mpsc::unbounded_channel();
         let shard = |_| Shard {
-            reach: watch::Sender::new(Reach::No),
+            reach: Mutex::new(Reach::No),
             wanted: false.into(),
         };
         let registry = Arc::new(Registry {
@@ -127,20 +138,21 @@ impl Pushes {
         &self.registry.client
     }
 
-    /// Registers an attempt, which has to come before its first request.
-    pub(super) fn enter(&self, attempt: AttemptId) -> Place {
-        let pushed = self.registry.waiting().enter(attempt);
+    /// Registers an attempt, which has to come before the first request that takes a place in the
+    /// queue.
+    pub(super) fn enter(&self, attempt: AttemptId, shard: u16) -> Place {
+        let inbox = self.registry.waiting().enter(attempt, shard);
         Place {
             attempt,
-            pushed,
+            inbox,
             told: Mutex::default(),
             registry: Arc::clone(&self.registry),
         }
     }
 
-    /// Whether pushes of a shard arrive, and from now on whenever that changes.
-    pub(super) fn reach(&self, shard: u16) -> watch::Receiver<Reach> {
-        self.registry.shards[usize::from(shard)].reach.subscribe()
+    /// Whether pushes of a shard arrive. Each change is [news](Place::news).
+    pub(super) fn reach(&self, shard: u16) -> Reach {
+        self.registry.shards[usize::from(shard)].reach()
     }
 
     /// Has a shard's channel subscribed to.
@@ -153,27 +165,16 @@ impl Pushes {
 }
 
 impl Place {
-    /// Completes when there is a grant. It stays until it is [forgotten](Self::forget).
+    /// The next news.
     ///
     /// # Cancel safety
-    /// Cancel safe.
-    pub(super) async fn pushed(&self) -> Pushed {
-        let mut pushed = self.pushed.clone();
-        // The sender is in the registry until this is dropped.
-        let pushed = pushed.wait_for(Option::is_some).await;
-        match pushed.ok().and_then(|pushed| *pushed) {
-            Some(pushed) => pushed,
-            None => std::future::pending().await,
-        }
+    /// Cancel safe: no news is lost.
+    pub(super) async fn news(&self) -> News {
+        self.inbox.next().await
     }
 
-    /// The grant was looked at: only a new one counts.
-    pub(super) fn forget(&self) {
-        self.registry.waiting().take(self.attempt, None);
-    }
-
-    /// An answer has told of a provisional grant, whose push may come later: it is none that nobody
-    /// waits for.
+    /// An answer had a provisional grant, whose push may come later: that push must not be sent
+    /// back.
     pub(super) fn has_been_told(&self, token: FencingToken, until: Moment) {
         *lock(&self.told) = Some((token, until));
     }
@@ -184,6 +185,12 @@ impl Drop for Place {
         let now = self.registry.runtime.now();
         let told = *lock(&self.told);
         self.registry.waiting().leave(self.attempt, told, now);
+    }
+}
+
+impl Shard {
+    fn reach(&self) -> Reach {
+        *lock(&self.reach)
     }
 }
 
@@ -199,7 +206,7 @@ impl Registry {
             at: message.at,
             received: self.runtime.now(),
         };
-        if self.waiting().take(message.attempt, Some(pushed)) {
+        if self.waiting().give(message.attempt, pushed) {
             return;
         }
         // An error means that the backend is being dropped: the lease runs out by itself.
@@ -215,31 +222,24 @@ impl Registry {
     fn missing(&self) -> Vec<u16> {
         let shards = (0_u16..).zip(&self.shards);
         shards
-            .filter(|(_, shard)| {
-                shard.wanted.load(Ordering::Acquire) && *shard.reach.borrow() == Reach::No
-            })
+            .filter(|(_, shard)| shard.wanted.load(Ordering::Acquire) && shard.reach() == Reach::No)
             .map(|(number, _)| number)
             .collect()
     }
 
-    /// Whether pushes of a shard arrive has changed. If they do not any more, something may have
-    /// been missed: everybody who waits there asks again.
+    /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have
+    /// been missed, so all waiters of the shard ask again.
     fn reaches(&self, shard: u16, reach: Reach) {
-        self.shards[usize::from(shard)]
-            .reach
-            .send_if_modified(|known| {
-                let changed = *known != reach;
-                *known = reach;
-                changed
-            });
+        *lock(&self.shards[usize::from(shard)].reach) = reach;
+        self.waiting().reach_changed(shard);
     }
 }
 
-/// The task that sends grants back for which nobody waits any longer.
+/// The task that sends grants back whose attempts no longer wait.
 async fn send_back(service: Arc<Service>, mut unwanted: mpsc::UnboundedReceiver<Unwanted>) {
     while let Some(grant) = unwanted.recv().await {
         if let Err(error) = service.send_back(&grant).await {
-            tracing::debug!(%error, "a grant that nobody waits for runs out by itself");
+            tracing::debug!(%error, "a grant without a waiter runs out by itself");
         }
     }
 }

@@ -22,14 +22,14 @@ pub(crate) struct Access {
 }
 
 impl Address {
-    /// Reads `host:port`, where an IPv6 address may stand in brackets. An empty host is that of
-    /// whoever says so, as in redirections of a cluster that does not know its own name.
+    /// Reads `host:port`, where an IPv6 address may stand in brackets. An empty host is that of the
+    /// server that says so, as in redirections of a cluster that does not know its own name.
     pub(crate) fn parse(text: &str, said_by: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         Self::of(host, port.parse().ok()?, said_by)
     }
 
-    /// The same, in two parts. `?` stands for a server whose address nobody knows.
+    /// The same, in two parts. `?` stands for a server whose address is unknown.
     pub(crate) fn of(host: &str, port: u16, said_by: &Self) -> Option<Self> {
         let host = match host.trim_start_matches('[').trim_end_matches(']') {
             "?" => return None,

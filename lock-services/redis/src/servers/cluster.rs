@@ -30,7 +30,7 @@ pub(super) struct Cluster {
     layout: Layout,
     timeout: Duration,
     moves: Moves,
-    /// How much may be under way at each node of what is sent in turn.
+    /// How many requests may be under way at each node that are sent in turn.
     turns: usize,
     /// The turns of slots whose node is not known.
     turns_anywhere: Arc<Turns>,
@@ -104,7 +104,7 @@ impl Cluster {
         self.moves.notify();
     }
 
-    /// Something is wrong with a node: the next one who looks for a slot asks all nodes first.
+    /// Something is wrong with a node: the next request for a slot asks all nodes first.
     pub(super) fn doubt(&self) {
         self.known().doubted = true;
     }
@@ -117,7 +117,7 @@ impl Cluster {
         node.map_or_else(|| Arc::clone(&self.turns_anywhere), |node| node.turns())
     }
 
-    /// Who answers on the connection to a slot's primary.
+    /// The server on the connection to a slot's primary.
     pub(super) fn owner(&self, slot: Slot) -> Option<Address> {
         self.known().slots.owner(slot).cloned()
     }
@@ -163,7 +163,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Has the map drawn anew, once for all who wait for that.
+    /// Has the map drawn anew, once for all callers that wait for that.
     async fn ask_around(self: &Arc<Self>) -> Result<(), Error> {
         let drawing = self.drawing.join(|| {
             let cluster = Arc::clone(self);
@@ -173,7 +173,7 @@ impl Cluster {
     }
 
     /// Asks all nodes at once and believes the newest view of the first half to answer, so that a
-    /// node that hangs delays nobody and one that was cut off does not decide.
+    /// node that hangs delays no caller and one that was cut off does not decide.
     async fn draw_map(&self) -> Result<(), Error> {
         let nodes: BTreeSet<Address> = {
             let known = self.known();
@@ -217,7 +217,7 @@ impl Cluster {
             .arg("SLOTS")
             .query_async(&mut commands)
             .await?;
-        // Whoever may not ask this believes all nodes alike.
+        // A user who may not ask this believes all nodes alike.
         let info: RedisResult<String> = redis::cmd("CLUSTER")
             .arg("INFO")
             .query_async(&mut commands)

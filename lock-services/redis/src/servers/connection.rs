@@ -22,7 +22,7 @@ use super::{
 use crate::error::translate;
 use lock_core::Error;
 
-/// Whom to connect to. Asked anew for every connection.
+/// The server to connect to. Asked anew for every connection.
 pub(super) enum Peer {
     /// One server.
     Server(Client),
@@ -35,14 +35,14 @@ pub(super) enum Peer {
 /// The one owner of the connection that commands to a server go out on; it makes a new one when
 /// one broke.
 ///
-/// A command is never sent twice here: whether that is right is for the caller to know. Pushes come
-/// in on a connection of their own (see [`Pushes`](crate::pushes::Pushes)), so that an answer on
-/// this one can only belong to the command before it.
+/// A command is never sent twice here, because only the caller knows whether that is right. Pushes
+/// come in on a connection of their own (see [`Pushes`](crate::pushes::Pushes)), so that an answer
+/// on this one can only belong to the command before it.
 pub(super) struct Connection {
     dialer: Arc<Dialer>,
     /// The connection that is being made.
     connecting: SingleFlight<Result<Link, Error>>,
-    /// What may be under way at once of what is sent in turn.
+    /// The limit on requests that are sent in turn.
     turns: Arc<Turns>,
 }
 
@@ -62,7 +62,7 @@ struct Dialer {
 pub(super) struct Moves(watch::Sender<()>);
 
 impl Connection {
-    /// Connects when somebody asks for a link. So much may be sent in turn at once.
+    /// Connects when a caller asks for a link. So many requests may be sent in turn at once.
     pub(super) fn new(
         peer: Peer,
         layout: Layout,
@@ -89,8 +89,8 @@ impl Connection {
         Arc::clone(&self.turns)
     }
 
-    /// The present connection, or a new one, which is made once for all who wait for it: if that
-    /// fails, they need not try again. Nothing of the operation was sent then.
+    /// The present connection, or a new one, which is made once for all callers that wait for it:
+    /// if that fails, they need not try again. Nothing of the operation was sent then.
     pub(super) async fn link(&self) -> Result<Link, Error> {
         if let Some(link) = self.dialer.current.link() {
             return Ok(link);
@@ -100,7 +100,8 @@ impl Connection {
             Box::pin(async move { dialer.link().await })
         });
         let made = connecting.await?;
-        // If nobody has polled for a while, that one may be gone by now, and another one there.
+        // If the future was not polled for a while, that one may be gone by now, and another one
+        // there.
         Ok(self.dialer.current.link().unwrap_or(made))
     }
 
@@ -118,7 +119,7 @@ impl Connection {
 
 impl Dialer {
     async fn link(&self) -> Result<Link, Error> {
-        // It may have been made since somebody looked for it.
+        // It may have been made since the caller looked for it.
         if let Some(link) = self.current.link() {
             return Ok(link);
         }

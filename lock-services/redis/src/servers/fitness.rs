@@ -10,8 +10,8 @@ const MAJOR_MIN: u32 = 7;
 
 /// Refuses a server on which tokens would not rise, and warns of one that may forget.
 ///
-/// Whoever may not ask (`INFO` denied by an ACL) is warned and goes on. Returns what the server
-/// says of itself, as far as it was asked.
+/// A client that may not ask (`INFO` denied by an ACL) logs a warning and goes on. Returns the
+/// server's answer to `INFO`, or as much of it as the client may ask.
 pub(crate) async fn check(
     link: &mut impl ConnectionLike,
     topology: Topology,
@@ -36,7 +36,7 @@ pub(crate) async fn check(
     Ok(info)
 }
 
-/// All that is left to ask where `INFO` is denied.
+/// The check that is left where `INFO` is denied.
 async fn check_role(link: &mut impl ConnectionLike, topology: Topology) -> Result<(), Error> {
     warn!("INFO is denied: version, eviction and persistence of the server are not checked");
     let role: RedisResult<Role> = redis::cmd("ROLE").query_async(link).await;
@@ -90,7 +90,7 @@ fn unfit(info: &str, topology: Topology) -> Option<String> {
     })
 }
 
-/// What can cost tokens or leases although nothing of it is wrong.
+/// Settings that can cost tokens or leases although none of them is wrong.
 fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> {
     let evicts =
         field(info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-"));
@@ -131,7 +131,7 @@ mod tests {
     const GOOD: &str = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n\
                         aof_enabled:1\r\ncluster_enabled:0\r\n";
 
-    /// Catches: a server that is too old, or whose counters may be lost without anybody being told.
+    /// Catches: a server that is too old, or whose counters may be lost without a warning.
     #[test]
     fn what_may_forget_counters_is_refused_or_worried_about() {
         assert_eq!(unfit(GOOD, Topology::Standalone), None);

@@ -4,7 +4,7 @@ use super::link::Link;
 use crate::{error::translate, keys::Keys};
 use lock_core::{Error, ErrorKind};
 
-/// The version of keys and scripts. What differs from it is not read.
+/// The version of keys and scripts. Data of another version is not read.
 const FORMAT: u32 = 8;
 
 /// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
@@ -54,8 +54,8 @@ impl Layout {
 
     /// Writes or compares the layout on one server, unless another node of its cluster has it.
     ///
-    /// Looks first: a server that is out of memory refuses to write, and yet it has to be reached
-    /// by those who renew and release.
+    /// Looks first: a server that is out of memory refuses to write, and yet renewals and releases
+    /// have to reach it.
     pub(crate) async fn agree_here(&self, link: &mut Link) -> Result<(), Error> {
         let mut look = redis::cmd("GET");
         let mut stored = look.arg(&self.key).query_async(link).await;

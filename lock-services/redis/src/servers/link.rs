@@ -21,7 +21,7 @@ use lock_core::backend::{Moment, support::lock};
 /// this.
 const RAISED_FOR: Duration = Duration::from_secs(1);
 
-/// One connection to one server. What was learnt on it means nothing on the next.
+/// One connection to one server. Its knowledge means nothing on the next connection.
 #[derive(Clone)]
 pub(crate) struct Link {
     number: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Link {
     asking: bool,
 }
 
-/// The connection that there is.
+/// The present connection.
 #[derive(Debug, Default)]
 pub(crate) struct Current(Mutex<Option<Link>>);
 
@@ -68,7 +68,7 @@ pub(crate) async fn dial(client: &Client, timeout: Duration) -> RedisResult<Mult
         .await
 }
 
-/// What can be sent: a script or a command.
+/// A request to a server: a script or a command.
 pub(crate) trait Request: Sync {
     /// Sends it once. A script that the server does not know is loaded first.
     fn send(&self, link: &mut Link) -> impl Future<Output = RedisResult<Value>> + Send;
@@ -107,7 +107,7 @@ impl Link {
         self.unless_broken(answer)
     }
 
-    /// Reads an answer. A connection on which there is something else is given up.
+    /// Reads an answer. If it cannot be read, the connection is given up.
     pub(crate) fn read<T>(
         &self,
         answer: Value,
@@ -125,8 +125,8 @@ impl Link {
         answer
     }
 
-    /// One command and its answer. It is on its way before whatever is sent after this was polled
-    /// for the first time, unless the connection is full.
+    /// One command and its answer. It is on its way before any request that is polled for the first
+    /// time later, unless the connection is full.
     pub(crate) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = if self.asking {
             self.req_packed_command(command).await
@@ -146,13 +146,13 @@ impl Link {
         &self.server
     }
 
-    /// Whether the counter of a shard has to be lifted with what is sent now.
+    /// Whether the next request has to lift the counter of a shard.
     pub(crate) fn must_raise(&self, shard: u16, now: Moment) -> bool {
         millis(now) >= self.raise[usize::from(shard)].load(Ordering::Relaxed)
     }
 
-    /// A token was drawn by what was sent at this moment or later, and lifted the counter if it had
-    /// to.
+    /// A request that was sent at this moment or later has drawn a token, and has lifted the
+    /// counter if it had to.
     pub(crate) fn has_raised(&self, shard: u16, sent: Moment) {
         let raise = &self.raise[usize::from(shard)];
         // If it did not have to be lifted then, it was not.
@@ -208,10 +208,10 @@ fn millis(moment: Moment) -> u64 {
     u64::try_from(moment.since_origin().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Everything after which answers may be missing, or be those of a server that must not be asked.
+/// Errors after which answers may be missing, or may come from a server that must not be asked.
 ///
-/// A connection that does not answer in time is given up too: nothing tells it from one whose
-/// other end has vanished.
+/// A connection that does not answer in time is given up too, because it looks the same as one
+/// whose other end has vanished.
 #[must_use]
 pub fn breaks_connection(error: &RedisError) -> bool {
     error.is_io_error()

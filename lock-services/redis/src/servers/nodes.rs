@@ -48,19 +48,19 @@ enum Servers {
     Many(Arc<Cluster>),
 }
 
-/// What becomes of a command that the server says it has not run.
+/// The reason why the server has not run a command.
 enum NotRun {
     /// Another node has the slot; it was noted which.
     Moved,
     /// Another node is taking the slot over, and has these keys already.
     Ask(Address),
-    /// Nobody can run it at the moment.
+    /// No server can run it at the moment.
     Later,
 }
 
 impl Nodes {
-    /// Connects, and agrees with the other clients on the layout of keys. At each server, so much
-    /// may be under way at once of what is sent in [turn](Self::turns).
+    /// Connects, and agrees with the other clients on the layout of keys. At each server, so many
+    /// requests may be under way at once that are sent in [turn](Self::turns).
     pub(crate) async fn open(
         url: &ServiceUrl,
         layout: Layout,
@@ -72,7 +72,7 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Connects when something is sent, and agrees on the layout then.
+    /// Connects at the first request, and agrees on the layout then.
     pub(crate) fn new(
         url: &ServiceUrl,
         layout: Layout,
@@ -159,8 +159,8 @@ impl Nodes {
         self.link(slot_of(shard), None).await
     }
 
-    /// Turns at the server that has the shard, as far as is known: who asks another server does not
-    /// wait for them.
+    /// Turns at the server that has the shard, as far as is known: a request to another server does
+    /// not wait for them.
     pub(crate) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
@@ -222,7 +222,7 @@ impl Nodes {
 
     /// Takes note of an error that a connection of one's own got from the server of a shard.
     pub(crate) fn learn(&self, shard: u16, error: &RedisError) {
-        // For what it notes on the way: nothing is sent again here.
+        // Only for its notes: nothing is sent again here.
         drop(self.0.not_run(error, slot_of(shard), None));
     }
 
@@ -292,7 +292,7 @@ impl Nodes {
 }
 
 impl Inner {
-    /// What to do about an error, if it says that the command was not run and that this passes.
+    /// The step after an error, if it says that the command was not run and that this passes.
     fn not_run(&self, error: &RedisError, slot: Slot, asked: Option<Address>) -> Option<NotRun> {
         let cluster = match &self.servers {
             Servers::Many(cluster) => cluster,

@@ -11,7 +11,7 @@ use super::{
 use crate::error::translate;
 use lock_core::{Error, ErrorKind};
 
-/// The sentinels that watch over a primary, and how to get into whatever server they name.
+/// The sentinels that watch over a primary, and the login to the server that they name.
 #[derive(Debug)]
 pub(super) struct Sentinels {
     addresses: Vec<Address>,
@@ -33,7 +33,7 @@ impl Sentinels {
     }
 
     /// The server that most sentinels take for the primary. All are asked at once, so that one that
-    /// hangs delays nobody, and one that was cut off from the others does not decide.
+    /// hangs delays no caller, and one that was cut off from the others does not decide.
     pub(super) async fn primary(&self) -> Result<Client, Error> {
         let mut answers: FuturesUnordered<_> = self
             .addresses

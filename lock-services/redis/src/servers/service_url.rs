@@ -36,13 +36,13 @@ pub(crate) enum Topology {
     Independent,
 }
 
-/// What the URL of a lock service says. Its `Debug` shows no password.
+/// The parts of the URL of a lock service. Its `Debug` shows no password.
 #[derive(Debug)]
 pub(crate) struct ServiceUrl {
     pub(crate) topology: Topology,
     /// At least one. Those of the sentinels, if that is the topology.
     pub(crate) addresses: Vec<Address>,
-    /// What sentinels call the primary.
+    /// The sentinels' name for the primary.
     pub(crate) primary_name: String,
     pub(crate) servers: Access,
     pub(crate) sentinels: Access,
@@ -212,7 +212,7 @@ mod tests {
 
     /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
     #[test]
-    fn what_cannot_be_right_is_told_without_the_password() {
+    fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [
             ("redis:h", "not a URL"),
             ("redis://u:sesame@", "cannot be read"),

@@ -1,4 +1,4 @@
-//! Which node of a cluster has which slot.
+//! The map of slots to the nodes of a cluster.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,13 +10,13 @@ use super::address::Address;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Slot(u16);
 
-/// What one node knew about all.
+/// One node's knowledge about all nodes.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     ranges: Vec<Range>,
     /// Primaries and replicas.
     nodes: BTreeSet<Address>,
-    /// What redirections have told since.
+    /// Later redirections.
     moved: HashMap<Slot, Address>,
 }
 
@@ -41,8 +41,8 @@ impl Slot {
 }
 
 impl Slots {
-    /// Reads the answer to `CLUSTER SLOTS`. What cannot be read is left out: its slots have no
-    /// owner then.
+    /// Reads the answer to `CLUSTER SLOTS`. A range that cannot be read is left out: its slots have
+    /// no owner then.
     pub(super) fn parse(answer: Value, said_by: &Address) -> Self {
         let mut slots = Self::default();
         let Value::Array(ranges) = answer else {
@@ -159,7 +159,7 @@ mod tests {
         );
     }
 
-    /// Catches: a node that names itself with an empty host, and slots that nobody has.
+    /// Catches: a node that names itself with an empty host, and slots without an owner.
     #[test]
     fn a_redirection_overrules_the_map() {
         let range = |first, last, nodes: Vec<Value>| {

@@ -15,7 +15,7 @@ pub(crate) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 
     // rustls panics if a program has several providers of cryptography and has not chosen one.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that somebody else was faster, which is as good.
+        // An error means that another thread was faster, which is as good.
         drop(rustls::crypto::ring::default_provider().install_default());
     }
     let pems = files.read()?;
@@ -45,7 +45,7 @@ pub(crate) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
         .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"))
 }
 
-/// What TLS has against a server, if that is why connecting to it failed.
+/// The objection of TLS to a server, if that is why connecting to it failed.
 #[cfg(feature = "tls")]
 pub(crate) fn objection(error: &RedisError) -> Option<String> {
     use std::{error::Error as StdError, io, sync::Arc};

@@ -54,7 +54,7 @@ async fn task(load: Arc<Load<2>>, locks: LockManager) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_rise_and_nobody_is_stuck_while_the_clock_jumps() {
+async fn tokens_rise_and_no_client_is_stuck_while_the_clock_jumps() {
     const TASKS: usize = 12;
     const GRANTS_BETWEEN_JUMPS: usize = 100;
     let server = Redis::start_with_own_clock().await;
@@ -121,8 +121,10 @@ async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
     assert!(next.token() > guard.token());
     assert!(ledger.enter(&next, &history).await.add(1).await);
 
-    // By its own clock it was still within its lease. What it does about it comes too late.
-    timeout(PATIENCE, guard.lost()).await.expect("it is told");
+    // By its own clock it was still within its lease. Its reaction comes too late.
+    timeout(PATIENCE, guard.lost())
+        .await
+        .expect("the holder learns of it");
     assert!(guard.remaining().is_err());
     assert!(!section.add(2).await, "a stale write was accepted");
     assert_eq!(ledger.lost(), 0);
@@ -154,14 +156,14 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
         .await
         .expect("it was released")
         .unwrap();
-    // Whoever comes after the jump has a lease of the right length.
+    // The next holder after the jump has a lease of the right length.
     let left = holder(&locks).await.unwrap().remaining;
     assert!(left <= ttl.get(), "{left:?}");
     next.release().await.unwrap();
     assert!(holder(&locks).await.is_none());
 }
 
-/// What is left of a lease beyond the longest promise comes of the clock; what was promised stays.
+/// A lease that is longer than the longest promise is so because of the clock; the promise stays.
 #[tokio::test]
 async fn after_a_jump_back_a_renewal_leaves_the_longest_promise_and_no_more() {
     let server = Redis::start_with_own_clock().await;

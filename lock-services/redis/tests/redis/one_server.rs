@@ -1,4 +1,4 @@
-//! The Redis lock service against a real server, and against what happens to servers.
+//! The Redis lock service against a real server, and against the failures of a server.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::faults::world::impatient;
 
-/// Longer than anybody waits here: what is gone by then was given back.
+/// Longer than any test waits here: a lease that is gone by then was given back.
 const LONG: Ttl = Ttl::secs(600);
 
 /// A manager on the shared server that sees nothing of the other tests.
@@ -67,7 +67,7 @@ impl World {
             .is_none()
     }
 
-    /// Until somebody stands in line.
+    /// Until a waiter stands in line.
     async fn until_waited_for(&self, resource: &str) {
         let resource = ResourceName::new(resource).unwrap();
         until("waited for", async || {
@@ -123,7 +123,7 @@ async fn tokens_rise_however_a_lease_ends() {
 }
 
 #[tokio::test]
-async fn a_server_is_told_the_scripts_once_and_again_after_it_lost_them() {
+async fn a_server_gets_the_scripts_once_and_again_after_it_lost_them() {
     let server = Redis::start().await;
     let (world, other) = (world_on(server.url()).await, world_on(server.url()).await);
     let (first, second) = (world.locks, other.locks);
@@ -178,7 +178,7 @@ async fn an_old_counter_that_comes_back_is_lifted_by_the_first_acquire_of_a_conn
     let guard = world.locks.acquire("r").await.unwrap();
     let last = guard.token();
     guard.release().await.unwrap();
-    // What a failover to a replica with an old state looks like.
+    // The state after a failover to a replica with old data.
     let counter = world.keys("*:counter").await.remove(0);
     server.restart_empty().await;
     let () = commands(server.url()).await.set(&counter, 7).await.unwrap();
@@ -303,7 +303,7 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     }
 }
 
-/// Catches: a counter that somebody has changed is read as a number, or granted from.
+/// Catches: a counter that another program has changed is read as a number, or granted from.
 #[tokio::test]
 async fn a_counter_that_is_none_is_a_typed_error_and_leaves_no_lease() {
     let world = world().await;
@@ -368,7 +368,7 @@ async fn of_an_idle_resource_nothing_stays() {
     let keys = world.keys("*").await;
     assert!(keys.iter().all(permanent), "{keys:?}");
 
-    // Somebody else may know this holder, and ask late: it leaves a tombstone, for a while.
+    // Another client may know this holder, and ask late: it leaves a tombstone, for a while.
     let guard = world.locks.acquire("given").holder(Holder::random()).await;
     guard.unwrap().release().await.unwrap();
     let keys = world.keys("*").await;
@@ -473,7 +473,7 @@ async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
         let request = AcquireRequest::new(attempt, Ttl::secs(60));
         let Attempt::Granted(grant) = LockBackendExt::acquire(&backend, &request).await.unwrap()
         else {
-            panic!("nobody holds it")
+            panic!("it is free")
         };
         let AttemptRef {
             resource, holder, ..

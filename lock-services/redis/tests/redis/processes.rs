@@ -1,4 +1,4 @@
-//! Processes that die or stand still while they hold or wait, and what that costs the others.
+//! Processes that die or stand still while they hold or wait, and the costs for the others.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const FAILURES: [Failure; 2] = [Failure::Killed, Failure::Stopped];
 /// A waiter that cannot answer costs the others about a second, however many it is.
 const ONE_PAUSE: Duration = Duration::from_secs(1);
 
-/// For what takes a second.
+/// For an event that takes a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Far longer than a test.
@@ -58,7 +58,7 @@ impl World {
         Process::spawn("e2e-worker", arguments)
     }
 
-    /// A process that waits in line with as many acquisitions as it is told to.
+    /// A process that waits in line with several acquisitions.
     async fn line(&self) -> Process {
         let mut worker = self.worker("line", LONG, &["--hold-ms", "1"]);
         let _ready: Value = worker.event().await;
@@ -87,7 +87,7 @@ async fn fail(process: &mut Process, failure: Failure) {
     }
 }
 
-/// One turn of a process in line, as it tells it.
+/// One turn of a process in line, as its output says.
 #[derive(Debug, Deserialize)]
 struct Turn {
     granted: Option<usize>,
@@ -163,11 +163,11 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
             );
             assert!(tokens.is_sorted() && tokens[0] > last, "{tokens:?}");
             if failure == Failure::Stopped {
-                // That a killed one has gone is seen at once.
+                // The server sees at once that a killed one has gone.
                 assert!(took > ONE_PAUSE / 2, "it cost nothing: was it in line?");
                 all_get_their_turn(&mut worker, waiters, tokens[tokens.len() - 1]).await;
             } else {
-                // Nobody is left to clean up after it: what it had goes by itself.
+                // No process is left to clean up after it: its keys go by themselves.
                 let left = Observer::of(world.server.url()).await.passing_keys().await;
                 assert!(left.iter().all(|(_, left)| *left <= QUEUE_TTL), "{left:?}");
             }

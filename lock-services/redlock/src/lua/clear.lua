@@ -1,5 +1,5 @@
 #!lua
--- Deletes what a node has that is to be taken in anew, if it is being cleared by whoever asks.
+-- Deletes keys of a node that is taken in anew, if it is still in this clearing.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first key to delete, and one key more for every further one

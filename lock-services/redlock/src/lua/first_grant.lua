@@ -1,5 +1,5 @@
--- What is met most: the node serves, nobody has the lease, nothing of this holder has ended
--- and there is no floor. Everything else is left to what comes after it. For scripts whose KEYS and
+-- The common case: the node serves, the resource is free, nothing of this holder has ended and
+-- there is no floor. The script after this one does all other cases. For scripts whose KEYS and
 -- ARGV are those of acquire.lua.
 --
 -- Returns count:incarnation, in full

@@ -1,5 +1,5 @@
--- What is met most: the node serves and has not lost its state, the lease is that of this try,
--- and nothing was counted since nor has to be. Everything else is left to what comes after it. For
+-- The common case: the node serves and has not lost its state, the lease is that of this try, and
+-- nothing was counted since nor has to be. The script after this one does all other cases. For
 -- scripts whose KEYS and ARGV are those of raise.lua.
 --
 -- Returns "raised"

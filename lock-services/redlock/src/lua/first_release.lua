@@ -1,6 +1,6 @@
--- What is met most: the node serves, the lease is there and goes on, and nothing of this
--- holder has ended. Everything else is left to what comes after it. For scripts whose KEYS and ARGV
--- are those of release.lua.
+-- The common case: the node serves, the lease is there and goes on, and nothing of this holder has
+-- ended. The script after this one does all other cases. For scripts whose KEYS and ARGV are those
+-- of release.lua.
 --
 -- Returns "released"
 

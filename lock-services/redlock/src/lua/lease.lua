@@ -4,8 +4,8 @@
 
 local function text(number) return string.format("%d", number) end
 
--- A lease as it was found, or nil. `left` is the time that its holder was told, and `blocked`
--- that after which somebody else may be granted.
+-- A lease as it was found, or nil. `left` is the time for which its holder counts on it, and
+-- `blocked` the time after which another holder may be granted.
 local function load(key, packed)
   if not packed then return nil end
   local holder, nonce, token, count, drift, attempts, metadata =
@@ -21,8 +21,9 @@ local function pack(lease)
     .. lease.drift .. ":" .. lease.attempts .. ":" .. lease.metadata
 end
 
--- Adds a word to what has ended of a holder: "=token" what was released, "~" that a lease ran out,
--- attempts that were cancelled and tries that were undone. The newest 64 are kept.
+-- Adds a word to the ended attempts of a holder: "=token" for a release, "~" for a lease that ran
+-- out, the name of an attempt that was cancelled, the nonce of a try that was undone. The newest 64
+-- are kept.
 local function remember(key, word)
   local words = redis.call("GET", key)
   words = words and word .. "," .. words or word

@@ -11,7 +11,8 @@
 -- Returns {"listed", cursor, key, ..}, the last page with cursor 0
 --       | {"no_state"} | {"not_serving", marker}
 --
--- What was there at the first page and was not deleted is on one of the pages, once or more often.
+-- A key that was there at the first page and was not deleted is on one of the pages, once or more
+-- often.
 
 local incarnation, wrong = serving(redis.call("GET", KEYS[1]))
 if not incarnation then return wrong end

@@ -1,5 +1,5 @@
 #!lua
--- Changes what a node is, if it still is what whoever asks has seen.
+-- Changes the marker of a node, if it still is the one that the client has seen.
 --
 -- KEYS[1] marker of the node
 -- ARGV[1] marker that was seen, or "" for none

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Begins with serving.lua, lease.lua.
 --
--- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than it was
--- promised to be. What is left beyond the longest promise comes of a clock that was set back, and
--- nobody relies on it: that is mended.
+-- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than was
+-- promised. A lease that is longer than the longest promise comes from a clock that was set back.
+-- No holder relies on the excess, so it is taken away.
 --
 -- KEYS[1] marker of the node
 -- KEYS[2] first lease, and one key more for every further lease

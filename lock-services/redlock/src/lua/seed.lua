@@ -11,7 +11,7 @@
 --
 -- Returns "seeded" | {"other", marker}: it is not being healed in this incarnation
 --
--- Right whoever sends it, and however often. Atomic per counter.
+-- It may be sent by any client, and any number of times. Atomic per counter.
 
 local yes, wrong = healing(redis.call("GET", KEYS[1]), ARGV[1])
 if not yes then return wrong end

@@ -1,5 +1,5 @@
 //! Eight clients, nodes that miss a quarter of all requests and get a third of the others late,
-//! leases that vanish all the time. A raise that looks at nothing is noticed here.
+//! leases that vanish all the time. It would show a raise that compares nothing.
 //! `scripts/test` runs it when nothing else runs.
 
 use std::{
@@ -33,7 +33,7 @@ const LOSSES: Losses = Losses {
     late: 0.3,
 };
 
-/// Deletes leases of random nodes until it is told to stop, as clocks that jump would; now and then
+/// Deletes leases of random nodes, as clocks that jump would, until the test is over; now and then
 /// that of all nodes, so that there are two holders for sure.
 async fn jumper(nodes: Vec<MultiplexedConnection>, over: Arc<AtomicBool>) {
     let leases = [

@@ -26,7 +26,7 @@ async fn servers() -> RedlockServers {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_rise_and_nobody_is_stuck_while_the_clocks_of_two_nodes_jump() {
+async fn tokens_rise_and_no_client_is_stuck_while_the_clocks_of_two_nodes_jump() {
     let servers = servers().await;
     let clients = Clients::start(&servers.url(), 6).await;
     for jump in [AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND, RIGHT] {

@@ -55,7 +55,7 @@ async fn an_acquire_that_is_dropped_at_any_await_leaves_no_lease_on_any_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_told_held_or_gives_up_leaves_no_lease_on_any_node() {
+async fn an_acquire_that_gets_held_or_gives_up_leaves_no_lease_on_any_node() {
     let servers = provisioned(3).await;
     let (locks, rival) = (connect(&servers).await, connect(&servers).await);
     let guard = locks.acquire("r").ttl(LONG).await.unwrap();

@@ -74,7 +74,7 @@ async fn a_node_that_forgot_a_lease_grants_again_after_the_longest_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn too_few_that_know_what_was_issued_heal_nobody() {
+async fn too_few_nodes_that_know_the_issued_tokens_heal_no_other() {
     let servers = provisioned(3).await;
     cycle(&connect(&servers).await, "r").await;
     for node in &servers.nodes()[..2] {

@@ -1,4 +1,4 @@
-//! Redlock as libraries have it, with the greatest of what the nodes count as a token. The control.
+//! Redlock as in other libraries, with the greatest of the nodes' counts as a token. The control.
 
 use std::{
     sync::{
@@ -29,7 +29,7 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then
     return redis.call('DEL', KEYS[1]) end
     return 0";
 
-/// One client. It records what it is granted, until it is told to stop.
+/// One client. It records its grants until the test is over.
 pub(crate) async fn client(addresses: Vec<String>, history: Arc<History>, over: Arc<AtomicBool>) {
     let connections = join_all(addresses.iter().map(|address| async move {
         let client = Client::open(format!("redis://{address}")).unwrap();

@@ -1,4 +1,4 @@
-//! What operators see and end while nodes are down, late, or lose what they say.
+//! The commands of operators while nodes are down, late, or lose their answers.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use crate::world::{PATIENCE, connect, cycle, provisioned};
 
 const LONG: Ttl = Ttl::secs(60);
 
-/// What every request of a release by force says, and no other one.
+/// A text in every request of a release by force, and in no other one.
 const FORCE: &str = "ended by force";
 
 async fn listed(locks: &LockManager) -> Vec<String> {
@@ -30,7 +30,7 @@ async fn listed(locks: &LockManager) -> Vec<String> {
     listed.map(|one| one.resource.as_str().to_owned()).collect()
 }
 
-/// Ends the lease that is there. The token that comes after it and is nobody's.
+/// Ends the present lease. Returns the token that follows it and that no holder gets.
 async fn revocation(locks: &LockManager, resource: &str) -> FencingToken {
     match locks.force_release(resource).await.unwrap() {
         ForceReleased::Ended { revocation, .. } => revocation,
@@ -62,7 +62,7 @@ async fn behind_proxies() -> (RedlockServers, Vec<Proxy>, LockManager) {
         .collect();
     let url = format!("redlock+redis://{}", addresses.join(","));
     let locks = palisade::connect(&url).await.unwrap();
-    // Who does not know the script has to be told its text, and asked again.
+    // The first call sends a script's text to servers that do not know it.
     let _first = locks.acquire("first").ttl(LONG).await.unwrap().detach();
     revocation(&locks, "first").await;
     (servers, proxies, locks)
@@ -121,9 +121,9 @@ async fn without_a_majority_nothing_is_listed_and_nothing_ended() {
     assert_eq!(listed(&locks).await, ["r"]);
 }
 
-/// It may have a majority together with the node that does not answer, and nobody else gets it.
+/// It may have a majority together with the node that does not answer, and no other holder gets it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lease_that_nobody_can_tell_of_is_shown_and_not_ended() {
+async fn a_lease_that_is_uncertain_is_shown_and_not_ended() {
     let servers = provisioned(3).await;
     let [_, other, late] = servers.nodes() else {
         unreachable!("three were started")
@@ -133,7 +133,7 @@ async fn a_lease_that_nobody_can_tell_of_is_shown_and_not_ended() {
     let held = locks.acquire("r").ttl(LONG).await.unwrap();
     late.resume().await;
     other.pause().await;
-    // Another one, which does not wait behind what the first one has sent.
+    // Another one, which does not wait behind the requests of the first one.
     let operator = connect(&servers).await;
     let shown = operator.inspect("r").await.unwrap().holder.unwrap();
     assert_eq!(shown.token, held.token());
@@ -193,7 +193,7 @@ async fn with_lost_answers_of(nodes: Range<usize>) {
     assert!(cycle(&locks, "r").await > held.token());
 }
 
-/// Each release by force is one more token that is nobody's, and nobody's token is in between.
+/// Each release by force draws one more token that no holder gets, and no grant lies in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revocations_lie_between_the_tokens_that_are_granted_while_many_wait() {
     const ROUNDS: usize = 40;

@@ -70,7 +70,7 @@ async fn with_a_majority_silent_it_is_unavailable_and_recovers() {
     }
     let refused = timeout(PATIENCE, locks.try_acquire("r")).await.unwrap();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Unavailable);
-    // Nobody can renew it, and its holder learns that without them.
+    // It cannot be renewed, and its holder learns that without the nodes.
     timeout(PATIENCE, held.lost()).await.unwrap();
     for node in &servers.nodes()[1..] {
         node.resume().await;

@@ -1,4 +1,4 @@
-//! Nodes come into service when somebody says so, all of them, once.
+//! An operator brings nodes into service, all of them, once.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ async fn refused(url: &str) -> lock_core::Error {
 }
 
 #[tokio::test]
-async fn nodes_that_nobody_provisioned_grant_nothing() {
+async fn nodes_that_were_never_provisioned_grant_nothing() {
     let servers = RedlockServers::start(3).await;
     let error = refused(&servers.url()).await;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
@@ -78,20 +78,20 @@ async fn provisioning_again_changes_nothing_and_stops_at_what_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_who_provision_at_once_do_it_once() {
+async fn several_operators_that_provision_at_once_do_it_once() {
     let servers = RedlockServers::start(3).await;
     let longest = Ttl::secs(60);
     let all = (0..4).map(|_| servers.provision(longest));
-    // Who comes when others are half done stops.
+    // An operator that comes when others are half done stops.
     let done = futures_util::future::join_all(all).await;
     assert!(done.iter().any(Result::is_ok), "{done:?}");
     assert_eq!(states(&servers).await, vec![NodeState::Serving; 3]);
     cycle(&connect(&servers).await, "r").await;
 }
 
-/// They serve, and somebody who asks for more is told what they are instead of that it is done.
+/// They serve. An operator that asks for more gets an error that says what they are.
 #[tokio::test]
-async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
+async fn nodes_that_serve_for_other_settings_are_an_error_that_says_what_they_are() {
     let servers = RedlockServers::start(3).await;
     let first = FencingToken::new(7).unwrap();
     let nodes = counting_from(&servers, first);
@@ -114,7 +114,7 @@ async fn nodes_that_serve_are_told_of_if_they_are_not_what_is_asked_for() {
 }
 
 #[tokio::test]
-async fn tokens_begin_where_they_are_told_to() {
+async fn tokens_begin_at_the_initial_token() {
     for (initial, above, first) in [(1, None, 1), (7, None, 7), (1, Some(41), 42)] {
         let servers = RedlockServers::start(3).await;
         let token = |number| FencingToken::new(number).unwrap();

@@ -53,9 +53,9 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
     assert!(cycle(&connect(&servers).await, "r").await > last);
 }
 
-/// The same for who operates them, before anybody has asked them for a lock.
+/// The same for an operator, before any client has asked them for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_write_their_log_before_they_answer_are_no_loss_for_who_heals_another() {
+async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_another() {
     let servers = logging("always").await;
     cycle(&connect(&servers).await, "r").await;
     for node in servers.nodes() {
@@ -107,7 +107,7 @@ impl Held {
         );
         let granted = LockBackendExt::acquire(backend, &request).await.unwrap();
         let Attempt::Granted(Grant { token, .. }) = granted else {
-            panic!("nobody holds it")
+            panic!("it is free")
         };
         let attempt = request.attempt;
         Self { attempt, token }
@@ -129,10 +129,10 @@ impl Held {
     }
 }
 
-/// What a node that was started again still has, nobody knows: no answer of it counts, not even as
-/// "not the holder".
+/// The state of a node that was started again is unknown: no answer of it counts, not even "not the
+/// holder".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_or_cancels() {
+async fn restarted_nodes_count_as_unknown_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let held = Held::by(&backend(&servers).await).await;
     for node in &servers.nodes()[..2] {
@@ -151,9 +151,9 @@ async fn nodes_that_were_started_again_count_as_unknown_for_who_renews_releases_
     assert_eq!(cancelled.unwrap_err().outcome(), Outcome::Unknown);
 }
 
-/// A node that is empty has nothing of a lease, and with two of them there is no lease any more.
+/// A node that is empty has no part of a lease, and with two of them there is no lease any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_that_are_empty_count_as_such_for_who_renews_releases_or_cancels() {
+async fn empty_nodes_count_as_such_for_a_renewal_a_release_and_a_cancel() {
     let servers = provisioned(3).await;
     let backend = backend(&servers).await;
     let held = Held::by(&backend).await;

@@ -1,5 +1,5 @@
-//! What one node does with a request that comes in late, or twice: each rule of the scripts by
-//! itself. They are put together here as the backend does it.
+//! One node that gets a request late, or twice: each rule of the scripts by itself. They are put
+//! together here as the backend does it.
 
 use std::collections::BTreeMap;
 
@@ -274,7 +274,7 @@ async fn what_is_met_most_and_everything_else_come_to_the_same() {
         );
         assert_eq!(node.release(A, "50").await, "released", "it is remembered");
         node.delete(&ended(A)).await;
-        // The key of a lease stays for a while after its end, and then it is nobody's to release.
+        // The key of a lease stays for a while after its end, and then it cannot be released.
         let ran_out = format!("{A}:{}:50:41{tail}", TRY[0]);
         node.set_for(LEASE, &ran_out, 15_000).await;
         assert_eq!(node.release(A, "50").await, "not_holder");

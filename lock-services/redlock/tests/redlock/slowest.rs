@@ -1,4 +1,4 @@
-//! A node that is slower than the others, so that nobody waits for its last answers.
+//! A node that is slower than the others, so that its last answers are not waited for.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use lock_core::{
 
 use crate::world::provisioned;
 
-/// What its answers take longer: less than what an acquire waits for it.
+/// The delay of its answers: less than an acquire waits for it.
 const LATER: Duration = Duration::from_millis(4);
 
 /// Three new nodes, a proxy that makes the last one the slowest, and a client of them.
@@ -52,7 +52,7 @@ async fn the_last_one_has_part(proxy: &Proxy, locks: &LockManager) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_slowest_node_is_raised_and_released_though_nobody_waits_for_it() {
+async fn the_slowest_node_is_raised_and_released_although_it_is_not_waited_for() {
     let (servers, proxy, locks) = with_a_slow_node().await;
     for _ in 0..3 {
         the_last_one_has_part(&proxy, &locks).await;

@@ -1,4 +1,4 @@
-//! What a node still has is deleted when it is taken in, and nothing of its new incarnation.
+//! When a node is taken in, its old keys are deleted, and none of its new incarnation.
 
 use e2e::servers::{Redis, RedlockServers};
 use futures_util::future::join_all;
@@ -47,7 +47,7 @@ async fn a_node_shows_that_it_is_being_cleared_before_anything_is_deleted() {
         fill_with_old(node).await;
         let nodes = servers.operated();
         let done = polled(&nodes, node.address(), times).await;
-        // In this order: what is deleted was shown before.
+        // In this order: a key that is deleted was shown before.
         let left = old_left(node).await;
         let marker: Option<String> = node.command(&["GET", MARKER]).await;
         assert!(left == MANY || marker.is_some(), "{left} left, unmarked");
@@ -64,7 +64,7 @@ async fn a_node_shows_that_it_is_being_cleared_before_anything_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_who_heal_a_node_at_once_do_it_once() {
+async fn several_operators_that_heal_a_node_at_once_do_it_once() {
     let servers = short().await;
     let node = &servers.nodes()[0];
     let locks = connect(&servers).await;
@@ -93,7 +93,7 @@ async fn several_who_heal_a_node_at_once_do_it_once() {
 
 /// One is killed when it has marked the node, and another takes over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_somebody_began_to_clear_is_taken_in_by_the_next() {
+async fn a_node_that_one_operator_began_to_clear_is_taken_in_by_the_next() {
     let servers = short().await;
     let node = &servers.nodes()[0];
     cycle(&connect(&servers).await, "r").await;

@@ -12,7 +12,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 /// For what must come, far longer than it takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest lease where nodes are healed: so long that takes.
+/// The longest lease in tests that heal nodes, because healing takes that long.
 pub(crate) const SHORT: Ttl = Ttl::secs(2);
 
 /// So many nodes, in service for leases of up to a minute.
@@ -30,7 +30,7 @@ pub(crate) async fn connect(servers: &RedlockServers) -> LockManager {
     palisade::connect(servers.url()).await.unwrap()
 }
 
-/// Acquires what nobody holds and gives it back. The token that it was.
+/// Acquires a free resource and gives it back. Returns its token.
 pub(crate) async fn cycle(locks: &LockManager, resource: &str) -> FencingToken {
     let guard = locks.acquire(resource).ttl(SHORT).await.unwrap();
     let token = guard.token();
@@ -69,13 +69,13 @@ pub(crate) async fn heal_until_it_waits(servers: &RedlockServers, node: usize) -
     all
 }
 
-/// What the nodes are, in the order of the URL.
+/// The states of the nodes, in the order of the URL.
 pub(crate) async fn states(servers: &RedlockServers) -> Vec<NodeState> {
     let status = servers.operated().status().await;
     status.into_iter().map(|node| node.state).collect()
 }
 
-/// Clients that add to ledgers under locks until they are told to stop.
+/// Clients that add to ledgers under locks until `end` is called.
 pub(crate) struct Clients {
     pub(crate) load: Arc<Load<2>>,
     tasks: Vec<JoinHandle<()>>,
@@ -100,7 +100,7 @@ impl Clients {
         until("more grants", async || history.grants() >= before + grants).await;
     }
 
-    /// Stops them. What they saw and wrote can be.
+    /// Stops them. Checks that all that they saw and wrote is possible.
     pub(crate) async fn end(self) -> Arc<Load<2>> {
         self.load.stop();
         let ended = tokio::time::timeout(PATIENCE, join_all(self.tasks)).await;
@@ -112,7 +112,7 @@ impl Clients {
     }
 }
 
-/// What fails for want of nodes is tried again: these tests are about what is granted.
+/// An acquire that fails because too few nodes answer is tried again: these tests are about grants.
 async fn client(load: Arc<Load<2>>, locks: LockManager) {
     while !load.is_over() {
         let (number, resource) = load.next();
@@ -122,7 +122,7 @@ async fn client(load: Arc<Load<2>>, locks: LockManager) {
             continue;
         };
         let section = load.enter(resource, &guard, asked).await;
-        // Long enough for somebody else to come in between if it can.
+        // Long enough for another client to come in between if it can.
         for _ in 0..5 {
             pause().await;
         }

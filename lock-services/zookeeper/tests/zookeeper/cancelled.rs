@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 type Answer = Result<Attempt<Grant>, Error>;
 
-/// What is in the way of an acquire.
+/// The obstacle of an acquire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Free,
@@ -29,7 +29,8 @@ enum Way {
     Deleted,
 }
 
-/// At every await: the acquire is told that it has ended, soon, and leaves no node.
+/// At every await: the acquire soon returns an error that says that it has ended, and leaves no
+/// node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_that_goes_on_after_its_cancel_leaves_no_node() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -102,7 +103,7 @@ async fn release(backend: &impl LockBackend, request: &AcquireRequest, answer: A
     );
 }
 
-/// Only the process of an attempt can end it: to say that it has ended would be wrong.
+/// Only the process of an attempt can end it: an answer that it has ended would be wrong.
 #[tokio::test]
 async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -120,13 +121,13 @@ async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
         () = is_in_line => {}
     }
 
-    // Whoever asks again is told again.
+    // A repeated request gets the same answer.
     for attempt in [&held.attempt, &waiting.attempt].repeat(2) {
         let error = other.cancel(attempt).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("another process"), "{error}");
     }
-    // An attempt that nobody has begun has ended.
+    // An attempt that was never begun has ended.
     let resource = ResourceName::new("r").unwrap();
     let nobodys = AttemptRef::new(&TokioRuntime, resource, Holder::random());
     other.cancel(&nobodys).await.unwrap();
@@ -136,7 +137,7 @@ async fn a_cancel_from_another_process_is_refused_and_not_ignored() {
     ours.cancel(&waiting.attempt).await.unwrap();
     let answer = timeout(PATIENCE, waits).await.expect("an answer");
     assert_eq!(answer.unwrap_err().kind(), ErrorKind::Released);
-    // Where it was, it has ended, and so others are told, too.
+    // In its own process it has ended, so other processes get the same answer.
     other.cancel(&waiting.attempt).await.unwrap();
     assert_eq!(
         ours.release(&lease, true).await.unwrap(),
@@ -152,8 +153,8 @@ async fn until_in_line(observer: &Client, directory: &str, many: usize) {
     .await;
 }
 
-/// The lease that an attempt finds is given up before the attempt is told of it, with the
-/// acquisition going on: at every await, of a lease that was there and of one that both waited for.
+/// The lease that an attempt finds is given up before the attempt gets it, with the acquisition
+/// going on: at every await, of a lease that was there and of one that both waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_attempt_is_granted_although_the_lease_that_it_found_was_given_up() {
     let namespace = Namespace::fresh(zookeeper().await);

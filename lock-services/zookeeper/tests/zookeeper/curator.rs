@@ -18,7 +18,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(15);
 
-/// Where Debian keeps the recipes with what they need, and a compiler.
+/// Debian's folder of the recipes with their dependencies, and a compiler.
 const RECIPES: &str = "/usr/share/java/curator-recipes.jar:/usr/share/java/curator-framework.jar:\
                        /usr/share/java/curator-client.jar";
 const COMPILER: &str = "/usr/share/java/eclipse-jdt-core.jar";
@@ -87,7 +87,7 @@ async fn curator_and_we_wait_for_each_other_in_one_line() {
     assert!(behind.token() > before);
 }
 
-/// Whoever holds makes a file that is not there, and takes it away: a second holder would meet it.
+/// Each holder makes a file that is not there, and takes it away: a second holder would meet it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curator_and_we_never_hold_at_the_same_time() {
     const TURNS: usize = 25;
@@ -110,7 +110,7 @@ async fn curator_and_we_never_hold_at_the_same_time() {
             let mut tokens = Vec::new();
             for _ in 0..TURNS {
                 let guard = held(locks.clone()).await;
-                File::create_new(&mark).expect("nobody else holds it");
+                File::create_new(&mark).expect("no other client holds it");
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 fs::remove_file(&mark).unwrap();
                 tokens.push(guard.token());
@@ -132,7 +132,7 @@ async fn curator_and_we_never_hold_at_the_same_time() {
 /// A client of Curator that is gone costs us its session, and one of ours that stands still costs
 /// Curator ours.
 #[tokio::test]
-async fn who_fails_costs_curator_a_session_and_us_that_of_curator() {
+async fn a_failed_client_costs_curator_our_session_and_us_that_of_curator() {
     // Long enough for a process to begin on a busy machine.
     const SESSION_MS: u32 = 6_000;
     let servers = zookeeper().await;

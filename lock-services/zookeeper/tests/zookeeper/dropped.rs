@@ -1,4 +1,4 @@
-//! Acquires that are dropped, and that nobody cancels.
+//! Acquires that are dropped without a cancel.
 
 use e2e::servers::{until, zookeeper};
 use lock_core::{
@@ -10,8 +10,8 @@ use palisade_zookeeper::ZooKeeperBackend;
 
 use crate::world::{Namespace, granted, nodes, request, sequencer};
 
-/// At every await, of a free resource and in line: the node is gone soon, though nobody asks for
-/// it. The next acquire is not kept waiting.
+/// At every await, of a free resource and in line: the node is gone soon, without any request for
+/// it. The next acquire does not have to wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_acquire_dropped_at_any_await_leaves_no_node() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -57,7 +57,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_node() {
             }
             awaits += 1;
         }
-        // What is free may be granted before the first of them.
+        // A free resource may be granted before the first of them.
         assert!(!contended || awaits > 1, "it awaits nothing");
         assert!(!contended || created > 0, "no node was ever left behind");
     }

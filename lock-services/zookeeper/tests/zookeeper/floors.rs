@@ -9,7 +9,7 @@ const TTL: Ttl = Ttl::secs(15);
 
 /// The node of a waiter was created below the floor that the holder before it asks for.
 #[tokio::test]
-async fn who_waits_while_the_floor_is_raised_gets_a_token_above_it() {
+async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
     let namespace = Namespace::fresh(zookeeper().await);
     let (locks, others) = (namespace.connect().await, namespace.connect().await);
     let first = locks.acquire("r").ttl(TTL).await.unwrap();
@@ -71,8 +71,8 @@ async fn tokens_rise_when_the_directory_of_a_lock_was_deleted() {
     }
 }
 
-/// Catches: after a release the next number shows that nobody came in between. In a directory that
-/// was made again it is behind somebody else's.
+/// Catches: a release whose next number seems to show that no other client came in between. In a
+/// directory that was made again that number comes after another client's.
 #[tokio::test]
 async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_again() {
     let namespace = Namespace::fresh(zookeeper().await);
@@ -93,8 +93,8 @@ async fn the_number_that_comes_next_proves_nothing_in_a_directory_that_was_made_
             async move { locks.acquire("r").ttl(TTL).await.unwrap() }
         });
         until_waiting(&others, "r", 1).await;
-        // Whoever takes itself for the first has been granted by the time that it is seen to wait
-        // once more.
+        // A waiter that takes itself for the first has been granted by the time that it is seen to
+        // wait once more.
         until_waiting(&locks, "r", 1).await;
         assert!(!waiting.is_finished(), "granted while it is held");
         held.release().await.unwrap();

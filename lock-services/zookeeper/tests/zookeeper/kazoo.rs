@@ -23,7 +23,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(15);
 
-/// What kazoo has to be told, so that it knows us.
+/// The pattern that makes kazoo recognise our nodes.
 const OURS: &str = "-lock-";
 
 /// A process with a kazoo client.
@@ -79,7 +79,7 @@ async fn kazoo_and_we_wait_for_each_other_in_one_line() {
     let look = locks.acquire("r").ttl(TTL).try_acquire().await.unwrap();
     assert!(look.granted().is_none(), "granted while kazoo holds it");
 
-    // Kazoo reads what stands in our nodes, and we what stands in theirs.
+    // Kazoo reads the data of our nodes, and we read those of its nodes.
     let contenders = kazoo.asked("contenders").await;
     let contenders = contenders["contenders"].as_array().unwrap();
     assert_eq!(contenders[0], "kazoo");
@@ -163,7 +163,7 @@ async fn kazoo_and_we_never_hold_at_the_same_time() {
 
 /// Kazoo knows nothing of our ttl: it waits for the session.
 #[tokio::test]
-async fn who_fails_costs_the_other_library_a_session() {
+async fn a_failed_client_costs_the_other_library_a_session() {
     let servers = zookeeper().await;
     let namespace = Namespace::fresh(servers);
     let locks = namespace.connect().await;

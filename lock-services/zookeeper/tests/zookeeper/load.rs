@@ -21,10 +21,10 @@ use tokio::task::JoinHandle;
 const RESOURCES: usize = 2;
 const TASKS: u64 = 6;
 
-/// Every so many sections of a task, one is paused past its lease and then writes all the same.
+/// Every so many sections of a task, one is paused past its lease and writes nevertheless.
 const OVERSLEEPS: u64 = 25;
 
-/// Tasks that add to ledgers under locks, and what they were told.
+/// Tasks that add to ledgers under locks, and their answers.
 pub(crate) struct Load {
     shared: Arc<Shared>,
     tasks: Vec<JoinHandle<u64>>,
@@ -67,8 +67,8 @@ impl Load {
         .await;
     }
 
-    /// Ends it, and looks at what was told: order, uniqueness, no stale write accepted, and no
-    /// update lost, but from the twin that nothing protects.
+    /// Ends it, and checks the answers: order, uniqueness, no stale write accepted, and no update
+    /// lost, but from the twin that nothing protects.
     pub(crate) async fn assert_sound(self) {
         self.shared.over.store(true, Ordering::Relaxed);
         let mut turns = Vec::new();
@@ -95,7 +95,7 @@ impl Shared {
         while !self.over.load(Ordering::Relaxed) {
             let resource = usize::try_from(task + turns).unwrap() % RESOURCES;
             let oversleeps = (task + turns).is_multiple_of(OVERSLEEPS);
-            // An error is an answer too: what counts is what was granted.
+            // An error is an answer too: only grants count.
             if self.section(locks, resource, oversleeps).await.is_ok() {
                 turns += 1;
             }
@@ -121,7 +121,7 @@ impl Shared {
             .granted(Event::answered(guard.sequencer(), asked));
         let section = self.ledgers[resource].enter(&guard, &self.history).await;
         if oversleeps {
-            // Its lease ends, and somebody else gets on.
+            // Its lease ends, and another client goes on.
             guard.lost().await;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -16,7 +16,7 @@ impl Namespace<'_> {
     }
 }
 
-/// The nodes of a user are for nobody else: who has no login, or another one, is told so.
+/// Only the user can use its nodes: a client without a login, or with another one, gets an error.
 #[tokio::test]
 async fn a_login_keeps_others_out() {
     let namespace = Namespace::fresh(zookeeper().await);

@@ -49,7 +49,7 @@ async fn a_creation_without_an_answer_makes_one_node() {
 /// A node with the name of ours that belongs to another session is not ours, wherever it comes
 /// from.
 #[tokio::test]
-async fn a_node_of_another_session_is_nobodys_grant() {
+async fn a_node_of_another_session_is_never_taken_for_a_grant() {
     let namespace = Namespace::fresh(zookeeper().await);
     let locks = namespace.connect().await;
     let observer = namespace.observer().await;

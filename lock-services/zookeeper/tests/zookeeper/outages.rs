@@ -55,7 +55,7 @@ async fn without_servers_everything_is_a_typed_error_and_a_lease_is_lost_in_time
 
 /// One after the other they would take five seconds each.
 #[tokio::test]
-async fn while_servers_do_not_answer_all_are_told_so_at_the_same_time() {
+async fn while_servers_do_not_answer_all_requests_fail_at_the_same_time() {
     const MANY: usize = 20;
     let servers = ZooKeeper::start().await;
     let namespace = Namespace::fresh(&servers);

@@ -1,4 +1,4 @@
-//! A process with a client of another library, which is told what to do line by line.
+//! A process with a client of another library, which reads its commands line by line.
 
 use std::{process::Stdio, time::Duration};
 

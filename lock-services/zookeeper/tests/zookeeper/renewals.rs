@@ -11,8 +11,8 @@ use crate::world::{Namespace, granted, nodes, request};
 const LONGER: Ttl = Ttl::secs(300);
 const SHORTER: Ttl = Ttl::secs(1);
 
-/// The next in line goes by what the node shows: it has to be the longest of what holders are told,
-/// whichever renewal was written last.
+/// The next in line goes by the time that the node shows: it has to be the longest one that a
+/// holder counts on, whichever renewal was written last.
 #[tokio::test]
 async fn renewals_at_once_promise_no_more_than_the_node_shows() {
     let namespace = Namespace::fresh(zookeeper().await);

@@ -15,7 +15,7 @@ use crate::world::{Namespace, granted, request, until_waiting};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Namespace<'_> {
-    /// A process that holds until it is told to release.
+    /// A process that holds until the test sends "release".
     pub(crate) fn holder(&self, ttl: Ttl, session_ms: u32) -> Process {
         let url = format!("{}&prefix={}", self.url(session_ms), self.prefix);
         let (lock, ttl_ms) = (["hold", "--lock", &url], ttl.as_millis().to_string());
@@ -28,7 +28,7 @@ fn token(held: &Value) -> u64 {
     held["acquired"].as_u64().unwrap()
 }
 
-/// Its session would last for 100 s more: it is the next in line who acts.
+/// Its session would last for 100 s more: the next in line acts.
 #[tokio::test]
 async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session() {
     let ttl = Ttl::secs(1);
@@ -60,7 +60,8 @@ async fn a_holder_that_fails_costs_the_next_in_line_its_ttl_and_not_its_session(
     }
 }
 
-/// The same if the next in line is woken meanwhile, as it is every 15 s: what it has waited counts.
+/// The same if the next in line is woken meanwhile, as it is every 15 s: the time that it has
+/// waited counts.
 #[tokio::test]
 async fn a_holder_of_a_long_lease_that_fails_costs_the_next_in_line_its_ttl() {
     let ttl = Ttl::secs(17);
@@ -75,8 +76,8 @@ async fn a_holder_of_a_long_lease_that_fails_costs_the_next_in_line_its_ttl() {
     assert_eq!(next.release().await.unwrap(), Released::Released);
 }
 
-/// The same in a process in which others are granted what several of its attempts wait for, which
-/// wakes all who wait there.
+/// The same in a process with other attempts that share a lease: each grant to them wakes all
+/// waiters of that process.
 #[tokio::test]
 async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
     let ttl = Ttl::secs(2);
@@ -110,7 +111,7 @@ async fn a_holder_that_fails_costs_its_ttl_in_a_busy_process() {
     }
 }
 
-/// A process that stands still while it waits becomes the first without a sign of it. Who waits
+/// A process that stands still while it waits becomes the first without a sign of it. The waiter
 /// behind it does not find that out by chance.
 #[tokio::test]
 async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
@@ -130,7 +131,7 @@ async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     println!("{took:?}");
     assert!(took < 5 * ttl.get(), "{took:?}");
     assert_eq!(next.release().await.unwrap(), Released::Released);
-    // It goes to the end of the line, where nobody is.
+    // It goes to the end of the line, which is empty.
     worker.resume();
     let held: Value = worker.event().await;
     worker.send(&"release").await;
@@ -138,7 +139,8 @@ async fn a_waiter_that_fails_costs_the_next_in_line_its_ttl() {
     assert_eq!(told["released"], "Released", "{held}");
 }
 
-/// Nobody waits in line who could act. Who comes after the session has ended finds it free.
+/// There is no waiter in line who could act. A client that comes after the session has ended finds
+/// it free.
 #[tokio::test]
 async fn a_session_that_ends_takes_the_leases_of_a_stopped_process_with_it() {
     let namespace = Namespace::fresh(zookeeper().await);

@@ -8,7 +8,7 @@ use lock_core::{
 use palisade_zookeeper::ZooKeeperBackend;
 use zookeeper_client::Client;
 
-/// Far longer than a test: what ends earlier was ended.
+/// Far longer than a test: a lease that ends earlier was ended by a client.
 const LONG: Ttl = Ttl::secs(300);
 
 /// A directory of its own on a server.
@@ -71,7 +71,7 @@ pub(crate) async fn backend_at(proxy: &Proxy, prefix: &str) -> ZooKeeperBackend 
 
 /// The names of the nodes in a line.
 pub(crate) async fn nodes(observer: &Client, directory: &str) -> Vec<String> {
-    // What others have written is seen from here on.
+    // Changes by other clients are seen from here on.
     observer.sync("/").await.unwrap();
     match observer.list_children(directory).await {
         Err(zookeeper_client::Error::NoNode) => Vec::new(),
@@ -110,6 +110,6 @@ pub(crate) fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequen
 pub(crate) async fn granted(backend: &ZooKeeperBackend, request: &AcquireRequest) -> Sequencer {
     match backend.acquire(request).await {
         Ok(Attempt::Granted(grant)) => sequencer(request, grant.token),
-        answer => panic!("nobody holds it, and yet: {answer:?}"),
+        answer => panic!("it is free, and yet: {answer:?}"),
     }
 }

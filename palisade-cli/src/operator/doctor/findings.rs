@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::{address::Address, console::Console, failure::Failure};
 
-/// What was found, in the order in which it was looked for.
+/// The findings, in the order of the examination.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     found: Vec<Finding>,
-    /// What is looked at now.
+    /// The part that is examined now.
     of: &'static str,
     address: String,
 }
@@ -21,9 +21,9 @@ struct Finding {
     /// Without passwords.
     address: String,
     level: Level,
-    /// What is so.
+    /// The finding.
     text: String,
-    /// What to do about it.
+    /// The change that the operator should make.
     #[serde(skip_serializing_if = "Option::is_none")]
     change: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Level {
 }
 
 impl Findings {
-    /// What follows is about this one.
+    /// Sets the part to which later findings belong.
     pub(super) fn of(&mut self, of: &'static str, address: &Address) {
         self.of = of;
         self.address = address.to_string();
@@ -79,7 +79,7 @@ impl Findings {
         }
     }
 
-    /// A text that says both what is so and what to do.
+    /// A text that says both the finding and the change.
     pub(super) fn warned(&mut self, text: impl Display) {
         self.add(Level::Advice, text, None);
     }

@@ -27,7 +27,7 @@ impl Heard {
         heard
     }
 
-    /// What has been heard since the last call.
+    /// The warnings since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -12,7 +12,7 @@ use crate::{
     operator::locks,
 };
 
-/// The resource whose lease is taken and released. Nobody else has that name.
+/// The resource whose lease is taken and released. No other program uses that name.
 fn probe() -> String {
     format!("palisade-doctor:{:016x}", rand::random::<u64>())
 }
@@ -60,14 +60,14 @@ pub(super) async fn examine_lock(
     Ok(Some(locks))
 }
 
-/// What kept a lease from being granted. The error says the cause, and often what to do.
+/// The finding for a lease that was not granted. The error says the cause, and often the remedy.
 fn refused(findings: &mut Findings, error: &Error) {
     let change = match error.kind() {
         ErrorKind::Refused => {
             "change what the server refuses; if it is a right, docs/operations.md has the list"
         }
         ErrorKind::Unavailable => {
-            "examine it again when this is over: until then nobody gets a lease here"
+            "examine it again when this is over: until then no client gets a lease here"
         }
         ErrorKind::Lost | ErrorKind::Released => {
             "examine it again: the lease was ended meanwhile, or the service was too slow"
@@ -99,7 +99,7 @@ async fn hand_over(locks: &LockManager) -> Result<Duration, Error> {
     Ok(granted.since(released))
 }
 
-/// Until somebody waits. Not every lock service knows, so there is a bound.
+/// Returns when a client waits. Not every lock service knows, so there is a bound.
 async fn until_waiting(locks: &LockManager, probe: &str) {
     let until = TokioRuntime.now() + Duration::from_secs(1);
     while TokioRuntime.now() < until {
@@ -119,7 +119,7 @@ async fn acquire(locks: &LockManager, probe: &str) -> Result<LeaseGuard, Error> 
     acquire.wait(Duration::from_secs(5)).await
 }
 
-/// The token of a lease, and how long the second acquire and release took: the first one also
+/// The token of a lease, and the time that the second acquire and release took. The first one also
 /// connects.
 async fn cycle(locks: &LockManager) -> Result<(u64, Duration), Error> {
     let probe = probe();

@@ -55,7 +55,8 @@ impl Log {
         })
     }
 
-    /// Waits until nobody can write to the log any more; false if that takes longer than `bound`.
+    /// Waits until no process can write to the log any more; false if that takes longer than
+    /// `bound`.
     pub(crate) fn wait_end(&self, bound: Duration) -> bool {
         let started = Instant::now();
         loop {

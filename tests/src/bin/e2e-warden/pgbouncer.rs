@@ -21,7 +21,7 @@ pub(crate) struct PgBouncer {
     account: Option<Account>,
     server: PgConnectOptions,
     mode: String,
-    /// What the test sets besides.
+    /// The additional settings of the test.
     more: Vec<String>,
 }
 

@@ -32,10 +32,10 @@ pub(crate) struct Works {
 /// So many slots under one lease.
 const AT_ONCE: usize = 10;
 
-/// How long it takes to make what is written.
+/// The duration of the work before each write.
 const WORK: Duration = Duration::from_millis(4);
 
-/// Before another look at what somebody else holds.
+/// The pause before another look at a lease that another process holds.
 const SOON: Duration = Duration::from_millis(20);
 
 impl Works {
@@ -76,7 +76,7 @@ pub(crate) async fn run_jobs(works: &Works, mut talk: Talk) -> Result<(), Box<dy
     Ok(())
 }
 
-/// Runs what is due. True if nothing was.
+/// Runs all slots that are due. True if there was none.
 async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgFencedLocks) -> bool {
     let effect = async |slot: &Slot, tx: &mut FencedTx<Postgres>| {
         sleep(WORK).await;
@@ -99,8 +99,8 @@ async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgFencedLocks) -> boo
     }
 }
 
-/// What lease tables do: the lease, a look at what is done, and the work, which is its own marker.
-/// True if nothing was due.
+/// The algorithm of lease tables: the lease, a look whether the slot is done, and the work, which
+/// is its own marker. True if nothing was due.
 async fn lease_table(
     works: &Works,
     minutes: &Schedule,

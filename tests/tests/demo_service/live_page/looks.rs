@@ -18,7 +18,7 @@ async fn looks_well(name: &'static str, screen: Screen, colours: Colours) {
         fenced.contains("the late write was refused (412)"),
         "{fenced}"
     );
-    // However far to the right somebody looks, it says which lane is whose.
+    // However far to the right a visitor looks, each lane has its name.
     let names = "const frame = document.querySelector('#fenced .picture'); \
                  frame.scrollLeft = frame.scrollWidth; \
                  const { left, right } = frame.getBoundingClientRect(); \
@@ -110,7 +110,7 @@ async fn a_picture_that_is_over_is_seen_whole_or_from_its_beginning_on_every_scr
         page.photograph(&format!("{width}")).await;
         page.assert_sound().await;
     }
-    // What it came to is said once, above the picture.
+    // The result is said once, above the picture.
     let doubled = "return document.querySelectorAll('.picture :is(.good-box, .bad-box)').length";
     assert_eq!(page.browser.script(doubled).await, 0);
 }

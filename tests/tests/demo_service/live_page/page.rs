@@ -45,7 +45,7 @@ impl Page {
         }
     }
 
-    /// Ends the gateway, waits for what the page is to notice, and starts another at its address.
+    /// Ends the gateway, waits until the page shows this notice, and starts another at its address.
     pub(crate) async fn restart_gateway(&mut self, noticed: &str) {
         kill_process(self.gateway.id(), Signal::KILL).unwrap();
         self.gateway.finish().await;
@@ -69,7 +69,7 @@ impl Page {
         self.browser.script(&script).await;
     }
 
-    /// What a selector finds first, as text.
+    /// The text of the first element that a selector finds.
     pub(crate) async fn text(&self, selector: &str) -> String {
         let script = format!("return document.querySelector('{selector}').textContent");
         let text = self.browser.script(&script).await;
@@ -127,7 +127,7 @@ impl Page {
     /// Nothing went wrong in the page, and nothing sticks out of it.
     pub(crate) async fn assert_sound(&self) {
         assert_eq!(self.browser.console().await, [""; 0]);
-        // Not the width of what is in sight: a phone shows more of a page that sticks out.
+        // Not the width of the window: a phone shows more of a page that sticks out.
         let fits = "const { scrollWidth, clientWidth } = document.documentElement; \
                     return scrollWidth <= clientWidth";
         assert_eq!(self.browser.script(fits).await, Value::Bool(true));

@@ -13,7 +13,7 @@ const SAID: &str = "const words = (selector) => [...document.querySelectorAll(se
       events: [...document.querySelectorAll('.events li')].map((it) => it.textContent), \
     };";
 
-/// What a page says that was opened anew.
+/// The content of a page that was opened anew.
 async fn anew(page: &Page) -> Value {
     page.browser.open(&page.url).await;
     page.until_over().await;
@@ -21,7 +21,7 @@ async fn anew(page: &Page) -> Value {
 }
 
 /// The gateway is replaced, and has played as many runs by the time that the page is back.
-/// Catches: what a page remembers of another gateway, shown as if it were of this one.
+/// Catches: memories of another gateway, shown as if they were of this one.
 #[tokio::test]
 async fn a_page_that_comes_back_says_what_a_new_one_says() {
     let mut page = Page::open("reconnected").await;

@@ -19,7 +19,7 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     let page = Page::open("replay").await;
     page.play().await;
 
-    // The slider shows the past: client 1 has just been stopped, nobody has written.
+    // The slider shows the past: client 1 has just been stopped, and there is no write yet.
     page.set("moment", &stopped_at(&page).await).await;
     let past = "return document.querySelector('#fenced svg .dot') !== null \
                 && document.querySelector('#fenced svg .bad-dot') === null";
@@ -41,8 +41,7 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     page.browser.click("#play-again").await;
     page.until_over().await;
 
-    // What is saved is a picture that stands alone: it loads as an image, for which it has to be
-    // well-formed.
+    // The saved picture stands alone: it loads as an image, for which it has to be well-formed.
     let load = "const link = document.querySelector('#fenced a.svg'); \
                 const image = document.createElement('img'); image.id = 'saved'; \
                 image.src = link.href; document.body.append(image); \

@@ -55,7 +55,7 @@ async fn dns_rebinding_gets_no_lease_and_no_write_of_a_container() {
     }
 }
 
-/// Catches: a check that is off, and no word of it.
+/// Catches: a check that is off, without a warning.
 #[tokio::test]
 async fn a_gateway_for_other_machines_that_checks_nothing_says_so() {
     const SAID: &str = "is answered under every name";
@@ -73,7 +73,7 @@ async fn a_gateway_for_other_machines_that_checks_nothing_says_so() {
         let arguments = ["serve", "--addr", addr, "--store", &store];
         let mut process = Process::spawn_with_log("palisade", arguments.iter().chain(more), &log);
         process.line().await.unwrap();
-        // What is logged is written when it ends.
+        // The log is written when it ends.
         kill_process(process.id(), Signal::TERM).unwrap();
         process.finish().await;
         let log = fs::read_to_string(&log).unwrap();

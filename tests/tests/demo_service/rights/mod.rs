@@ -1,4 +1,4 @@
-//! What a role, a page in a browser, a file and an argument get, and that they get nothing more.
+//! The rights of a role, of a page in a browser, of a file and of an argument, and their limits.
 
 mod browser;
 mod compose;

@@ -12,7 +12,7 @@ use e2e::warden::workspace_binary;
 use reqwest::Method;
 
 use crate::{
-    exit_codes::{complaint, nobody, run},
+    exit_codes::{closed_address, complaint, run},
     gateway::{Gateway, send},
     keys::{KeyFile, hang_up, new_key, signing_key},
 };
@@ -29,7 +29,7 @@ fn in_file(folder: &Path, name: &str, text: &str) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// What `serve` says of a file of keys that it refuses.
+/// The complaint of `serve` about a file of keys that it refuses.
 fn refusal_of_keys(lines: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let keys = in_file(folder.path(), "keys", &lines.concat());
@@ -109,8 +109,8 @@ fn an_admin_token_that_can_be_guessed_is_refused_and_not_shown() {
 #[test]
 fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
     let folder = tempfile::tempdir().unwrap();
-    let server = nobody();
-    let nodes = [server, nobody(), nobody()].map(|node| node.to_string());
+    let server = closed_address();
+    let nodes = [server, closed_address(), closed_address()].map(|node| node.to_string());
     let [lock, store, nodes] = [
         ("lock", format!("redis://me:hunter2@{server}\n")),
         ("store", format!("postgres://me:hunter2@{server}/app")),
@@ -168,7 +168,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
         let said = complaint(&[command, files].concat(), 3);
         assert!(said.contains(server), "{command:?}: {said}");
     }
-    // These report what they find.
+    // These report all that they find.
     let told = run(&[&["doctor"][..], &both].concat());
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(
@@ -204,7 +204,7 @@ async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
 /// A secret may begin with the sign that stands for a file.
 /// Catches: a complaint of the parser, which quotes what it was given.
 #[test]
-fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
+fn the_error_for_a_missing_or_empty_file_does_not_repeat_the_argument() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = ["", "\n", "hunter2\nhunter2"].map(|text| {
         let name = format!("hunter2-{}", text.len());
@@ -225,12 +225,16 @@ fn a_file_that_is_not_there_or_holds_no_value_is_told_without_what_was_given() {
     }
 }
 
-/// A group may read it: that is how a service reads what only root may change.
+/// A group may read it, so that a service can read a file that only root may change.
 /// Catches: a warning that is lost because there is no log yet.
 #[test]
-fn a_secret_that_others_on_the_machine_can_read_is_told() {
+fn a_secret_that_others_on_the_machine_can_read_is_warned_of() {
     let folder = tempfile::tempdir().unwrap();
-    let file = in_file(folder.path(), "lock", &format!("redis://{}", nobody()));
+    let file = in_file(
+        folder.path(),
+        "lock",
+        &format!("redis://{}", closed_address()),
+    );
     for (mode, is_told) in [(0o600, false), (0o640, false), (0o644, true), (0o660, true)] {
         fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
         let output = run(&["list", "--lock", &format!("@{file}")]);

@@ -1,4 +1,4 @@
-//! What docs/operations.md says to do, done.
+//! Runs the commands of docs/operations.md.
 
 use std::{env, path::Path};
 
@@ -49,7 +49,7 @@ async fn the_documented_handover_goes_there_and_back() {
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
     let [plan, there, back] = &answers[..] else {
-        panic!("three answers are told, there are others: {said}")
+        panic!("three answers are printed, there are others: {said}")
     };
     assert_eq!(
         (&plan["dry_run"], &plan["marks"]),

@@ -1,4 +1,4 @@
-//! Whoever hands over is killed after each step, and does it again or turns back.
+//! The command that hands over is killed after each step, and is run again or turned back.
 
 use std::process::Stdio;
 
@@ -12,7 +12,7 @@ use crate::handover::{
     world::{Service, World},
 };
 
-/// What it prints after each of its steps.
+/// The lines that it prints after each of its steps.
 const STEPS: [&str; 2] = ["the store takes no claim of ", "marks sealed: 1"];
 
 /// Kills it as soon as it has printed this.
@@ -59,7 +59,7 @@ async fn is_replaced(world: &World, service: &Service) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_hands_over_may_be_killed_after_any_step_and_do_it_again() {
+async fn a_handover_may_be_killed_after_any_step_and_repeated() {
     let world = World::start().await;
     let (mut from, mut to) = (&world.old, &world.new);
     let mut last = serves(&world, from, FencingToken::MIN).await;

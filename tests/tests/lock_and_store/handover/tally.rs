@@ -18,14 +18,14 @@ pub(crate) struct Tally {
     twin_written: Mutex<BTreeSet<i64>>,
 }
 
-/// What somebody has read.
+/// The numbers that a client has read.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     fenced: Vec<i64>,
     twin: Vec<i64>,
 }
 
-/// A write that was accepted, in the order in which they were.
+/// An accepted write. They are in the order of their acceptance.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) issuer: String,
@@ -60,7 +60,7 @@ impl Tally {
         Ok(Read { fenced, twin })
     }
 
-    /// Writes back what was read, and a number that nobody else writes.
+    /// Writes back the numbers of a read, and a number that no other client writes.
     pub(crate) async fn write(
         &self,
         grant: &Sequencer,
@@ -94,7 +94,7 @@ impl Tally {
             .len()
     }
 
-    /// How many that were accepted are not there any more.
+    /// How many accepted writes are not there any more.
     pub(crate) async fn lost(&self) -> usize {
         self.missing("fenced", &self.written).await
     }

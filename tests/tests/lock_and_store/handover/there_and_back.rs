@@ -20,12 +20,13 @@ use crate::handover::{
     world::{Service, World},
 };
 
-/// What all of them share.
+/// The state that all of them share.
 struct Run {
     tally: Tally,
     numbers: AtomicI64,
     over: AtomicBool,
-    /// What the zombie tried with leases of the old service, and what of that was let through.
+    /// How many writes the zombie tried with leases of the old service, and how many were let
+    /// through.
     tried: AtomicU64,
     let_through: AtomicU64,
     /// The old service was replaced: leases of before are worth nothing from then on.
@@ -51,8 +52,8 @@ impl Run {
     }
 }
 
-/// Deposits under a lease of whichever of the services is in place: it goes to the other one when
-/// it is told that this one is not.
+/// Deposits under a lease of the service that is in place. It goes to the other service when an
+/// error says that this one is not in place.
 async fn client(run: Arc<Run>, services: [FencedLocks<Postgres>; 2]) {
     let mut place = 0;
     while !run.is_over() {
@@ -89,8 +90,9 @@ async fn deposit(run: &Run, service: &FencedLocks<Postgres>) -> Result<(), Fence
     Ok(())
 }
 
-/// A client of the old service that nobody has told. With every lease that it ever had and with
-/// what it read then it tries to write, and it tries to get another one.
+/// A client of the old service that does not know of the handover. It tries to write with every
+/// lease that it ever had and with the numbers that it read then, and it tries to get another
+/// lease.
 async fn zombie(run: Arc<Run>, old: LockManager, mut had: Vec<(Sequencer, Read)>) {
     let of_before = had.len();
     while !run.is_over() {

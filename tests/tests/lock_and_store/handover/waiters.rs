@@ -1,4 +1,4 @@
-//! Who holds a lease of the old service, and who waits for it.
+//! The holder of a lease of the old service, and its waiters.
 
 use std::time::Duration;
 

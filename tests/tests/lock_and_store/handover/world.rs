@@ -36,7 +36,7 @@ impl Service {
         Self::of(name, servers.url(), servers)
     }
 
-    /// Nodes that serve nobody yet.
+    /// Nodes that were never provisioned.
     pub(crate) async fn new_redlock(name: &'static str) -> Self {
         let servers = RedlockServers::start(3).await;
         Self::of(name, servers.url(), servers)

@@ -1,4 +1,4 @@
-//! What cannot be, and what is only looked at.
+//! Handovers that cannot be, and dry runs.
 
 use std::process::Stdio;
 
@@ -58,11 +58,11 @@ async fn a_dry_run_tells_what_would_be_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
+async fn the_error_for_an_impossible_handover_says_what_to_do() {
     let world = World::start().await;
     in_use(&world).await;
     let (new, store) = (world.new.url(), world.store_url());
-    let nobody = "redis://127.0.0.1:1";
+    let closed = "redis://127.0.0.1:1";
     let to = |to| ["--to", to, "--store", store, "--yes"];
     let names = ["--from-issuer", "old", "--to-issuer", "new"];
     let third = ["--from-issuer", "third", "--to-issuer", "new"];
@@ -73,7 +73,7 @@ async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
         (&to(new), &third, 1, "takes tokens of \"old\""),
         (&to("memory:"), &names, 2, memory),
         (&to("reddis://h"), &names, 2, "--to reddis:"),
-        (&to(nobody), &names, 3, "--to is right"),
+        (&to(closed), &names, 3, "--to is right"),
         (&to(new), &[], 2, "--from-issuer"),
         (&to(new)[..4], &names, 2, "no --yes"),
     ] {
@@ -88,9 +88,9 @@ async fn what_cannot_be_handed_over_is_told_with_what_to_do() {
     }
 }
 
-/// Nothing was changed, though it is only known of its nodes one by one whether they serve.
+/// Nothing was changed, though each node has to be asked by itself whether it serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_redlock_that_does_not_serve_yet_is_told_of_before_anything_is_changed() {
+async fn a_redlock_that_does_not_serve_yet_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::new_redlock("new").await).await;
     in_use(&world).await;
     let mut command = migrate(&world, &world.old, &world.new);
@@ -115,7 +115,7 @@ async fn a_redlock_with_short_leases_is_handed_over_to() {
 
 /// It answers, so that a dry run finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_service_that_cannot_grant_is_told_of_before_anything_is_changed() {
+async fn a_new_service_that_cannot_grant_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::redis_that_cannot_grant("new").await).await;
     in_use(&world).await;
     let migrate = || migrate(&world, &world.old, &world.new);

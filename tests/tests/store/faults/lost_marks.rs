@@ -11,7 +11,7 @@ use crate::rule::assert_kind;
 
 const RESOURCE: &str = "account:1";
 
-/// A lock service, a database, and a pool that goes where it is told to after a failover.
+/// A lock service, a database, and a pool that goes to another server after a failover.
 struct World {
     lock: Redis,
     database: DatabaseServer,
@@ -69,7 +69,7 @@ async fn write(guard: &FencedGuard<Postgres>) -> Result<(), FenceError> {
 }
 
 /// The control of the next test, and the reason to replicate synchronously: until the resource is
-/// claimed again, whoever the replica knows as the newest holder is let in.
+/// claimed again, the holder that the replica knows as the newest is let in.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_the_next_claim() {
     let world = world().await;
@@ -115,9 +115,9 @@ async fn a_claim_that_waits_for_a_synchronous_replica_survives_a_failover() {
     write(&second).await.unwrap();
 }
 
-/// Tokens go on where the lock service is, above all that the restored marks show.
+/// Tokens go on at the lock service, above all that the restored marks show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restore_of_an_older_database_holders_are_told_and_acquire_afresh() {
+async fn after_a_restore_of_an_older_database_holders_get_an_error_and_acquire_afresh() {
     let world = world().await;
     let first = world.acquire().await;
     let backup = world.database.copy().await;

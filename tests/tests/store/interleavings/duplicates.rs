@@ -21,7 +21,7 @@ async fn write<W: World>(world: &W, grant: &Sequencer) -> Result<(), FenceError>
     tx.commit().await.map(drop)
 }
 
-/// What a check of the token alone would say: the control.
+/// The answer of a check of the token alone: the control.
 async fn passes_by_number<W: World>(world: &W, grant: &Sequencer) -> bool {
     let mut connection = world.store(Who::New).pool().acquire().await.unwrap();
     let (marks, resource) = (W::MARKS, grant.resource());
@@ -60,7 +60,7 @@ async fn one_after_the_other<W: World>(world: &W) {
     write(world, &newer).await.unwrap();
 }
 
-/// Several times, because who is first is up to chance.
+/// Several times, because chance decides which one is first.
 async fn at_once<W: World>(world: &W) {
     for run in 1..=8 {
         let grants = [grant(run, 5), grant(run, 5)];

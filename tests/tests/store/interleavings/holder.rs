@@ -17,14 +17,15 @@ use crate::{
 pub(crate) enum Check {
     /// By `FencedStore::begin`.
     Fenced,
-    /// The control: by reading the mark in the transaction, as everybody would who thinks of it.
+    /// The control: by reading the mark in the transaction, which is the naive way.
     PlainSelect,
 }
 
-/// What became of a step.
+/// The result of a step.
 pub(crate) enum Step {
     Taken,
-    /// Nothing happened, because the other one is in the way: to be taken again when it has moved.
+    /// Nothing happened, because the other holder is in the way: to be taken again when it has
+    /// moved.
     Blocked,
     Ended(End),
 }
@@ -33,7 +34,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Committed,
-    /// It is not, or not any more, the one that the mark shows.
+    /// The mark does not show it, or not any more.
     Refused,
     /// Its transaction clashed with the other one's.
     Clashed,

@@ -23,7 +23,7 @@ use crate::interleavings::{
 
 pub(crate) struct OnPostgres {
     stores: [PgFencedStore; 2],
-    /// Not of a pool, which would look after each answer that was not waited for.
+    /// Not of a pool, because a pool would look after each answer that was not waited for.
     observer: Mutex<PgConnection>,
     _database: PostgresDatabase,
 }
@@ -44,7 +44,8 @@ impl OnPostgres {
                 .application_name(name(who))
                 .options([("default_transaction_isolation", sql(level))]);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
-            // Whoever waits here waits for the other one's next step, however late that comes.
+            // A holder that waits here waits for the other one's next step, however late that
+            // comes.
             let options = PgTxOptions::default()
                 .isolation(level)
                 .lock_timeout(Some(Duration::from_secs(60)));

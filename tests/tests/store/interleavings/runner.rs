@@ -1,8 +1,8 @@
 //! Lets two holders take their steps in a given order.
 //!
-//! After each step both stand still: each has either taken all the steps that it was told to take,
-//! or waits for a lock that the other one has, as the database itself says. So an order always has
-//! the same outcome. What a holder that waits is told to do meanwhile, it does as soon as it can.
+//! After each step both stand still: each has either taken all the steps that are due, or waits for
+//! a lock that the other one has, as the database itself says. So an order always has the same
+//! outcome. A holder that waits takes the steps that become due meanwhile as soon as it can.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) new_saw_stale: bool,
     /// Whether the new holder was the first to commit.
     pub(crate) new_was_first: bool,
-    /// Whether anybody had to wait.
+    /// Whether one of them had to wait.
     pub(crate) waited: bool,
 }
 
@@ -43,7 +43,7 @@ enum State<W: World> {
 
 struct Seat<W: World> {
     state: State<W>,
-    /// How many steps it was told to take.
+    /// How many steps it has to take.
     due: usize,
     taken: usize,
 }
@@ -62,7 +62,7 @@ struct Run<'a, W: World> {
 pub(crate) async fn run<W: World>(world: &W, order: Order, check: Check, number: usize) -> Outcome {
     let [stale, new] = Who::BOTH.map(|who| HolderOf::new(world, who, check, number));
     while let Err(error) = stale.claim().await {
-        // What the run before has left behind is still being rolled back.
+        // The session of the run before is still being rolled back.
         assert_kind!(error, Busy);
         tokio::task::yield_now().await;
     }
@@ -161,7 +161,7 @@ impl<W: World> Run<'_, W> {
         }
     }
 
-    /// Who waits for somebody who is out waits for a rollback that is under way.
+    /// If the other holder has left its section, a wait for it is a wait for its rollback.
     fn is_inside(&self, who: Who) -> bool {
         match &self.seats[who as usize].state {
             State::Still(holder) => holder.is_inside(),

@@ -22,7 +22,7 @@ pub(crate) struct OnSqlite {
 }
 
 impl OnSqlite {
-    /// Whoever is in the way is waited for that long.
+    /// A transaction waits that long for another one in its way.
     pub(crate) async fn new(journal: SqliteJournalMode, patience: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = SqliteConnectOptions::new()
@@ -50,8 +50,8 @@ impl OnSqlite {
 impl World for OnSqlite {
     type Db = Sqlite;
 
-    /// A transaction that has read something old is not allowed to write. So whoever does not know
-    /// better reads first and begins then.
+    /// A transaction that has read an old snapshot is not allowed to write. So the naive holder
+    /// reads first and begins then.
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::AtTheWrite("BEGIN IMMEDIATE");
     const MARKS: &str = "fenced_high_water_mark";
 

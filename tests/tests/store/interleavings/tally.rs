@@ -1,4 +1,4 @@
-//! What came of all orders.
+//! The results of all orders.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ pub(crate) struct Tally {
     pub(crate) orders: usize,
     /// The stale holder committed after the new one had.
     pub(crate) stale_commits: usize,
-    /// Both committed, and the new one had not seen what the stale one wrote.
+    /// Both committed, and the new one had not seen the write of the stale one.
     pub(crate) missed_reads: usize,
     pub(crate) by_stale: usize,
     pub(crate) by_new: usize,
-    /// Somebody had to wait.
+    /// A holder had to wait.
     pub(crate) waits: usize,
 }
 
@@ -58,7 +58,7 @@ impl Table {
         self.0.push((variant.into(), check, tally));
     }
 
-    /// The fence lets nothing through, and is in nobody's way who is entitled.
+    /// The fence lets no stale holder through, and hinders no current one.
     ///
     /// # Panics
     /// If not.

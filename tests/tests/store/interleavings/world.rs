@@ -1,4 +1,4 @@
-//! What the runner needs of a database.
+//! The interface of a database for the runner.
 
 use fenced_store::{Dialect, FencedStore};
 use sqlx::Database;
@@ -18,8 +18,8 @@ pub(crate) trait World: Sized + 'static {
     /// A holder's own store, with connections of its own.
     fn store(&self, who: Who) -> &FencedStore<Self::Db>;
 
-    /// Waits until a holder waits for a lock of the database. Never, if the database does not let
-    /// anybody wait.
+    /// Waits until a holder waits for a lock of the database. Never returns if the database does
+    /// not let transactions wait.
     async fn until_blocked(&self, who: Who);
 
     async fn execute(
@@ -34,7 +34,7 @@ pub(crate) trait World: Sized + 'static {
     ) -> Result<i64, sqlx::Error>;
 }
 
-/// Where somebody begins who does not know better.
+/// The point where the naive holder begins its transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NaiveBegin {
     /// Before the check.

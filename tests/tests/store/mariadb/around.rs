@@ -117,7 +117,7 @@ async fn temporary_tables_under_our_names_get_past_the_triggers() {
 
 /// The triggers run with the rights of the user who has protected the table.
 #[tokio::test]
-async fn without_the_user_who_has_protected_a_table_every_write_fails() {
+async fn without_the_user_that_has_protected_a_table_every_write_fails() {
     let world: MariaDbServer = fresh().await;
     let owner = world.store_of_user("GRANT TRIGGER ON *.* TO").await;
     owner.protect(&by_row()).await.unwrap();

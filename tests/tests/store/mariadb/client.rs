@@ -33,7 +33,7 @@ async fn the_documented_example_runs_in_the_client() {
 }
 
 #[tokio::test]
-async fn who_reads_a_mark_cannot_write_as_its_holder() {
+async fn a_reader_of_a_mark_cannot_write_as_its_holder() {
     let world = protected().await;
     let read = sqlx::query_scalar("SELECT holder FROM fenced_high_water_mark");
     let read: String = read.fetch_one(world.store().pool()).await.unwrap();

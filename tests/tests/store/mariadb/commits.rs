@@ -1,4 +1,4 @@
-//! What an error of a commit says about it. A backup keeps all commits of a server from happening.
+//! The meaning of an error of a commit. A backup keeps all commits of a server from happening.
 
 use e2e::servers::{DatabaseServer, until};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
@@ -33,8 +33,8 @@ impl World {
         }
     }
 
-    /// The error of a commit that the backup holds up, in a session with this setting, and to which
-    /// this happens meanwhile.
+    /// The error of a commit that the backup holds up, in a session with this setting. `meanwhile`
+    /// is executed while it waits.
     async fn held_up(&self, setting: &'static str, meanwhile: &str) -> FenceError {
         let mut tx = self.store.begin(&self.grant).await.unwrap();
         tx.execute(setting).await.unwrap();

@@ -1,5 +1,5 @@
-//! Futures that are dropped. Each time the pool has one connection, whose next user finds what was
-//! left behind.
+//! Futures that are dropped. Each time the pool has one connection, whose next user finds all that
+//! was left behind.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     rule::{Harness, balance, claimed},
 };
 
-/// What takes longer never ends.
+/// A statement that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn with_one_connection() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
@@ -36,8 +36,8 @@ async fn add_fenced(store: &MySqlFencedStore, grant: &Sequencer) {
     tx.commit().await.unwrap();
 }
 
-/// The control. sqlx forgets the transaction that it has begun, and what comes next is lost when
-/// its session ends.
+/// The control. sqlx forgets the transaction that it has begun, and the writes that follow are lost
+/// when its session ends.
 #[tokio::test]
 async fn naive_begin_that_is_dropped_loses_the_next_write() {
     let (world, store, _) = with_one_connection().await;
@@ -137,7 +137,7 @@ async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
     Some(false)
 }
 
-/// The connection can be used, or it was replaced, and what was written is stored or not.
+/// The connection can be used, or it was replaced, and the write is stored or not.
 async fn goes_on(
     (world, store, grant): &(MariaDbServer, MySqlFencedStore, Sequencer),
     before: i64,
@@ -174,7 +174,7 @@ async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() 
     assert!(dropped > statements.made / 2, "{dropped}");
 }
 
-/// And more than one: then the driver waits for what never comes.
+/// And more than one: then the driver waits for an answer that never comes.
 #[tokio::test]
 async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
     each_way_at_once(async |way| {
@@ -195,7 +195,8 @@ async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
     .await;
 }
 
-/// Ends that wait for the server to answer, for seconds: side by side, in databases of their own.
+/// Runs the test for each way to end, side by side, in databases of their own, because some ends
+/// wait seconds for the server.
 async fn each_way_at_once(test: impl AsyncFn(End)) {
     tokio::join!(test(End::Drop), test(End::RollBack), test(End::Commit));
 }

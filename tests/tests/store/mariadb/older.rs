@@ -40,7 +40,7 @@ async fn a_session_that_has_gone_on_is_left_alone() {
 
 /// A statement that commits behind our back leaves a note that is not the note of a transaction.
 #[tokio::test]
-async fn a_note_that_was_left_behind_ends_nobody() {
+async fn a_note_that_was_left_behind_ends_no_session() {
     let world: MariaDbServer = fresh().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());
@@ -107,7 +107,7 @@ async fn without_a_lock_timeout_that_of_the_session_counts() {
     tx.commit().await.unwrap();
 }
 
-/// What the documentation recommends for clients that are idle in their transactions.
+/// The setting that the documentation recommends for clients that are idle in their transactions.
 #[tokio::test]
 async fn an_idle_timeout_of_the_session_ends_an_idle_holder() {
     let world: MariaDbServer = fresh().await;

@@ -1,4 +1,4 @@
-//! Protected tables: what only MariaDB can do, or do wrong.
+//! Protected tables: cases of MariaDB alone.
 
 use std::time::Duration;
 
@@ -100,7 +100,8 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// What MariaDB does after a deadlock is written without a transaction: the triggers refuse it.
+/// After a deadlock MariaDB goes on without a transaction: the triggers refuse the writes that
+/// follow.
 #[tokio::test]
 async fn after_a_deadlock_nothing_is_written_unfenced() {
     let (world, own) = protected_and_claimed::<MariaDbServer>().await;
@@ -110,9 +111,9 @@ async fn after_a_deadlock_nothing_is_written_unfenced() {
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// Somebody who was refused and has not noticed yet.
+/// A client that was refused and has not noticed yet.
 #[tokio::test]
-async fn a_refused_write_in_an_open_transaction_holds_nobody_up() {
+async fn a_refused_write_in_an_open_transaction_delays_no_other_client() {
     let (world, own) = protected_and_claimed::<MariaDbServer>().await;
     let one = FencedStore::new(world.pool_of_one().await);
     // Its connection has been in fenced transactions.
@@ -194,7 +195,7 @@ async fn a_table_of_another_database_can_be_protected() {
     run(&mut connection, &add).await.unwrap();
 }
 
-/// Whatever cannot be part of a name, or is too long for one.
+/// Names with characters that cannot be part of one, or that are too long.
 #[tokio::test]
 async fn an_id_that_names_no_resource_is_refused() {
     let world: MariaDbServer = fresh().await;
@@ -233,7 +234,8 @@ async fn only_tables_with_transactions_can_be_protected() {
     assert_kind!(error, CannotProtect);
 }
 
-/// Who writes needs no right on our tables but to enter, and is told what is wrong.
+/// A writer needs no right on our tables but to enter. The error of a refused write says what is
+/// wrong.
 #[tokio::test]
 async fn a_user_without_any_right_of_ours_is_refused_the_same() {
     let (world, _) = protected_and_claimed::<MariaDbServer>().await;
@@ -246,7 +248,7 @@ async fn a_user_without_any_right_of_ours_is_refused_the_same() {
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// What docs/protected-tables.md says is NOT stopped: triggers do not see it.
+/// The cases that docs/protected-tables.md lists as NOT stopped: triggers do not see them.
 #[tokio::test]
 async fn truncate_and_cascades_get_past_the_triggers() {
     let (world, _) = protected_and_claimed::<MariaDbServer>().await;

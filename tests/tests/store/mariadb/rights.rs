@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 use crate::{
     mariadb::server::MariaDbServer,
     rule::{Harness, assert_kind, fenced_add, fresh, grant},
-    servers::wrong_books_are_told,
+    servers::wrong_books_are_an_error,
 };
 
 /// A user who may do everything with the application's own table, and so far nothing with ours.
@@ -65,7 +65,7 @@ impl User {
         pool.execute(AssertSqlSafe(statement)).await.unwrap();
     }
 
-    /// What is missing, and the statement that gives it.
+    /// The missing right, and the statement that gives it.
     async fn missing(&self, rights: Rights) -> Option<(String, String)> {
         match self.store.check(rights).await {
             Ok(()) => None,
@@ -76,7 +76,7 @@ impl User {
         }
     }
 
-    /// Does what the errors say until there is none. Returns what was granted.
+    /// Follows the errors until there is none. Returns the statements that were executed.
     async fn do_as_told(&self, rights: Rights) -> BTreeSet<String> {
         let mut granted = BTreeSet::new();
         while let Some((what, grant)) = self.missing(rights).await {
@@ -111,7 +111,7 @@ async fn the_documented_rights_are_enough_for_a_user() {
 }
 
 #[tokio::test]
-async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
+async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it() {
     let user = User::create().await;
     let documented = user.documented();
     assert_eq!(user.do_as_told(Rights::ClaimAndWrite).await, documented);
@@ -130,7 +130,7 @@ async fn a_user_is_told_which_right_is_missing_and_how_to_give_it() {
     assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
 }
 
-/// Behind somebody else who claims.
+/// Behind another role that claims.
 /// Catches: a write that needs the right to claim.
 #[tokio::test]
 async fn a_user_may_be_let_write_and_not_claim() {
@@ -175,11 +175,11 @@ async fn rights_that_come_with_a_role_count() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema() {
     let user = User::as_documented().await;
     let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
-    wrong_books_are_told::<MariaDbServer>(&user.store, as_owner).await;
-    // One who may read everything, and finds nothing of ours.
+    wrong_books_are_an_error::<MariaDbServer>(&user.store, as_owner).await;
+    // A user who may read everything, and finds none of our tables.
     let world = MariaDbServer::unmigrated().await;
     let store = world.store_of_user("").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn a_user_who_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
     assert_kind!(refused, Migration);
 }
 
-/// Whoever applies a migration notes its beginning and its end, and has the lock meanwhile.
+/// A process that applies a migration notes its beginning and its end, and has the lock meanwhile.
 /// Catches: a check that takes half a migration for a broken one.
 #[tokio::test]
 async fn a_migration_that_is_under_way_is_waited_for() {
@@ -251,7 +251,7 @@ async fn a_server_that_takes_no_writes_is_not_writable() {
     }
 }
 
-/// A full disk shows only when something is written.
+/// A full disk shows only at a write.
 #[tokio::test]
 async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
     let user = User::as_documented().await;

@@ -1,5 +1,5 @@
-//! Connections that somebody left inside a transaction. MariaDB commits what was written there when
-//! another transaction begins, so nothing of it is lost and nothing is in ours.
+//! Connections that were left inside a transaction. MariaDB commits the writes of that transaction
+//! when another one begins, so nothing of it is lost and nothing is in ours.
 
 use fenced_store::FencedStore;
 use sqlx::{Connection, Executor, MySqlPool};
@@ -36,7 +36,7 @@ async fn in_a_session_without_autocommit_claims_are_committed_and_looks_are_new(
     assert_eq!(store.admin().issuer().await.unwrap(), Some(issuer("etcd")));
 }
 
-/// What others wrote there was answered with Ok: it is stored, whatever becomes of ours.
+/// The writes of others there were answered with Ok: they are stored, whatever the outcome of ours.
 #[tokio::test]
 async fn begin_on_a_stray_has_nothing_of_others_in_it() {
     let (world, grant) = claimed::<MariaDbServer>().await;

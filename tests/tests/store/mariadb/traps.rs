@@ -16,7 +16,7 @@ async fn with_rows() -> (MariaDbServer, Sequencer) {
     (world, grant)
 }
 
-/// Makes MariaDB roll this transaction back, and nobody looks at the error.
+/// Makes MariaDB roll this transaction back, and ignores the error.
 async fn deadlock_and_ignore(world: &MariaDbServer, connection: &mut MySqlConnection) {
     MariaDbServer::add(connection, 1).await.unwrap();
     // The one that has written less is the victim.

@@ -1,4 +1,4 @@
-//! What only administrators may do, and how it stands in the way of claims.
+//! Functions for administrators only, and how they delay claims.
 
 use std::pin::pin;
 
@@ -41,7 +41,7 @@ async fn a_seal_waits_for_the_claims_under_way() {
     assert_eq!(high_water(&world, "account:43").await, sealed_at(&done));
 }
 
-/// A claim that is paused does not hold it up for ever, and then nothing was changed.
+/// A claim that is paused does not hold it up for ever: it fails, and nothing was changed.
 #[tokio::test]
 async fn a_seal_waits_for_a_claim_no_longer_than_the_lock_timeout() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -101,7 +101,7 @@ async fn a_mark_cannot_be_sealed_before_the_issuer() {
     assert_eq!(world.dump().await, before);
 }
 
-/// From psql, where the direction is said, too.
+/// From psql, where the direction has to be given, too.
 #[tokio::test]
 async fn a_mark_is_not_lowered_by_mistake_from_sql() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -130,7 +130,7 @@ async fn a_mark_is_not_lowered_by_mistake_from_sql() {
     );
 }
 
-/// Without any right on the marks themselves. What was done is signed with the role's name.
+/// Without any right on the marks themselves. The log has the role's name.
 #[tokio::test]
 async fn the_documented_rights_are_enough_for_an_operator() {
     let roles = Roles::as_documented().await;

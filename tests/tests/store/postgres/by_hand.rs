@@ -17,7 +17,7 @@ fn arguments(grant: &Sequencer, digest: &str) -> String {
 
 /// A client of a gateway has the holder itself, and the mark shows its digest.
 #[tokio::test]
-async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
+async fn a_client_with_a_lease_of_a_gateway_begins_as_documented() {
     let (world, lease) = claimed::<PostgresServer>().await;
     let enter = async |statement: &str| {
         let enter = sqlx::query(AssertSqlSafe(statement.to_owned()))
@@ -39,7 +39,7 @@ async fn who_has_a_lease_of_a_gateway_enters_as_documented() {
 /// claim. It is refused at every level, and not by that picture.
 /// Catches: a fence that trusts the snapshot of its transaction.
 #[tokio::test]
-async fn who_enters_with_an_old_snapshot_is_refused() {
+async fn a_begin_with_an_old_snapshot_is_refused() {
     let levels = [
         ("READ COMMITTED", "FN001"),
         ("REPEATABLE READ", "40001"),

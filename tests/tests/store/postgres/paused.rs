@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// What the server says of a session in this state before it is stopped.
+    /// The server's description of a session in this state before it is stopped.
     const fn before(self) -> &'static str {
         match self {
             Self::Idle => "state = 'idle in transaction'",
@@ -108,8 +108,8 @@ fn store(world: &PostgresServer, terminate_older: bool) -> PgFencedStore {
 }
 
 /// The control comes first: left alone, each of them holds the next one up for as long as it likes.
-/// Then that one gets through soon, whatever the older one is in the middle of, and nothing of the
-/// older one is ever committed.
+/// Then the next one gets through soon, whatever the older one is doing, and nothing of the older
+/// one is ever committed.
 #[tokio::test]
 async fn a_stopped_holder_is_ended_whatever_it_is_doing() {
     for state in State::ALL {
@@ -128,7 +128,7 @@ async fn a_stopped_holder_is_ended_whatever_it_is_doing() {
         assert!(waited < SOON, "{state:?} held it up for {waited:?}");
         fenced_add(&world, &next).await.unwrap();
 
-        // The others find out by themselves what has become of their statements.
+        // The others find out by themselves that their statements have ended.
         if state == State::Idle {
             stopped.send(&"commit").await;
         }

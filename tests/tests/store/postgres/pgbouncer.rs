@@ -1,5 +1,5 @@
-//! Behind a PgBouncer, set up as docs/operations.md says: the rule cases in both modes, and what
-//! sharing connections could spoil.
+//! Behind a PgBouncer, set up as docs/operations.md says: the rule cases in both modes, and the
+//! faults that shared connections could cause.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use crate::{
     servers::Server,
 };
 
-/// A client has a connection for itself, as without PgBouncer. What could differ is what becomes of
-/// the connection when something is left behind on it.
+/// A client has a connection for itself, as without PgBouncer. Only the treatment of a connection
+/// could differ on which something was left behind.
 mod session {
     use crate::{
         rule::{self, rule_cases},
@@ -225,7 +225,7 @@ async fn clients_that_share_connections_lose_no_write() {
     assert_eq!(balance(&world).await, 100 + CLIENTS * WRITES);
 }
 
-/// What it leaves behind is left on the server's connection, which others use.
+/// A dropped begin leaves its traces on the server's connection, which others use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
     let (world, grant) = claimed::<Pooled<true>>().await;
@@ -241,8 +241,8 @@ async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
     }
 }
 
-/// Postgres has committed when PgBouncer loses the connection. What it then reports looks like an
-/// error of the server's, and is none.
+/// Postgres has committed when PgBouncer loses the connection. The report of PgBouncer then looks
+/// like an error of the server, and is none.
 #[tokio::test]
 async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     let direct: PostgresServer = fresh().await;

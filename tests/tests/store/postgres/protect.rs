@@ -1,4 +1,4 @@
-//! Protected tables: what only Postgres can do, or do wrong.
+//! Protected tables: cases of Postgres alone.
 
 use e2e::documented::example_for;
 use fenced_store::{FenceError, Protection};
@@ -18,20 +18,20 @@ async fn run(connection: &mut PgConnection, statement: &'static str) -> Result<u
     Ok(connection.execute(statement).await?.rows_affected())
 }
 
-/// What an unfenced statement is told.
+/// The error of an unfenced statement.
 async fn unfenced(world: &PostgresServer, statement: &'static str) -> FenceError {
     let mut connection = world.store().pool().acquire().await.unwrap();
     run(&mut connection, statement).await.unwrap_err()
 }
 
-/// What a statement is told in a transaction of this grant.
+/// The error of a statement in a transaction of this grant.
 async fn within(world: &PostgresServer, grant: &Sequencer, statement: &'static str) -> FenceError {
     let mut tx = world.store().begin(grant).await.unwrap();
     run(&mut tx, statement).await.unwrap_err()
 }
 
 #[tokio::test]
-async fn truncate_is_refused_and_allowed_to_whoever_has_the_whole_table() {
+async fn truncate_is_refused_but_for_a_holder_of_the_whole_table() {
     let (world, row) = protected_and_claimed::<PostgresServer>().await;
     let truncate = "TRUNCATE accounts";
     assert!(is_unfenced(&unfenced(&world, truncate).await));
@@ -95,7 +95,7 @@ async fn bulk_loads_and_statements_within_statements_are_refused() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// What is really written counts, not what was proposed.
+/// The row that is really written counts, not the proposed one.
 #[tokio::test]
 async fn on_conflict_is_judged_by_what_it_does() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -135,7 +135,7 @@ async fn on_conflict_is_judged_by_what_it_does() {
     assert!(is_of_another(&within(&world, &own, moves).await));
 }
 
-/// Whatever triggers of the application make of a row.
+/// Whatever changes triggers of the application make to a row.
 #[tokio::test]
 async fn a_row_that_another_trigger_has_changed_is_judged_as_it_is() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -171,8 +171,8 @@ async fn cascades_are_refused_too() {
     assert_eq!(run(&mut tx, delete).await.unwrap(), 1);
 }
 
-/// A net against bugs: who sets the context by hand is not stopped, but not even they write after a
-/// claim.
+/// A net against bugs: a session that sets the context by hand is not stopped, but not even it
+/// writes after a claim.
 #[tokio::test]
 async fn a_forged_context_does_not_write_after_a_claim() {
     const FORGED: &str = "SELECT set_config('fenced.open_transaction', ' account:42=33 ', true)";
@@ -201,7 +201,7 @@ async fn a_forged_context_does_not_write_after_a_claim() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// One that names a token nobody has claimed, or is not made of tokens at all.
+/// A context that names a token which was never claimed, or is not made of tokens at all.
 #[tokio::test]
 async fn a_context_that_is_none_is_refused() {
     let (world, _) = protected_and_claimed::<PostgresServer>().await;
@@ -319,7 +319,7 @@ async fn protecting_at_the_same_time_is_no_error() {
 }
 
 /// In psql, where a forgotten argument is another function.
-/// Catches: a call by hand that gives a table to a resource nobody can claim.
+/// Catches: a call by hand that gives a table to a resource which no client can claim.
 #[tokio::test]
 async fn names_that_would_lock_everybody_out_protect_nothing() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -353,7 +353,7 @@ async fn a_renamed_table_stays_protected() {
     pool.execute("ALTER TABLE accounts RENAME TO moved; ALTER TABLE moved RENAME id TO number")
         .await
         .unwrap();
-    // The column is looked for by its name: nobody writes until it is protected anew.
+    // The column is looked for by its name: all writes fail until the table is protected anew.
     pool.execute("UPDATE moved SET balance = 0")
         .await
         .unwrap_err();
@@ -388,7 +388,7 @@ async fn a_table_whose_id_has_another_type_is_protected_anew() {
     tx.commit().await.unwrap();
 }
 
-/// Who writes needs no right in our schema, and is told what is wrong.
+/// A writer needs no right in our schema. The error of a refused write says what is wrong.
 #[tokio::test]
 async fn a_role_without_any_right_of_ours_is_refused_the_same() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;

@@ -21,7 +21,7 @@ async fn the_documented_example_runs_in_psql() {
     assert!(done, "{text}");
     assert_eq!(balance(&world).await, 90);
     assert_eq!(high_water(&world, "account:42").await, Some(34));
-    // What it has claimed is claimed for a program, too.
+    // The claim from psql counts for a program, too.
     let error = world
         .store()
         .claim(&grant("account:42", 33))

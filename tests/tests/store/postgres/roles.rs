@@ -11,8 +11,8 @@ use sqlx::{
 
 use crate::{postgres::server::PostgresServer, rule::Harness};
 
-/// A database that `fence_owner` has migrated, and in which `app` may do what is documented and
-/// everything with its own table.
+/// A database that `fence_owner` has migrated. `app` has the documented rights in it, and all
+/// rights on its own table.
 pub(crate) struct Roles {
     pub(crate) world: PostgresServer,
     pub(crate) database: String,
@@ -60,7 +60,7 @@ pub(crate) fn documented() -> [String; 4] {
     found
 }
 
-/// What docs/operations.md says about rights in PostgreSQL.
+/// The section of docs/operations.md about rights in PostgreSQL.
 pub(crate) fn chapter() -> String {
     let files = tracked_files(Some("md"));
     let operations = files

@@ -19,9 +19,10 @@ use crate::{
 /// Those without a search path of their own, which are called by every transaction.
 const QUALIFIED: [&str; 3] = ["begin_fenced", "begin_fenced_fast", "check_row_write"];
 
-/// In the schema `trap` whatever the catalog has for the types that we use, in `trap_types` types
-/// of the same names that take no value. All of it fails. (Nothing for numbers of objects: with
-/// these sqlx looks types up, unqualified, and with the rights of the caller.)
+/// The schema `trap` has an equivalent of all that the catalog has for the types that we use.
+/// `trap_types` has types of the same names that take no value. All of it fails. (There is none for
+/// numbers of objects: with these sqlx looks types up, unqualified, and with the rights of the
+/// caller.)
 const TRAPS: &str = r#"
     CREATE SCHEMA trap;
     CREATE SCHEMA trap_types;
@@ -84,8 +85,8 @@ fn url_among_traps(world: &PostgresServer) -> String {
     format!("{}{joint}options[search_path]={path}", world.url())
 }
 
-/// Everything that a client asks, a role does with its own rights: but what the database's clock
-/// says decides whether an old copy of a request is good, and a schema in front could say anything.
+/// A role does all that a client asks with its own rights. But the database's clock decides whether
+/// an old copy of a request is good, and a schema in front could forge that clock.
 /// Catches: a statement of ours that calls what is first in the search path.
 #[tokio::test]
 async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
@@ -162,8 +163,8 @@ async fn a_hostile_search_path_does_not_matter() {
     assert_eq!(code.as_deref(), Some("FN010"), "{unfenced}");
 }
 
-/// What the test above cannot see: whatever has no search path is called by it, and neither calls
-/// nor compares anything that is not qualified.
+/// The test above cannot see this: it calls every function without a search path, and none of them
+/// calls or compares anything that is not qualified.
 /// Catches: an unqualified name on a path that no test takes.
 #[tokio::test]
 async fn what_has_no_search_path_of_its_own_is_qualified() {
@@ -190,8 +191,8 @@ async fn what_has_no_search_path_of_its_own_is_qualified() {
     );
 }
 
-/// Functions that are called, types and operators whose schema is not named; what is found without
-/// one is not meant by these words.
+/// Functions that are called, types and operators whose schema is not named; names that are found
+/// without a schema are not meant.
 fn unqualified(source: &str) -> Vec<String> {
     const WORDS: [&str; 6] = ["if", "and", "operator", "where", "coalesce", "from"];
     let mut found = Vec::new();

@@ -49,7 +49,7 @@ async fn a_statement_keeps_its_own_placeholders_and_clauses() {
     assert_eq!(deleted.rows_affected(), 5);
 }
 
-/// What cannot be part of a larger statement is an error, not a write without a check.
+/// A statement that cannot be part of a larger one is an error, not a write without a check.
 #[tokio::test]
 async fn a_statement_that_does_not_fit_is_an_error() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -93,7 +93,7 @@ async fn a_single_write_that_waited_for_a_claim_is_refused() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// A connection that somebody left inside a transaction, as its pool would hand it out.
+/// A connection that was left inside a transaction, as its pool would hand it out.
 async fn stray(world: &PostgresServer) -> PgPool {
     let pool = world.pool_of_one().await;
     pool.execute(sqlx::raw_sql("BEGIN")).await.unwrap();

@@ -30,7 +30,7 @@ const TRANSACTION: Duration = Duration::from_millis(20);
 /// would be overtaken by thousands.
 const A_FEW: u64 = 20 * CONNECTIONS;
 
-/// For what does not wait.
+/// For an operation that does not wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Counts the transactions that have begun.
@@ -91,7 +91,7 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
     for _ in 0..CONNECTIONS {
         let (store, old, begun) = (store.clone(), old.clone(), Arc::clone(&begun));
         older.spawn(async move {
-            // Until it is told that it is stale.
+            // Until begin fails because the token is stale.
             while let Ok(tx) = store.begin(&old).await {
                 begun.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(TRANSACTION).await;
@@ -110,7 +110,7 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
     assert_eq!(older.join_all().await.len() as u64, CONNECTIONS);
 }
 
-/// The control: with FOR SHARE alone, whoever comes later comes first.
+/// The control: with FOR SHARE alone, later transactions overtake.
 #[tokio::test]
 async fn naive_claim_of_a_row_that_is_share_locked_waits_for_ever() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -148,7 +148,7 @@ async fn many_claims_do_not_hold_a_seal_up() {
     }
 }
 
-/// The control: with FOR SHARE alone, whoever comes later comes first.
+/// The control: with FOR SHARE alone, later transactions overtake.
 #[tokio::test]
 async fn naive_seal_of_an_issuer_that_is_share_locked_waits_for_ever() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -174,8 +174,9 @@ async fn claim_after_claim(pool: PgPool, resource: u64, begun: Begun) -> String 
     unreachable!("tokens do not end")
 }
 
-/// Sends what needs a row for itself, and then shares the row again and again, each time before the
-/// last one that shares it is done. It gets through only when nobody comes any more.
+/// Sends a statement that needs a row for itself. Then it shares the row again and again, each time
+/// before the last transaction that shares it is done. The statement gets through only when the
+/// sharing stops.
 async fn assert_overtaken(pool: &PgPool, share: &'static str, naive: &'static str) {
     let mut sharer = sharing(pool, share).await;
     let alone = pool.clone();
@@ -198,7 +199,7 @@ async fn assert_overtaken(pool: &PgPool, share: &'static str, naive: &'static st
     assert_eq!(naive.join_next().await.unwrap().unwrap().rows_affected(), 1);
 }
 
-/// What `enter`, and a claim, would be without that lock.
+/// `enter`, and a claim, without that lock.
 async fn sharing(pool: &PgPool, share: &'static str) -> Transaction<'static, Postgres> {
     let shared = async {
         let mut tx = pool.begin().await.unwrap();
@@ -206,5 +207,5 @@ async fn sharing(pool: &PgPool, share: &'static str) -> Transaction<'static, Pos
         tx
     };
     let shared = tokio::time::timeout(PATIENCE, shared).await;
-    shared.expect("the trap is gone: whoever shares the row waits, too")
+    shared.expect("the trap is gone: a transaction that shares the row waits, too")
 }

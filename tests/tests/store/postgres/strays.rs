@@ -16,7 +16,7 @@ async fn is_dropped_while_it_waits(future: impl Future) -> bool {
     DropAt::waiting(1).poll(future).await.is_none()
 }
 
-/// The only connection of the pool, inside a transaction that nobody will end.
+/// The only connection of the pool, inside a transaction that never ends.
 async fn stray(world: &PostgresServer) -> PgPool {
     let pool = world.pool_of_one().await;
     let mut connection = pool.acquire().await.unwrap();
@@ -24,7 +24,7 @@ async fn stray(world: &PostgresServer) -> PgPool {
     pool
 }
 
-/// Catches: a look that reads the snapshot of a transaction which somebody left open.
+/// Catches: a look that reads the snapshot of a transaction which was left open.
 #[tokio::test]
 async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -46,7 +46,7 @@ async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
     }
 }
 
-/// Its commit would store what somebody else left behind, as that of the control does.
+/// Its commit would store the writes that another user left behind, as that of the control does.
 #[tokio::test]
 async fn begin_on_a_stray_stores_nothing_of_others() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -72,7 +72,7 @@ async fn begin_on_a_stray_stores_nothing_of_others() {
     assert_eq!(balance(&world).await, 1102);
 }
 
-/// Catches: a migration that ends with the transaction which somebody left open.
+/// Catches: a migration that ends with the transaction which was left open.
 #[tokio::test]
 async fn migrate_on_a_stray_is_not_lost() {
     let world = PostgresServer::unmigrated().await;

@@ -1,4 +1,4 @@
-//! What else goes on around a fenced transaction: roles, and names that are made by hand.
+//! The surroundings of a fenced transaction: roles, and names that are made by hand.
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -27,7 +27,7 @@ async fn a_transaction_that_changed_its_role_can_commit() {
     tx.commit().await.unwrap();
     assert_eq!(balance(&world).await, 101);
 
-    // One that is over is still told from one that is not.
+    // The error still distinguishes a transaction that is over from one that is not.
     let mut tx = world.store().begin(&grant).await.unwrap();
     let end = AssertSqlSafe(format!("ROLLBACK; BEGIN; {set_role}"));
     tx.execute(sqlx::raw_sql(end)).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_transaction_that_changed_its_role_can_commit() {
     assert_kind!(error, Aborted);
 }
 
-/// What SQL accepts, clients can read.
+/// Each name that SQL accepts, clients can read.
 /// Catches: a mark by SQL whose name no client can parse.
 #[tokio::test]
 async fn names_that_no_client_can_read_are_refused() {

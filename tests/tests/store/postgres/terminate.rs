@@ -1,4 +1,4 @@
-//! Whom a claim that has waited for its lock timeout ends, and whom it does not.
+//! The sessions that a claim ends after its lock timeout, and those that it leaves.
 
 use e2e::servers::DatabaseServer;
 use fenced_store::{FenceError, PgFencedStore};
@@ -13,7 +13,7 @@ use crate::{
     rule::{Harness, balance, fresh, grant},
 };
 
-/// What a claim of this grant does after its lock timeout.
+/// The step of a claim of this grant after its lock timeout.
 async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
     sqlx::query_scalar("SELECT fenced.terminate_older($1, $2, $3)")
         .bind(claim.resource().as_str())
@@ -24,10 +24,10 @@ async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
         .unwrap()
 }
 
-/// When the time comes to end somebody, a newer holder may have got in: it is not ended, and nor is
-/// who has the same grant.
+/// At the time of the termination a newer holder may have got in: it is not ended, and neither is a
+/// holder with the same grant.
 #[tokio::test]
-async fn a_claim_that_became_stale_while_it_waited_ends_nobody() {
+async fn a_claim_that_became_stale_while_it_waited_ends_no_session() {
     let world: PostgresServer = fresh().await;
     let live = grant("account:42", 35);
     world.store().claim(&live).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_session_of_another_role_is_ended_only_with_the_right_to() {
     assert_eq!(balance(&roles.world).await, 100);
 }
 
-/// A prepared transaction has no session that could be ended: whoever prepared it has to decide.
+/// A prepared transaction has no session that could be ended: its owner has to decide.
 #[tokio::test]
 async fn a_prepared_transaction_is_named_and_waited_for() {
     let server = DatabaseServer::postgres(&["max_prepared_transactions=2"]).await;
@@ -119,7 +119,8 @@ async fn a_prepared_transaction_is_named_and_waited_for() {
         let mut tx = store.begin(&old).await.unwrap();
         tx.execute("INSERT INTO journal VALUES (1)").await.unwrap();
         tx.execute("PREPARE TRANSACTION 'limbo'").await.unwrap();
-        // Its end is not known to who has prepared it, and so there is no receipt.
+        // The client does not learn of the end of the transaction that it has prepared, so there is
+        // no receipt.
         assert!(tx.commit().await.is_err());
         match store.claim(&new).await.unwrap_err() {
             FenceError::Busy { source } => {

@@ -99,8 +99,8 @@ async fn timeouts_end_with_the_transaction() {
     assert_eq!(outside, "9s 0 8s");
 }
 
-/// What is left of a lease that is not renewed; or what there may be of one that is, if that is
-/// known.
+/// The time left of a lease that is not renewed; or, for a lease that is renewed, the longest time
+/// that it may have, if that is known.
 /// Catches: an idle transaction that may hold the next holder up after its lease.
 #[tokio::test]
 async fn timeouts_are_no_longer_than_the_lease() {

@@ -29,7 +29,7 @@ async fn commit_of_an_aborted_transaction_is_an_error() {
 }
 
 /// Begins while a claim has the lock of the resource, so that it waits, and is dropped while it
-/// does. Says what becomes of the next write on the same connection.
+/// does. Returns the outcome of the next write on the same connection.
 async fn write_after_cancelled_begin<F>(
     world: &PostgresServer,
     pool: &PgPool,
@@ -55,7 +55,7 @@ where
     resource_lock.rollback().await.unwrap();
 
     PostgresServer::add(&mut *pool.acquire().await?, 1).await?;
-    // What was left open ends here, at the latest.
+    // A transaction that was left open ends here, at the latest.
     pool.close().await;
     world.until_unlocked().await;
     Ok(balance(world).await)

@@ -1,4 +1,4 @@
-//! Who waits for whom.
+//! The order in which claims and transactions wait for each other.
 
 use fenced_store::{PgIsolation, PgTxOptions};
 
@@ -34,8 +34,8 @@ async fn a_waiting_claim_is_not_overtaken() {
         .unwrap();
 }
 
-/// The other way round: what waits behind a claim is refused, not let in. With an older snapshot it
-/// cannot see by whom, only that the mark has moved.
+/// The other way round: a transaction that waits behind a claim is refused, not let in. With an
+/// older snapshot it cannot see the new holder, only that the mark has moved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_begin_that_waited_for_a_claim_is_refused() {
     for level in [

@@ -1,4 +1,4 @@
-//! Commits whose answer got lost, and what becomes of them after `settle`.
+//! Commits whose answer got lost, and their outcome after `settle`.
 
 use e2e::{
     proxy::{Fault, Proxy, Trap},
@@ -141,7 +141,7 @@ async fn naive_retry_of_a_commit_that_is_still_on_its_way_does_it_twice() {
     assert_eq!(balance(&holder.world).await, 102);
 }
 
-/// Whoever has come after it has waited for it: nothing of it is on its way any more.
+/// The next holder's claim has waited for the commit: nothing of it is on its way any more.
 #[tokio::test]
 async fn the_next_claim_settles_too() {
     let holder = Holder::new().await;
@@ -173,8 +173,8 @@ async fn add_with(holder: &Holder, fault: Fault) -> Result<((), Receipt), FenceE
     added
 }
 
-/// Nobody can know what became of it, so it is not made again, whether it has happened or not. It
-/// is settled: nothing of it is under way any more.
+/// Its outcome cannot be known, so it is not repeated, whether it has happened or not. It is
+/// settled: nothing of it is under way any more.
 #[tokio::test]
 async fn a_commit_without_an_answer_stays_unknown_and_is_not_repeated() {
     for (fault, after) in [(Fault::DropReplies, 101), (Fault::Reset, 100)] {

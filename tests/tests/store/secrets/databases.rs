@@ -12,7 +12,7 @@ use crate::secrets::{
     workload::{self, KINDS, Statements},
 };
 
-/// What the database prints last.
+/// The last statement that the database prints.
 const THE_END: &str = "SELECT 'the end of the workload'";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -38,7 +38,7 @@ pub(crate) fn listen() {
     LazyLock::force(&TRACE);
 }
 
-/// What there was so far.
+/// The trace so far.
 pub(crate) fn so_far() -> String {
     let trace = TRACE.0.lock().unwrap_or_else(PoisonError::into_inner);
     String::from_utf8_lossy(&trace).into_owned()

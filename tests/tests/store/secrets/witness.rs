@@ -1,4 +1,4 @@
-//! Who has seen everything that a user of the store sees.
+//! A witness that keeps all outputs that a user of the store sees.
 
 use std::{collections::BTreeSet, error::Error, fmt};
 
@@ -102,7 +102,7 @@ impl Witness {
         }
     }
 
-    /// The control: the search finds what is there.
+    /// The control: the search finds a text that is there.
     fn assert_found(&self, errors: &str, log: &str, trace: &str) {
         let claimed = &self.grants[0];
         let (resource, holder) = (claimed.resource().as_str(), claimed.holder());

@@ -1,4 +1,4 @@
-//! Everything that can be done with a store, right and wrong.
+//! All operations of a store, right and wrong.
 
 use fenced_store::{Dialect, FencedLocks, FencedStore};
 use sqlx::{Executor, IntoArguments};
@@ -18,7 +18,7 @@ pub(crate) const KINDS: [&str; 7] = [
 
 const RESOURCE: &str = "account:42";
 
-/// What differs between databases.
+/// The statements that differ between databases.
 pub(crate) struct Statements {
     pub(crate) delete_marks: &'static str,
     /// One that no database accepts.

@@ -1,4 +1,4 @@
-//! What a role with least rights can do.
+//! The abilities of a role with least rights.
 
 use lock_core::{ErrorKind, Extension, Ttl};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::world::{database, manager, named};
 
 #[tokio::test]
-async fn a_role_that_may_only_use_the_schema_locks_and_ends_nobodys_lease() {
+async fn a_role_that_may_only_use_the_schema_locks_and_ends_no_other_lease() {
     assert!(Extension::ALL.contains(&Extension::ForceRelease));
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
@@ -34,7 +34,7 @@ async fn a_role_that_may_only_use_the_schema_locks_and_ends_nobodys_lease() {
     locks.force_release(&named("r")).await.unwrap();
 }
 
-/// The functions of another role would run with the rights of a superuser who locks.
+/// A superuser who locks would run the functions of another role.
 /// Catches: code that its owner has put in the place of ours.
 #[tokio::test]
 async fn a_superuser_calls_no_functions_of_another_role() {

@@ -1,4 +1,4 @@
-//! Attacks on those who read: operators, lists, the gateway. What can be stored can be read.
+//! Attacks on readers: operators, lists, the gateway. Every text that can be stored can be read.
 
 use lock_core::LockManager;
 use sqlx::{AssertSqlSafe, Executor, PgPool};

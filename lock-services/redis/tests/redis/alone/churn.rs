@@ -29,7 +29,7 @@ const MANAGERS: usize = 4;
 /// Nothing of an idle resource is kept for longer, as the documentation of `redis` says.
 const CLEAN_AFTER: Duration = QUEUE_TTL;
 
-/// What becomes of a cycle.
+/// The end of a cycle.
 #[derive(Clone, Copy)]
 enum Fate {
     /// Waits for its turn, does its section, and releases.

@@ -12,7 +12,7 @@ use crate::alone::alone;
 const LOCKS: usize = 10_000;
 /// So long that the machine may stall for four seconds between two renewals.
 const TTL: Ttl = Ttl::secs(6);
-/// Long enough for each lease to end if nobody renewed it.
+/// Long enough for each lease to end without a renewal.
 const HELD_FOR: Duration = Duration::from_secs(7);
 const AT_ONCE: usize = 64;
 

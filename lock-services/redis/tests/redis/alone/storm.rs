@@ -20,7 +20,7 @@ const LENGTH: Duration = Duration::from_secs(3);
 const TTL: Ttl = Ttl::millis(800);
 const BETWEEN_BREAKS: Duration = Duration::from_millis(60);
 
-/// What all tasks of the storm share.
+/// The state that all tasks of the storm share.
 struct Storm {
     managers: Vec<LockManager>,
     load: Load<RESOURCES>,
@@ -41,7 +41,7 @@ impl Storm {
 
     async fn section(&self, locks: &LockManager, resource: usize) {
         let (number, _) = self.load.next();
-        // Some outlast their lease: from the twin, somebody's number is lost.
+        // Some outlast their lease: a number of another section is lost from the twin.
         let sleepy = number.is_multiple_of(16);
         let asked = TokioRuntime.now();
         let guard = locks

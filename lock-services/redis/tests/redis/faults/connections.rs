@@ -23,7 +23,7 @@ pub(crate) async fn commands(server: &Redis) -> MultiplexedConnection {
 }
 
 #[tokio::test]
-async fn a_request_that_arrives_after_its_acquire_was_told_held_makes_no_ghost_hold() {
+async fn a_request_that_arrives_after_its_acquire_got_held_makes_no_ghost_hold() {
     let server = Redis::start().await;
     let rival = palisade::connect(server.url()).await.unwrap();
     let proxy = Proxy::start(server.url()).await;
@@ -117,7 +117,7 @@ async fn the_secret_never_reaches_the_server() {
     }
 }
 
-/// Catches: the fitness of a server is not looked at when a client connects.
+/// Catches: the fitness of a server is not checked when a client connects.
 #[tokio::test]
 async fn a_server_that_could_lose_its_counters_is_refused() {
     let primary = Redis::start().await;
@@ -148,7 +148,8 @@ async fn a_server_that_could_lose_its_counters_is_refused() {
     }
 }
 
-/// A balancer closes what is idle, Redis does so after its `timeout`, and so does `CLIENT KILL`.
+/// A balancer closes idle connections, Redis does so after its `timeout`, and so does `CLIENT
+/// KILL`.
 #[tokio::test]
 async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let server = Redis::start().await;
@@ -173,7 +174,7 @@ async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
     let locks = impatient(&proxy.url("redis")).await;
     let rival = palisade::connect(server.url()).await.unwrap();
     let guard = rival.acquire("r").await.unwrap();
-    // Whoever is next must not be taken for the one that was ended.
+    // The next holder must not be taken for the one that was ended.
     let mut next = rival.acquire("r").into_future();
     tokio::select! {
         _ = &mut next => panic!("it is held"),

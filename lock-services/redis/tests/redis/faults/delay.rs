@@ -44,7 +44,7 @@ async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does(
             left <= TTL.get() - 2 * DELAY,
             "counted from the answer: {left:?}"
         );
-        // Who has the better network does not get in as long as the other one believes.
+        // A client with a better network does not get in as long as the holder counts on its lease.
         let rival = loop {
             let believed = guard.remaining().is_ok();
             match world.rival.try_acquire("r").await.unwrap() {

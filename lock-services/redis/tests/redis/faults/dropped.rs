@@ -1,4 +1,4 @@
-//! Every operation, dropped at every await that it has, alone and with somebody in line behind it.
+//! Every operation, dropped at every await that it has, alone and with a waiter in line behind it.
 
 use std::{
     future::{Future, IntoFuture},
@@ -18,21 +18,21 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::faults::world::{World, is_free, options};
 
-/// Far longer than a case: what ends earlier was ended.
+/// Far longer than a case: a lease that ends earlier was ended by a client.
 const TTL: Ttl = Ttl::secs(600);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The notes by which those who wait are told apart.
+/// The notes that distinguish the waiters.
 const RIVAL: &str = "rival";
 const CANCELLED: &str = "cancelled";
 
-/// What is dropped, and when.
+/// The circumstances of a drop.
 struct Round {
     world: World,
-    /// Whether somebody stands in line behind it.
+    /// Whether a waiter stands in line behind it.
     contended: bool,
-    /// Whether the server has done by then what it was asked for. What is dropped at once has not
-    /// even been sent.
+    /// Whether the server has run the request by then. A future that is dropped at once has not
+    /// even sent it.
     executed: bool,
     polls: usize,
 }
@@ -50,7 +50,7 @@ impl Round {
     }
 }
 
-/// Somebody who waits in line, if the case has one, and gives the lock back at once.
+/// A waiter in line, if the case has one, which gives the lock back at once.
 struct Rival(Option<JoinHandle<()>>);
 
 impl Rival {
@@ -77,7 +77,7 @@ impl Rival {
     }
 }
 
-/// Until somebody stands in line whose note this is.
+/// Until a waiter with this note stands in line.
 async fn until_in_line(world: &World, note: &str) {
     until("in line", async || {
         let mut found = false;

@@ -1,4 +1,4 @@
-//! A request was served and its answer never came; or nobody knows whether it was served.
+//! A request was served and its answer never came; or it is unknown whether it was served.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use lock_core::{
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, is_free};
 
-/// Nobody is told; or the client is told that the connection is gone.
+/// The client gets no sign; or it sees that the connection is gone.
 const WAYS_TO_LOSE: [Fault; 3] = [Fault::DropReplies, Fault::Cut, Fault::Reset];
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
         assert_eq!(guard.token().get(), last + 1, "a second token was drawn");
         assert_eq!(world.observer.keys("*:lease:*").await.len(), 1);
         if way == Fault::DropReplies {
-            // What it got at last is the time left of what the first request was granted.
+            // In the end it got the time left of the grant to the first request.
             assert!(took >= RESPONSE_TIMEOUT, "{took:?}");
             let resource = guard.resource();
             let seen = world.rival.inspect(resource).await.unwrap().holder;
@@ -61,7 +61,8 @@ async fn a_grant_that_ended_before_its_lost_answer_was_asked_for_again_is_no_err
     let lost = world.proxy.at_reply_to(":r", Fault::DropReplies);
     let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
     assert!(lost.has_sprung());
-    // The one that was lost is nobody's, and neither is one whose answer was seen too late.
+    // The grant that was lost belongs to no holder, and neither does one whose answer was seen too
+    // late.
     assert!(guard.token().get() >= last + 2, "granted twice");
 }
 

@@ -14,13 +14,13 @@ use crate::faults::{
     world::{World, is_free},
 };
 
-/// A pushed grant is provisional: this long nobody else can have it.
+/// A pushed grant is provisional: for this long no other client can have the resource.
 pub(crate) const PROVISIONAL: Duration = Duration::from_secs(1);
 
 /// Far longer than a test.
 const LONG: Ttl = Ttl::secs(600);
 
-/// Somebody who joins the line, as the last of that many.
+/// A client that joins the line, as the last of that many.
 async fn waiter(world: &World, locks: &LockManager, waiters: u64) -> JoinHandle<LeaseGuard> {
     let waiting = locks.clone();
     let task = tokio::spawn(async move { waiting.acquire("r").ttl(LONG).await.unwrap() });
@@ -63,7 +63,7 @@ async fn a_lost_push_costs_its_waiter_a_pause_and_not_its_turn() {
 }
 
 #[tokio::test]
-async fn a_push_that_comes_after_its_lease_has_ended_is_nobodys_grant() {
+async fn a_push_that_comes_after_its_lease_has_ended_is_no_grant() {
     let world = World::new().await;
     let held = world.rival.acquire("r").await.unwrap();
     let waiting = waiter(&world, &world.locks, 1).await;
@@ -90,13 +90,13 @@ async fn a_push_that_comes_after_its_lease_has_ended_is_nobodys_grant() {
     assert!(is_free(&world.rival, "r").await);
 }
 
-/// How somebody holds what it was told of by the answer to a poll.
+/// The state of a holder that got its grant by the answer to a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holding {
     /// Its grant is still provisional when the push arrives.
     Unconfirmed,
     Confirmed,
-    /// Nobody renews it: it was confirmed before it was told of.
+    /// It is not renewed: it was confirmed before the answer.
     Unattended,
 }
 
@@ -126,13 +126,13 @@ async fn a_push_that_is_overtaken_by_a_poll_ends_nothing() {
         assert!(late.has_sprung(), "{holding:?}");
         if holding != Holding::Unconfirmed {
             until("confirmed", async || left(&world).await > Some(PROVISIONAL)).await;
-            // What is remembered of a provisional lease is forgotten when it must be over.
+            // The memory of a provisional lease is forgotten when it must be over.
             tokio::time::sleep(PROVISIONAL).await;
             let same_shard = world.locks.acquire("{r}").await.unwrap();
             same_shard.release().await.unwrap();
         }
         world.proxy.let_go();
-        // What comes in behind it shows that it is here.
+        // The answer behind it shows that it is here.
         other.release().await.unwrap();
         behind.await.unwrap().release().await.unwrap();
         tokio::time::sleep(PROVISIONAL / 4).await;
@@ -182,7 +182,7 @@ async fn a_subscription_that_is_refused_for_a_moment_is_asked_for_again() {
     let waiting = world.locks.clone();
     let waiting = tokio::spawn(async move { waiting.acquire("r").await.unwrap() });
     until("asked", async || asked.has_sprung()).await;
-    // Somebody else's script hogs the server.
+    // Another client's script hogs the server.
     let mut others = commands(&world.server).await;
     let mut command = redis::cmd("CONFIG");
     command.arg("SET").arg("busy-reply-threshold").arg(1);

@@ -23,7 +23,7 @@ const MANAGERS: usize = 3;
 const TASKS: usize = 18;
 const FAULTS: usize = 150;
 const BETWEEN_FAULTS: Duration = Duration::from_millis(30);
-/// What is held up is held up for so many faults.
+/// A message is held up for so many faults.
 const HELD_UP_FOR: usize = 12;
 /// Some sections take longer, and their leases are not renewed.
 const TTL: Ttl = Ttl::millis(800);
@@ -85,7 +85,7 @@ fn trap(proxy: &Proxy) -> Trap {
     }
 }
 
-/// Catches: orders of faults that no other test has thought of.
+/// Catches: orders of faults without a test of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_update() {
     let world = World::new().await;

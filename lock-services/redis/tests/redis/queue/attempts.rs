@@ -38,7 +38,7 @@ async fn what_one_gateway_gives_up_the_other_one_is_granted() {
 
 /// Catches: a push to a caller that is gone blocks the line until its lease ends.
 #[tokio::test]
-async fn a_grant_that_nobody_waits_for_is_sent_back() {
+async fn a_grant_without_a_waiter_is_sent_back() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);
     let (held, grant) = holder.holds("r").await;
@@ -60,7 +60,7 @@ async fn a_grant_that_nobody_waits_for_is_sent_back() {
 /// As with a client that repeats a request for ever, each time as a new attempt.
 /// Catches: a lease that keeps each attempt, or ends with one of those that it has forgotten.
 #[tokio::test]
-async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
+async fn a_lease_does_not_grow_for_ever_and_ends_for_no_attempt_that_relies_on_it() {
     const ATTEMPTS: usize = 300;
     let world = World::new().await;
     let client = world.client().await;
@@ -91,7 +91,7 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_nobody_who_relies_on_it() {
     assert!(seen.holder.is_none());
 }
 
-/// Catches: a pushed lease that ends after a second, because this way nobody confirms it.
+/// Catches: a pushed lease that ends after a second, because this way it is not confirmed.
 #[tokio::test]
 async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let world = World::new().await;

@@ -14,8 +14,8 @@ use crate::queue::world::{World, again, request};
 const PAST_TTL: Duration = Duration::from_millis(40);
 const TTL: Ttl = Ttl::millis(20);
 
-/// Catches: whoever takes a resource after a lease that ran out, alone or together with others,
-/// leaves no mark of it, and a late request of its acquisition is granted.
+/// Catches: a lease that ran out, and whose resource another client takes, alone or together with
+/// others, leaves no mark. Then a late request of its acquisition is granted.
 #[tokio::test]
 async fn a_lease_that_ran_out_is_remembered_when_others_took_the_resource() {
     for together in [false, true] {
@@ -46,7 +46,7 @@ async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them
     let world = World::new().await;
     let client = world.client().await;
     let (suspended, waiters) = (world.key("suspended:r"), world.key("waiters:r"));
-    // Waiters that nobody has heard of for long, and a mark behind them.
+    // Waiters that were silent for long, and a mark behind them.
     let mut suspend = redis::cmd("ZADD");
     suspend.arg(&suspended);
     for number in 0..20 {

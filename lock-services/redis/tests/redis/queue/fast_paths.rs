@@ -37,7 +37,8 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     }
 }
 
-/// Catches: whoever gets everything by push never draws a token, and so never lifts an old counter.
+/// Catches: a client that gets everything by push never draws a token, and so never lifts an old
+/// counter.
 #[tokio::test]
 async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What ends a pushed lease, or keeps it, and who is next.
+//! The end of a pushed lease, or its confirmation, and the next grant.
 
 use e2e::{
     observer::until,
@@ -49,10 +49,10 @@ async fn until_ended(watching: &Client) {
     .await;
 }
 
-/// Several resources at once settle what ran out as one acquire does: the client that did not
-/// confirm its grant is not the first to get the next one.
+/// An acquire of several resources settles a lease that ran out as one acquire does: the client
+/// that did not confirm its grant is not the first to get the next one.
 #[tokio::test]
-async fn several_at_once_suspend_who_did_not_confirm() {
+async fn several_at_once_suspend_a_waiter_that_did_not_confirm() {
     let (world, url) = (World::counting().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -75,9 +75,9 @@ async fn several_at_once_suspend_who_did_not_confirm() {
     assert_eq!(Some(granted(next.waiter).await.token), after_both);
 }
 
-/// Catches: a cancel that ends a lease and tells nobody in line.
+/// Catches: a cancel that ends a lease and grants it to no waiter.
 #[tokio::test]
-async fn a_cancel_grants_to_who_cannot_ask() {
+async fn a_cancel_grants_to_a_waiter_that_cannot_ask() {
     let (world, url) = (World::new().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -86,9 +86,9 @@ async fn a_cancel_grants_to_who_cannot_ask() {
     assert!(granted(mute.waiter).await.token > first.token);
 }
 
-/// Catches: one script suspends 64 dead waiters at most, and nobody runs it again.
+/// Catches: one script suspends 64 dead waiters at most, and is not run again.
 #[tokio::test]
-async fn a_release_goes_on_until_it_has_reached_somebody() {
+async fn a_release_goes_on_until_it_has_reached_a_live_waiter() {
     let (world, url) = (World::new().await, redis().await.url());
     let holder = world.client().await;
     let (held, first) = holder.holds("r").await;
@@ -105,9 +105,10 @@ async fn a_release_goes_on_until_it_has_reached_somebody() {
     assert!(granted(mute.waiter).await.token > first.token);
 }
 
-/// Catches: who asks is suspended by its own request, and the next in line is served before it.
+/// Catches: a waiter that asks is suspended by its own request, and the next in line is served
+/// before it.
 #[tokio::test]
-async fn who_asks_has_its_turn_although_its_client_is_out_of_reach() {
+async fn a_waiter_that_asks_has_its_turn_although_its_client_is_out_of_reach() {
     let (world, server) = (World::new().await, Redis::start().await);
     let url = server.url();
     let holder = world.client_at(url).await;

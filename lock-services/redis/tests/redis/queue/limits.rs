@@ -1,4 +1,4 @@
-//! What one waiter asks for must not be the others' trouble.
+//! The request of one waiter must not trouble the others.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn dies_waiting(world: &World, watching: &Client, request: &AcquireRequest
 
 /// Catches: a waiter that can never be granted stays at the head of the line.
 #[tokio::test]
-async fn a_floor_of_a_client_that_died_holds_nobody_up() {
+async fn a_floor_of_a_client_that_died_delays_no_other() {
     let world = World::new().await;
     let holder = world.client().await;
     let (held, grant) = holder.holds("r").await;
@@ -42,9 +42,9 @@ async fn a_floor_of_a_client_that_died_holds_nobody_up() {
     granted(next).await;
 }
 
-/// Catches: such a waiter is passed over and never told.
+/// Catches: such a waiter is passed over and never gets an answer.
 #[tokio::test]
-async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
+async fn a_waiter_with_a_floor_that_is_too_high_gets_an_error() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);
     let (held, grant) = holder.holds("r").await;
@@ -60,7 +60,7 @@ async fn a_floor_that_is_too_high_is_told_to_who_waits_with_it() {
 
 /// Catches: a line stays full of the dead for as long as a lease is held.
 #[tokio::test]
-async fn a_full_line_forgets_who_has_not_asked_for_long() {
+async fn a_full_line_forgets_waiters_that_were_silent_for_long() {
     let world = World::new().await;
     let (holder, client) = (world.client().await, world.listening_client().await);
     holder.holds("r").await;
@@ -79,7 +79,7 @@ async fn a_full_line_forgets_who_has_not_asked_for_long() {
     waiter.abort();
 }
 
-/// Catches: the same while nobody holds it.
+/// Catches: the same while it is free.
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;

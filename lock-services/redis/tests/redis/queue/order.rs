@@ -1,4 +1,4 @@
-//! First come, first served, and what a client costs the others that is not there any more.
+//! First come, first served, and the costs of a client that is not there any more.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::queue::world::{World, granted, request, waiting};
 /// Longer than a lease that was pushed: the end of a lease is an event that time alone brings.
 const PAST_PROVISIONAL: Duration = Duration::from_millis(1050);
 
-/// Catches: whoever finds a lease that ran out takes it, although others wait.
+/// Catches: a client that finds a lease that ran out takes it, although others wait.
 #[tokio::test]
 async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() {
     let world = World::new().await;
@@ -31,7 +31,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
     let waiter = client.waits(&first);
     holder.until_waiting("r", 1).await;
     until("listening", async || world.channels().await == 1).await;
-    // It cannot ask, and can be told.
+    // It cannot ask, and pushes reach it.
     proxy.inflict_on(0, Fault::HoldRequests);
     until("run out", async || {
         let view = holder.0.inspect(&first.attempt.resource).await.unwrap();
@@ -45,7 +45,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
 
 /// Catches: a process that was out of reach comes back with its last waiter first.
 #[tokio::test]
-async fn who_asks_brings_back_the_other_waiters_of_its_process() {
+async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     let world = World::counting().await;
     let holder = world.client().await;
     let proxy = Proxy::start(redis().await.url()).await;
@@ -58,7 +58,7 @@ async fn who_asks_brings_back_the_other_waiters_of_its_process() {
     let silent = client.waits(&waiting("r"));
     holder.until_waiting("r", 2).await;
     silent.abort();
-    // What it is granted it cannot confirm.
+    // It cannot confirm its grant.
     proxy.inflict_on_new(Fault::HoldRequests);
     proxy.inflict(Fault::HoldRequests);
     holder.release(&held, grant).await;
@@ -72,7 +72,7 @@ async fn who_asks_brings_back_the_other_waiters_of_its_process() {
     assert_eq!(last.token.get(), unconfirmed.get() + 2, "it passed another");
 }
 
-/// Catches: the grant that fails for want of a counter takes its waiter out of the line.
+/// Catches: a grant that fails because there is no counter takes its waiter out of the line.
 #[tokio::test]
 async fn the_head_of_a_line_keeps_its_place_when_the_counter_is_lost() {
     let world = World::counting().await;

@@ -90,7 +90,7 @@ async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_ol
 /// Two connections, which nothing orders: the push of a grant may stay on its way while polls are
 /// answered, and after its lease has run out.
 #[tokio::test]
-async fn a_push_that_is_older_than_an_answer_is_nobodys_grant() {
+async fn a_push_that_is_older_than_an_answer_is_no_grant() {
     let world = World::counting().await;
     let (holder, client) = (world.client().await, world.client().await);
     let (held, first) = holder.holds("r").await;
@@ -158,7 +158,7 @@ async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
 
 /// Somebody may be connecting, and not be polled: the others do not have to wait for it.
 #[tokio::test]
-async fn who_connects_and_is_not_polled_holds_up_nobody() {
+async fn a_connection_attempt_that_is_not_polled_delays_no_other() {
     let world = World::new().await;
     let proxy = Proxy::start(redis().await.url()).await;
     let client = world.client_at(&proxy.url("redis")).await;
@@ -180,7 +180,7 @@ async fn who_connects_and_is_not_polled_holds_up_nobody() {
 /// More acquires than are under way at a server at once were polled, and are not any more, although
 /// they were answered: the others wait no longer than an answer may take.
 #[tokio::test]
-async fn acquires_that_are_kept_and_not_polled_keep_nobody_from_asking() {
+async fn acquires_that_are_kept_and_not_polled_delay_no_other_request() {
     let world = World::new().await;
     let client = world.client().await;
     let requests: Vec<_> = (0..300)

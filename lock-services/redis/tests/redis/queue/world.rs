@@ -19,10 +19,10 @@ use tokio::task::JoinHandle;
 /// A ttl that outlasts a test.
 pub(crate) const LONG: Ttl = Ttl::secs(60);
 
-/// How long something may take that has to come. Far longer than it does.
+/// How long an event may take that has to come. Far longer than it does.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// Where the details of a waiter have the time at which it asked.
+/// The index of the time of the last request in the details of a waiter.
 const ASKED: usize = 4;
 
 /// Keys of its own on the shared server, all in one shard.
@@ -162,7 +162,7 @@ impl World {
         command.query_async(&mut commands).await.unwrap()
     }
 
-    /// As an operator does who deletes what he does not know.
+    /// As an operator does who deletes an unknown key.
     pub(crate) async fn lose_counter(&self) {
         let deleted: u32 = self.run(redis::cmd("DEL").arg(self.key("counter"))).await;
         assert_eq!(deleted, 1);
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// A lease that was pushed to a client which hears of it, and cannot confirm it.
+/// A lease that was pushed to a client which gets the push, and cannot confirm it.
 pub(crate) struct Unconfirmed {
     pub(crate) request: AcquireRequest,
     pub(crate) token: FencingToken,
@@ -220,7 +220,7 @@ impl Client {
         tokio::spawn(async move { client.0.acquire(&request).await })
     }
 
-    /// Has pushes reach it from here on: it waits once, for what the rival gives back.
+    /// Makes pushes reach it from here on: it waits once, for a resource that the rival gives back.
     pub(crate) async fn listen(&self, rival: &Self) {
         let resource = format!("to:listen:{:016x}", rand::random::<u64>());
         let (held, grant) = rival.holds(&resource).await;
@@ -242,7 +242,7 @@ impl Client {
         assert_eq!(released, Released::Released);
     }
 
-    /// Until somebody has the resource who had it not before: whoever it was pushed to.
+    /// Until the resource has another holder: the one that it was pushed to.
     pub(crate) async fn until_handed_on(
         &self,
         resource: &ResourceName,
@@ -277,7 +277,7 @@ pub(crate) fn request(resource: &str) -> AcquireRequest {
     )
 }
 
-/// A request that waits for ever, and whose grant somebody will confirm.
+/// A request that waits for ever, and whose grant the test will confirm.
 pub(crate) fn waiting(resource: &str) -> AcquireRequest {
     let mut request = request(resource);
     request.wait = Wait::Forever;
@@ -303,9 +303,9 @@ pub(crate) fn sequencer(request: &AcquireRequest, grant: Grant) -> Sequencer {
     Sequencer::new(issuer, resource.clone(), grant.token, *holder)
 }
 
-/// What a waiter gets in the end.
+/// The grant that a waiter gets in the end.
 pub(crate) async fn granted(waiter: Waiter) -> Grant {
     let answer = tokio::time::timeout(SOON, waiter).await;
-    let answer = answer.expect("nobody else is to have it").unwrap();
+    let answer = answer.expect("it is pushed to this waiter").unwrap();
     answer.unwrap().granted().expect("it waits for ever")
 }

@@ -73,7 +73,7 @@ async fn a_login_is_asked_for_and_never_shown() {
     for (login, says) in [
         ("", "put them into the URL"),
         ("locks:no-sesame@", "user or password is wrong"),
-        ("nobody:no-sesame@", "user or password is wrong"),
+        ("stranger:no-sesame@", "user or password is wrong"),
     ] {
         let url = format!("redis://{login}{address}");
         let error = palisade::connect(&url).await.unwrap_err();

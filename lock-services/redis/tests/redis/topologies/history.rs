@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::topologies::world::RESOURCE;
 
-/// Clients that take turns at [`RESOURCE`] until they are stopped, and what they were told.
+/// Clients that take turns at [`RESOURCE`] until they are stopped, and their answers.
 pub(crate) struct Turns {
     shared: Arc<Shared>,
     clients: Vec<JoinHandle<()>>,
@@ -45,8 +45,8 @@ impl Turns {
         until("more grants", async || history.grants() >= wanted).await;
     }
 
-    /// Stops them and looks at their tokens: none twice, and each above all that were returned
-    /// before it was asked for. Returns how many releases were left unanswered.
+    /// Stops them and checks their tokens: none twice, and each above all that were returned before
+    /// its request. Returns how many releases were left unanswered.
     pub(crate) async fn stop(self) -> usize {
         self.shared.stopped.store(true, Ordering::Relaxed);
         for client in self.clients {

@@ -1,4 +1,5 @@
-//! One node of a cluster does not answer, or its replica does not. Who asks others does not wait.
+//! One node of a cluster does not answer, or its replica does not. Requests to other nodes do not
+//! wait.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ const ACQUIRES: usize = 100;
 const AT_ONCE: Duration = Duration::from_millis(800);
 
 #[tokio::test]
-async fn a_node_that_hangs_holds_up_nobody_who_asks_another() {
+async fn a_node_that_hangs_delays_no_request_to_another() {
     let cluster = RedisCluster::start().await;
     be_patient(&cluster).await;
     let locks = palisade::connect(cluster.url()).await.unwrap();
@@ -39,7 +40,7 @@ async fn a_node_that_hangs_holds_up_nobody_who_asks_another() {
 }
 
 #[tokio::test]
-async fn a_replica_that_hangs_holds_up_nobody_who_waits_for_another() {
+async fn a_replica_that_hangs_delays_no_wait_for_another() {
     let cluster = RedisCluster::start_with_replicas(&[]).await;
     be_patient(&cluster).await;
     let url = format!("{}?replicas=1&replicas_ms=1900", cluster.url());
@@ -61,7 +62,7 @@ async fn a_replica_that_hangs_holds_up_nobody_who_waits_for_another() {
     replica.resume().await;
 }
 
-/// Nothing is succeeded during a test.
+/// No failover happens during a test.
 async fn be_patient(cluster: &RedisCluster) {
     for node in cluster.primaries().iter().chain(cluster.replicas()) {
         let patient = ["CONFIG", "SET", "cluster-node-timeout", "60000"];

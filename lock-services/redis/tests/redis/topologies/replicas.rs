@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, Ttl};
 
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// How long something may take that has to come.
+/// How long an event may take that has to come.
 const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_grant_that_replicas_did_not_get_is_given_back() {
         "it was not given back"
     );
 
-    // The control: a grant that nobody waited for, and a failover.
+    // The control: a grant that did not wait for replicas, and a failover.
     let _lost = careless.acquire("lost").ttl(hour).await.unwrap();
     primary.kill().await;
     replica.resume().await;
@@ -69,7 +69,7 @@ async fn a_pushed_grant_is_returned_when_replicas_have_it() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
+async fn a_user_who_may_not_wait_for_replicas_gets_an_error_when_connecting() {
     let server = Redis::start().await;
     let url = server.allow_documented("").await;
     let error = careful(&url).await.unwrap_err();
@@ -81,7 +81,7 @@ async fn a_user_who_may_not_wait_for_replicas_is_told_when_connecting() {
 }
 
 #[tokio::test]
-async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_holds_up_nobody() {
+async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_delays_no_other() {
     let (primary, replica) = pair().await;
     // Longer than the test has.
     let careful = careful_for(primary.url(), 2 * SOON, 3 * SOON)
@@ -99,7 +99,7 @@ async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_ho
     }
     replica.resume().await;
     let other = tokio::time::timeout(SOON, careful.acquire("other")).await;
-    let _other = other.expect("nobody else is waited for").unwrap();
+    let _other = other.expect("it waits for no other server").unwrap();
     let _kept = kept.await.unwrap();
 }
 

@@ -23,7 +23,7 @@ async fn a_url_of_another_topology_names_the_right_one() {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    // Nobody has dealt out its slots.
+    // Its slots have no owners.
     let url = format!("redis+cluster://{}", node.address());
     let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
@@ -114,7 +114,7 @@ async fn any_node_that_answers_tells_of_the_whole_cluster() {
 }
 
 /// A name that leads to a replica for a while, as during a failover.
-/// Catches: a candidacy that ends for good because of what passes by itself.
+/// Catches: a candidacy that ends for good because of a failure that passes by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
     let (primary, replica) = (Redis::start().await, Redis::start().await);
@@ -145,7 +145,7 @@ async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
 }
 
 /// Such as a hosted server, whose commands were renamed.
-/// Catches: words of the server that repeat what it was sent: a script, or a holder.
+/// Catches: a message of the server that repeats its arguments: a script, or a holder.
 #[tokio::test]
 async fn a_command_that_the_server_lacks_is_named_in_one_line_without_what_it_was_sent() {
     for command in ["SCRIPT", "EVALSHA"] {

@@ -7,16 +7,16 @@ use sqlx::{Executor, FromRow, MySql, Pool, Postgres, Sqlite, postgres::PgRow};
 
 use super::Findings;
 
-/// What a database says of itself.
+/// The settings that a database reports.
 pub(in super::super) trait Settings: Dialect {
-    /// Its version, and whether what is committed stays.
+    /// Its version, and whether a commit survives a crash.
     async fn settings(findings: &mut Findings, pool: &Pool<Self>) -> Result<(), sqlx::Error>;
 
     /// Its clock, in seconds since 1970.
     async fn seconds(pool: &Pool<Self>) -> Result<f64, sqlx::Error>;
 
-    /// Rights that are wider than needed: what is so, and what to do. Elsewhere there are none that
-    /// could be.
+    /// Rights that are wider than needed: each right, and the change to make. Only Postgres has
+    /// such rights.
     async fn wide_rights(_: &Pool<Self>) -> Result<Vec<(String, String)>, sqlx::Error> {
         Ok(Vec::new())
     }

@@ -1,4 +1,4 @@
-//! What clients were told, to be compared with what is there afterwards.
+//! The answers that clients got, to be compared with the database afterwards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

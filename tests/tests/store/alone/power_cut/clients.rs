@@ -24,7 +24,7 @@ pub(super) enum Cut {
     StopImmediately,
 }
 
-/// Clients, each with a resource of its own, and what they were told.
+/// Clients, each with a resource of its own, and their answers.
 pub(super) struct Clients<DB: Dialect> {
     pub(super) store: FencedStore<DB>,
     pub(super) name: &'static str,
@@ -63,7 +63,7 @@ where
                 Cut::StopImmediately => server.stop_immediately().await,
             }
         };
-        // A pool waits for its server to come back; nobody waits for that.
+        // A pool waits for its server to come back. The test does not wait for the pool.
         tokio::select! {
             _ = clients => {}
             () = power => {}
@@ -71,7 +71,7 @@ where
         server.start_again().await;
     }
 
-    /// Until the power is cut, when there is nobody any more to be told.
+    /// Works until the power is cut.
     async fn work(&self, client: usize) {
         while self.lease(client).await.is_ok() {}
         std::future::pending().await
@@ -94,7 +94,7 @@ where
         Ok(())
     }
 
-    /// How many marks show less than what was claimed.
+    /// How many marks show less than their claims.
     pub(super) async fn fallen_marks(&self) -> usize {
         let mut fallen = 0;
         for (resource, claimed) in self.accounts.claims() {

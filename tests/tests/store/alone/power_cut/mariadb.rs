@@ -16,7 +16,7 @@ async fn stored(pool: &MySqlPool) -> BTreeSet<i64> {
 /// The hasty server writes its log once a second, which may be just before the cut.
 const HASTY_CUTS: usize = 10;
 
-/// The control is the same server when it is told not to write its log at each commit. Then marks
+/// The control is the same server with the setting not to write its log at each commit. Then marks
 /// are lost with the rest: docs/operations.md says which setting is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_mariadb_has_answered_is_there_after_a_power_cut() {

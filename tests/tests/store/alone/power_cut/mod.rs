@@ -1,7 +1,7 @@
-//! What was answered is still there after the power was cut: commits, and marks.
+//! Answered commits and marks are still there after the power was cut.
 //!
-//! The machine itself stays up. What is killed is every process of the database, so all that it had
-//! in its own memory is gone.
+//! The machine itself stays up. Every process of the database is killed, so all that it had in its
+//! own memory is gone.
 
 mod accounts;
 mod clients;

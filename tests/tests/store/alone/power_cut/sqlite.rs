@@ -8,7 +8,7 @@ use lock_core::ResourceName;
 use serde::Deserialize;
 use sqlx::{Executor, SqlitePool, sqlite::SqliteConnectOptions};
 
-/// What the client says.
+/// A message of the client.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {

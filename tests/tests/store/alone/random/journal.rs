@@ -1,4 +1,4 @@
-//! What was stored, in the order in which the database has committed it.
+//! The stored rows, in the order in which the database has committed them.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ const IN_ORDER: &str = "SELECT number, resource, token, rows_seen FROM journal
 #[derive(Default)]
 pub(super) struct Journal(Mutex<Vec<i64>>);
 
-/// What the journal shows.
+/// The summary of the journal.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) writes: usize,

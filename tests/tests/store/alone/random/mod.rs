@@ -2,7 +2,7 @@
 //! that can go wrong does: isolation levels of all kinds, pauses that outlast the idle timeout,
 //! sessions that an administrator ends, and a crash of the server.
 //!
-//! Nothing but the fence keeps them apart: a lock service that hands the next token to whoever asks
+//! Nothing but the fence keeps them apart: a lock service that hands the next token to every caller
 //! is worse than any real one.
 
 mod journal;
@@ -33,7 +33,7 @@ use self::{
 const WORKERS: usize = 14;
 const RESOURCES: usize = 3;
 
-/// What all workers of a run share.
+/// The state that all workers of a run share.
 struct Run {
     seed: u64,
     check: Check,

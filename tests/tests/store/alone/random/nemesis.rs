@@ -1,4 +1,4 @@
-//! What happens to the workers' sessions, and to the server.
+//! Ends the workers' sessions, and crashes the server.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -7,7 +7,7 @@ use sqlx::{Connection, Executor, PgConnection};
 
 use super::Run;
 
-/// What the workers' sessions are called.
+/// The name of the workers' sessions.
 pub(super) const PREY: &str = "worker";
 
 const BETWEEN_TERMINATIONS: Duration = Duration::from_millis(40);

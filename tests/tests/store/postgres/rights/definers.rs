@@ -10,8 +10,8 @@ use crate::{
     rule::{Harness, by_row, fresh},
 };
 
-/// Every function of ours that runs with the rights of its owner. What it may touch is said where
-/// it is made; a new one is added here by somebody who has read what its caller gives it.
+/// Every function of ours that runs with the rights of its owner. Its definition says which objects
+/// it may touch. Before a new one is added here, read what its caller can give it.
 const DEFINERS: &[(&str, &[&str])] = &[
     (
         "marks, by the rule",
@@ -54,7 +54,7 @@ const DEFINERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Those that only the owner may call, until it grants them.
+/// The functions that only the owner may call, until it grants them.
 const OF_OPERATORS: &[&str] = &[
     "current_issuer",
     "drop_unused_guards",

@@ -1,4 +1,4 @@
-//! Who may do what: the rights that are documented are enough, and no more than enough.
+//! The documented rights are enough for their purpose, and no more than enough.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
         server::PostgresServer,
     },
     rule::{Harness, assert_kind, balance, grant, high_water},
-    servers::wrong_books_are_told,
+    servers::wrong_books_are_an_error,
 };
 
 fn code(error: &sqlx::Error) -> String {
@@ -39,11 +39,11 @@ async fn the_documented_rights_are_enough_for_an_application() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_create_nothing_is_told_what_is_wrong_with_the_schema() {
+async fn a_role_that_may_create_nothing_gets_an_error_about_a_wrong_schema() {
     let roles = Roles::as_documented().await;
     let store = roles.store_of("app").await;
     let as_owner = async |statement| roles.as_admin(statement).await;
-    wrong_books_are_told::<PostgresServer>(&store, as_owner).await;
+    wrong_books_are_an_error::<PostgresServer>(&store, as_owner).await;
     roles.as_admin("DROP SCHEMA fenced CASCADE").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
     assert_kind!(missing, NotMigrated);
@@ -53,7 +53,7 @@ async fn a_role_that_may_create_nothing_is_told_what_is_wrong_with_the_schema() 
 
 /// Each right that a fenced write needs is taken away, named, and given back as the error says.
 #[tokio::test]
-async fn a_role_is_told_which_rights_are_missing_and_how_to_give_them() {
+async fn the_error_names_the_missing_rights_of_a_role_and_how_to_give_them() {
     let roles = Roles::as_documented().await;
     let store = roles.store_of("app").await;
     let app = renamed("app", &roles.database);

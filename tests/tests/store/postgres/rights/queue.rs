@@ -1,4 +1,4 @@
-//! Attacks by one that stands in a queue, or before a lock, and takes nothing.
+//! Attacks by a client that stands in a queue, or waits for a lock, and takes nothing.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// One that is not the holder asks to settle a resource in which a transaction is open, and waits.
 /// Catches: a queue in which a stranger holds up the holder's next transaction.
 #[tokio::test]
-async fn a_stranger_who_settles_holds_nobody_up() {
+async fn a_stranger_that_settles_delays_no_holder() {
     let roles = Roles::as_documented().await;
     let store = roles.world.store();
     let own = grant("account:42", 33);
@@ -61,7 +61,7 @@ async fn a_strangers_advisory_lock_makes_a_claim_busy() {
 }
 
 /// The first in the queue gives a sign of life each time, and never takes the lease.
-/// Catches: a resource that is free, and that nobody gets.
+/// Catches: a resource that stays free although others wait for it.
 #[tokio::test]
 async fn a_first_waiter_that_takes_nothing_is_passed_over() {
     let roles = Roles::as_documented().await;

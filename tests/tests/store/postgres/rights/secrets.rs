@@ -17,7 +17,7 @@ async fn text(roles: &Roles, query: &'static str) -> String {
 
 /// A mark that is read in a backup, by a role that may read our tables, or by the administrator's
 /// query of yesterday.
-/// Catches: a store that keeps what lets its bearer in.
+/// Catches: a store that keeps a text which lets its bearer in.
 #[tokio::test]
 async fn what_a_mark_keeps_lets_no_reader_in() {
     let roles = Roles::as_documented().await;
@@ -33,7 +33,7 @@ async fn what_a_mark_keeps_lets_no_reader_in() {
     ] {
         let refused = sqlx::query(attack).bind(&kept).execute(app.pool()).await;
         assert_eq!(refusal(&refused.unwrap_err()).0, "FN002", "{attack}");
-        // The control: so is the presented text let in.
+        // The control: the presented text is let in.
         let presented = grant.holder().digest();
         let let_in = sqlx::query(attack).bind(presented).execute(app.pool());
         let_in.await.unwrap();
@@ -113,8 +113,10 @@ async fn what_is_shown_of_a_lease_lets_no_reader_in() {
     assert_eq!(notice.payload(), format!("r {holder}"));
 }
 
-/// What was documented for the holder of a lease of a gateway: half of the secret's SHA-256.
-/// Catches: a change of what is kept that shuts out who presents what it did before.
+/// The text that was documented as the holder of a lease of a gateway: half of the secret's
+/// SHA-256.
+/// Catches: a change of the kept digest that shuts out callers which present the same text as
+/// before.
 #[tokio::test]
 async fn callers_present_what_they_did_before() {
     let roles = Roles::as_documented().await;
