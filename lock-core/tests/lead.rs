@@ -4,7 +4,7 @@
 use std::{
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -12,10 +12,11 @@ use std::{
 
 use futures_util::{FutureExt, StreamExt, future::join_all};
 use lock_core::{
-    Error, InitialToken, LockManager, LostReason, Operation, Ttl, backend::Runtime,
+    Error, ErrorKind, InitialToken, LockManager, LostReason, Operation, Ttl,
+    backend::{Runtime, support::lock},
     memory::MemoryBackend,
 };
-use lock_testing::{Chaos, ManualClock, Process};
+use lock_testing::{Chaos, Fault, ManualClock, Process};
 use tokio::sync::Notify;
 
 const TTL: Ttl = Ttl::secs(6);
@@ -153,6 +154,53 @@ async fn the_leader_is_seen_with_its_address() {
             clock.advance(TTL.get());
         }
     }
+}
+
+/// The service is silent at first, and the section fails once.
+/// Catches: a pause that goes past the runtime, so that real time has to end it.
+#[tokio::test]
+async fn a_candidate_pauses_by_the_clock_of_its_lock_service() {
+    let silent = Duration::from_secs(15);
+    let clock = ManualClock::new();
+    let timer: Arc<dyn Runtime> = Arc::new(clock.clone());
+    let service = MemoryBackend::new(Arc::clone(&timer), InitialToken::Clock);
+    let chaos = Chaos::new(service, timer);
+    chaos.always(Operation::Acquire, Fault::DropRequest);
+    let locks = LockManager::builder().build(chaos.clone()).unwrap();
+    let calls = Mutex::new(Vec::new());
+    let lead = locks.lead("scheduler").ttl(TTL);
+    let run = lead.run_through(
+        |_| true,
+        async |_| {
+            lock(&calls).push(clock.now());
+            match lock(&calls).len() {
+                1 => Err(Error::not_applied(ErrorKind::Unavailable)),
+                _ => Ok(()),
+            }
+        },
+    );
+    let drive = async {
+        loop {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            let wake = clock.next_wake().unwrap();
+            clock.advance(wake.since(clock.now()));
+            if clock.now().since_origin() > silent {
+                chaos.calm();
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = run => ended.unwrap(),
+        () = drive => {}
+    }
+    let calls = lock(&calls);
+    assert!(calls[0].since_origin() > silent);
+    let pause = calls[1].since(calls[0]);
+    let millis = Duration::from_millis;
+    assert!((millis(100)..=millis(200)).contains(&pause), "{pause:?}");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod protected;
 mod rights;
 #[path = "../rule/mod.rs"]
 mod rule;
+mod runtime;
 mod traps;
 
 use file::SqliteFile;
