@@ -78,13 +78,7 @@ impl<'a> Attempting<'a> {
         });
         self.has_place.fetch_or(queue, Ordering::Relaxed);
         match self.look.send(client).await? {
-            Looked::Offered(offer) => {
-                if offer.provisional {
-                    self.place()
-                        .has_been_told(offer.token, offer.lease.deadline());
-                }
-                Ok(offer.reply())
-            }
+            Looked::Offered(offer) => Ok(offer.reply()),
             Looked::Held { left, place } if self.has_place.load(Ordering::Relaxed) => {
                 let look_again = pause(left, place, self.backend.service.runtime.dice());
                 Ok(Reply::Queued { left, look_again })
@@ -103,7 +97,7 @@ impl<'a> Attempting<'a> {
     /// A pushed grant is short until it is confirmed.
     async fn confirm(&self, offer: Grant) -> Result<Reply, Error> {
         let AcquireRequest { attempt, ttl, .. } = self.request;
-        let (service, digest) = (&self.backend.service, self.look.digest());
+        let (service, digest) = (&self.backend.service, &attempt.holder.digest());
         let (renewals, now) = (&self.backend.renewals, service.runtime.now());
         let confirmed = service.confirm(renewals, &attempt.resource, digest, offer.token, *ttl);
         Ok(match confirmed.await? {

@@ -69,7 +69,15 @@ impl Keys {
     }
 
     pub(super) fn of<'a>(&'a self, resource: &'a ResourceName) -> ResourceKeys<'a> {
-        let shard = self.shard(resource);
+        self.in_shard(self.shard(resource), resource)
+    }
+
+    /// The same for a resource whose shard is known.
+    pub(super) fn in_shard<'a>(
+        &'a self,
+        shard: u16,
+        resource: &'a ResourceName,
+    ) -> ResourceKeys<'a> {
         ResourceKeys {
             shard,
             base: self.base(shard),

@@ -35,8 +35,6 @@ struct Attempted {
     service: Arc<Service>,
     request: AcquireRequest,
     shard: u16,
-    digest: String,
-    id: String,
     /// The rest of the lease's text after the token.
     lease: String,
     first_sent: OnceLock<Moment>,
@@ -72,10 +70,6 @@ impl<'a> Look<'a> {
 
     pub(super) fn shard(&self) -> u16 {
         self.attempt.shard
-    }
-
-    pub(super) fn digest(&self) -> &str {
-        &self.attempt.digest
     }
 
     /// Looks once. With a client it takes a place in the queue, and the server pushes to that
@@ -118,7 +112,7 @@ impl<'a> Look<'a> {
         start: bool,
     ) -> Result<(Moment, Acquired), Error> {
         let (attempt, service) = (Arc::clone(&self.attempt), self.service);
-        let asker = client.map(|client| format!("{client}/{}", attempt.id));
+        let asker = client.map(|client| format!("{client}/{}", self.request.attempt.id));
         let request = async move { attempt.send(asker.as_deref(), start).await };
         let turns = service.nodes.turns(self.shard());
         turns.run(&service.tasks, request).await
@@ -186,17 +180,11 @@ impl<'a> Look<'a> {
 
 impl Attempted {
     fn new(service: &Arc<Service>, request: &AcquireRequest) -> Self {
-        let (digest, id) = (
-            request.attempt.holder.digest(),
-            request.attempt.id.to_string(),
-        );
         Self {
             service: Arc::clone(service),
             request: request.clone(),
             shard: service.keys.of(&request.attempt.resource).shard,
             lease: lease_text::asked(request),
-            digest,
-            id,
             first_sent: OnceLock::new(),
         }
     }
@@ -225,7 +213,8 @@ impl Attempted {
             max_waiters,
             ..
         } = self.request;
-        let keys = self.service.keys.of(&self.request.attempt.resource);
+        let (keys, resource) = (&self.service.keys, &self.request.attempt.resource);
+        let keys = keys.in_shard(self.shard, resource);
         let mut call = self.service.call(&ACQUIRE, &keys, link);
         // The end of a lease is 1 ms later than any client counts it.
         let stay = u128::from(ttl.as_millis()) + 1 + ENDED_TTL.as_millis();

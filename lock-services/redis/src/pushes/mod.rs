@@ -3,9 +3,9 @@
 //!
 //! A client has one channel per shard. It subscribes when a caller first waits there, and keeps the
 //! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
-//! that no longer waits is sent back, so that the queue goes on at once. That has no effect if the
-//! answer to a poll, which overtook the push, had the same grant: by then either the lease is
-//! confirmed, which the server sees, or it is one that [`Waiting`] remembers.
+//! that no longer waits is sent back, so that the queue goes on at once. That has no effect if an
+//! answer to a poll, which overtook the push, had the same grant: an attempt that ends has confirmed
+//! its lease, which the server sees, or gives it back itself.
 
 mod awaited;
 mod listener;
@@ -97,8 +97,6 @@ struct Shard {
 pub(super) struct Place {
     attempt: AttemptId,
     inbox: Arc<Inbox>,
-    /// A grant from an answer, and until when the holder may count on it unconfirmed.
-    told: Mutex<Option<(FencingToken, Moment)>>,
     registry: Arc<Registry>,
 }
 
@@ -145,7 +143,6 @@ impl Pushes {
         Place {
             attempt,
             inbox,
-            told: Mutex::default(),
             registry: Arc::clone(&self.registry),
         }
     }
@@ -172,19 +169,11 @@ impl Place {
     pub(super) async fn news(&self) -> News {
         self.inbox.next().await
     }
-
-    /// An answer had a provisional grant, whose push may come later: that push must not be sent
-    /// back.
-    pub(super) fn has_been_told(&self, token: FencingToken, until: Moment) {
-        *lock(&self.told) = Some((token, until));
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let now = self.registry.runtime.now();
-        let told = *lock(&self.told);
-        self.registry.waiting().leave(self.attempt, told, now);
+        self.registry.waiting().leave(self.attempt);
     }
 }
 
