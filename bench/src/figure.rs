@@ -1,4 +1,4 @@
-//! A figure: what is compared, and its target.
+//! A figure: the two sides that it compares, and its target.
 
 use std::{fmt, pin::Pin};
 

@@ -73,7 +73,7 @@ impl GatewayClient {
         })
     }
 
-    /// Asks for a lease; `None` if somebody else still held it after `wait`.
+    /// Asks for a lease; `None` if another client still held it after `wait`.
     pub(crate) async fn acquire(
         &self,
         resource: &str,

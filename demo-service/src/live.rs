@@ -1,4 +1,4 @@
-//! The live page: the scenario, played where everybody can watch and direct it.
+//! The live page: the scenario, which visitors of the page watch and direct.
 //!
 //! The page is drawn by the same code as the report: it asks for a picture of the record up to some
 //! moment and shows it. Server-sent events announce changes. They say nothing but "look again", so

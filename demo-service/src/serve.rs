@@ -41,8 +41,8 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
     service.run(routes.merge(page), hint).await
 }
 
-/// The live page starts processes for everybody who asks, and tells them what is held. So it is for
-/// this machine only, and has to be asked for if there is a proxy, or if there are operators.
+/// The live page starts processes for each visitor, and shows the leases. So it is for this machine
+/// only, and has to be switched on if there is a proxy, or if there are operators.
 fn has_live_page(args: &DemoArgs) -> Result<bool, Failure> {
     let named = args.gateway.addr.filter(|addr| !addr.ip().is_loopback());
     match (args.live_page, named) {

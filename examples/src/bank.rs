@@ -9,7 +9,7 @@
     reason = "made by tonic-build"
 )]
 
-/// An account, and what it is to have.
+/// An account, and its new balance.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Update {
     #[prost(int64, tag = "1")]

@@ -208,7 +208,7 @@ mod tests {
     /// On 2026-03-29 there is no time between 2:00 and 3:00.
     /// Catches: a job that is left out when the clocks go forward.
     #[test]
-    fn what_falls_into_a_gap_is_due_once_when_it_ends() {
+    fn a_time_in_a_gap_is_due_once_when_the_gap_ends() {
         let nights = due("30 2 * * *", "2026-03-28T00:00:00Z", "2026-03-31T00:00:00Z");
         let expected = [
             "2026-03-28T01:30:00Z",
@@ -221,7 +221,7 @@ mod tests {
     /// On 2026-10-25 the time from 2:00 to 3:00 comes twice.
     /// Catches: a job that runs twice when the clocks go back.
     #[test]
-    fn what_comes_twice_is_due_once_and_intervals_go_on() {
+    fn a_time_that_comes_twice_is_due_once_and_intervals_go_on() {
         let nights = due("30 2 * * *", "2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
         assert_eq!(nights, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
         let hours = due("0 * * * *", "2026-10-24T23:30:00Z", "2026-10-25T02:30:00Z");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, over a day
-    /// that is left out. Pattern, zone, between which moments, and what is due there.
+    /// that is left out. Pattern, zone, two moments, and the times that are due between them.
     const CHANGES: &[(&str, &str, [&str; 2], &[&str])] = &[
         (
             "30 2,14 * * *",

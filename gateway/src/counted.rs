@@ -24,10 +24,10 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
     PrometheusBuilder::new().set_buckets_for_metric(times, &BUCKETS)
 }
 
-/// How often what was counted is put into its buckets.
+/// How often new durations are put into their buckets.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Puts what was counted into its buckets now and then. A recorder without it keeps every single
+/// Puts new durations into their buckets now and then. A recorder without it keeps every single
 /// duration in memory until a client asks for the metrics, and perhaps none ever does.
 ///
 /// # Cancel safety

@@ -75,7 +75,7 @@ impl Gateway {
         }
     }
 
-    /// Leases, what operators need, health and metrics: to be mounted at the root.
+    /// Leases, the routes for operators, health and metrics: to be mounted at the root.
     ///
     /// Limits of connections and bodies, names of hosts and ids of requests are not part of it,
     /// because [`serve`](Self::serve) adds them.

@@ -194,7 +194,7 @@ mod tests {
     /// The secret may be the seed of a key pair, which must not be the key of anything else.
     /// Catches: the secret of a signing key that is used as it is.
     #[test]
-    fn what_clients_see_has_a_key_of_its_own() {
+    fn the_values_that_clients_see_have_a_key_of_their_own() {
         let secret = Secret::random();
         let ours = Idempotency::new(Some(watch::Sender::new(secret.clone()).subscribe()));
         let same = Idempotency::new(Some(watch::Sender::new(secret.clone()).subscribe()));

@@ -34,8 +34,8 @@ use crate::{
 /// The shortest lease. One that ends before its token is claimed is of no use.
 const TTL_MIN: Duration = Duration::from_millis(100);
 
-/// The longest lease. A client whose answer gets lost cannot release what it was granted, so others
-/// have to wait for as long as this.
+/// The longest lease. A client whose answer gets lost cannot release its lease, so others have to
+/// wait for as long as this.
 const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// The longest time that one request waits for a lease. Longer waits are several requests.

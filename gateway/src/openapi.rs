@@ -1,7 +1,7 @@
 //! The API of the gateway, requests and answers, as an OpenAPI 3.1 document.
 //!
 //! The document is a file. The tests compare every answer that they get with it, and schemathesis
-//! sends what it allows.
+//! sends all requests that it allows.
 
 mod viewer;
 

@@ -1,4 +1,4 @@
-//! Headers whose values are secrets: who knows one of them can pass for its sender.
+//! Headers whose values are secrets: a client that knows one of them can pass for its sender.
 
 use axum::http::{
     HeaderMap,

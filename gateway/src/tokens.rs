@@ -8,7 +8,7 @@ pub struct Tokens(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// A client can use what it was granted, and cannot make tokens up.
+    /// A client can use the tokens that it got, and cannot make tokens up.
     Signed(KeyRing),
     /// Clients are trusted. Only the issuer and the size of a token are checked.
     Unsigned(Unsigned),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::{sync::watch, time::sleep};
 
-/// A count of what is under way, such as requests. Cloning is cheap and shares the count.
+/// A count of the work under way, such as requests. Cloning is cheap and shares the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnderWay(watch::Sender<()>);
 

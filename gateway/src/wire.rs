@@ -90,7 +90,7 @@ pub struct ForceReleasedBody {
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<FencingToken>,
-    /// The token that the store has been told of: this one and those before it are shut out.
+    /// The token that the store has claimed: this one and those before it are shut out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revocation: Option<FencingToken>,
 }
@@ -157,7 +157,7 @@ mod tests {
 
     /// Catches: a log of an answer that lets its reader write.
     #[test]
-    fn what_is_for_the_holder_only_does_not_print() {
+    fn secrets_of_the_holder_do_not_print() {
         let lease: LeaseBody = serde_json::from_value(json!({
             "resource": "account:1",
             "token": 33,

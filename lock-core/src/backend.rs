@@ -96,7 +96,7 @@ pub use crate::{
 /// ## Extensions
 /// A backend keeps the following clauses if it claims them in [`Capabilities::extensions`]. It is
 /// never sent options of a request that it does not claim, and methods that it does not claim
-/// answer [`ErrorKind::Unsupported`] (`what_is_not_claimed_is_unsupported`).
+/// answer [`ErrorKind::Unsupported`] (`an_extension_that_is_not_claimed_is_unsupported`).
 ///
 /// 13. **Metadata** (`metadata_is_shown`). An inspection shows the note of the present holder.
 /// 14. **Together** (`together_is_all_or_none`, `together_is_replayed`, `together_compares_places`,

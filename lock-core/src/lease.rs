@@ -31,7 +31,7 @@ impl Lease {
         self.deadline
     }
 
-    /// Some lock services grant more than what was asked for.
+    /// Some lock services grant a longer time than requested.
     pub(crate) const fn length(self) -> Duration {
         self.length
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::Runtime;
 
-/// How often, and how many times, to look again at a resource that somebody else holds.
+/// How often, and how many times, to look again at a resource that another holder has.
 ///
 /// For callers that do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy
 /// is plain data without a clock; [`pauses`](RetryPolicy::pauses) shows the pauses that it results

@@ -23,8 +23,8 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The wall clock as time since 1970; it may jump. Used only to start a missing token counter.
     fn unix_time(&self) -> Duration;
 
-    /// Completes once `now() >= moment`. Until [`Moment::NEVER`] it should take no timer: those who
-    /// wait without bound do so for this moment.
+    /// Completes once `now() >= moment`. Until [`Moment::NEVER`] it should take no timer, because
+    /// callers that wait without bound wait for this moment.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.

@@ -1,4 +1,4 @@
-//! Leading: terms, stepping down, and who is seen to lead.
+//! Leading: terms, stepping down, and the leader that observers see.
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 
 use std::{

@@ -142,7 +142,7 @@ async fn every_documented_name_is_exported_and_no_other() {
 /// Catches: something that is counted twice or not at all, a level that does not come down again, a
 /// time in milliseconds.
 #[tokio::test]
-async fn what_is_counted_is_what_happened_and_what_the_stats_say() {
+async fn the_counters_agree_with_the_events_and_with_the_stats() {
     let world = world();
     world.live().await;
     let (exported, stats) = (world.exported(), world.locks.stats());

@@ -23,7 +23,7 @@ mod process;
 mod round_trip;
 
 pub use self::{
-    chaos::{Chaos, Counts, Fault, Gate, Until},
+    chaos::{Chaos, Counts, Fault, Gate, Until, WakeFault},
     dropped::DropAt,
     fenced_cell::{FencedCell, Refused},
     manual_clock::ManualClock,

@@ -155,7 +155,7 @@ async fn a_renewal_that_arrives_after_the_release_is_inert_and_no_loss() {
 
 /// Catches: a lease that was never confirmed keeps its place in line after it was lost.
 #[tokio::test]
-async fn what_turns_out_to_be_held_no_more_is_cancelled() {
+async fn a_grant_that_ended_before_it_was_confirmed_is_cancelled() {
     let world = world();
     let cancels = || world.chaos.counts(Operation::Cancel).requests;
     let outlived = async || {

@@ -1,4 +1,4 @@
-//! Pauses at every await: what they find, and that a test which tests nothing fails.
+//! Pauses at every await: the faults that they find, and that a test which tests nothing fails.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::future_not_send, reason = "pause tests run on one thread")]
 

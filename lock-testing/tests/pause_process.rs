@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-/// Turns for everybody else, far more than any watchdog needs.
+/// Turns for all other tasks, far more than any watchdog needs.
 async fn turns() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -76,7 +76,7 @@ async fn a_frozen_process_does_not_even_send_what_it_was_about_to() {
 
 /// Catches: a process that starts something, or takes one step more, while it stands still.
 #[tokio::test]
-async fn what_runs_in_a_process_stops_with_it() {
+async fn a_task_of_a_process_stops_with_it() {
     let world = World::new();
     let (process, steps) = (world.process(), Cell::new(0));
     process.freeze();

@@ -122,7 +122,7 @@ mod tests {
 
     /// Catches: an address whose odd form lets a password through to a log or a complaint.
     #[test]
-    fn what_is_printed_holds_no_secret() {
+    fn a_printed_address_holds_no_secret() {
         for secret in [
             "postgres://me:hunter2@db.example:5432/app?password=hunter2",
             "redis://:hunter2@127.0.0.1:6379/0",

@@ -36,8 +36,8 @@ impl AnyStore {
     }
 }
 
-/// Opens the store at the address. Creates what is missing of its tables, if its role may, and
-/// checks that it may use them.
+/// Opens the store at the address. Creates its missing tables, if its role may, and checks that it
+/// may use them.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does

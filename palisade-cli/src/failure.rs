@@ -67,7 +67,7 @@ pub enum Failure {
     /// It was done, and came out differently.
     #[error("{0}")]
     NotAsTold(String),
-    /// Somebody asked us to stop.
+    /// A signal asked us to stop.
     #[error("{interrupt}: {then}")]
     Stopped {
         /// How.
@@ -108,7 +108,7 @@ fn running(address: &Address) -> &'static str {
     }
 }
 
-/// The error and what it was caused by, unless its text has that already. The outermost error alone
+/// The error and its causes, unless its text has them already. The outermost error alone
 /// often says little.
 #[must_use]
 pub fn with_sources(error: &dyn Error) -> String {

@@ -1,4 +1,4 @@
-//! How a program of ours runs, and what it says at the end.
+//! How a program of ours runs, and its last message.
 
 use std::process::ExitCode;
 

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_connection_is_no_password() {
+    fn the_debug_text_of_a_connection_shows_no_password() {
         let shown = format!("{:?}", connect("redis://user:hunter2@host"));
         assert!(!shown.contains("hunter2"), "{shown}");
     }

@@ -41,6 +41,7 @@ pub mod python;
 pub mod servers;
 pub mod signal;
 pub mod waits;
+pub mod wakes;
 pub mod wall_clock;
 pub mod warden;
 

@@ -6,7 +6,7 @@
 //! let mut worker = Process::spawn("e2e-worker", ["--url", "redis://127.0.0.1:6379"]);
 //! let acquired: serde_json::Value = worker.event().await;
 //! worker.pause().await;
-//! // .. its lease runs out, somebody else gets the lock ..
+//! // .. its lease runs out, another client gets the lock ..
 //! worker.resume();
 //! # }
 //! ```

@@ -2,7 +2,7 @@
 //!
 //! They end with the test, even if its process is killed: see [`warden`](crate::warden).
 //!
-//! A server that is not installed fails the test; `scripts/test` installs what is missing. To test
+//! A server that is not installed fails the test; `scripts/test` installs missing ones. To test
 //! against servers that are already running, set `PALISADE_TEST_REDIS_URL`,
 //! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases) and `PALISADE_TEST_MARIADB_URL`
 //! (a user with all rights). A [`Redis`] is always a separate server, because a test that asks for

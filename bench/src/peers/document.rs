@@ -46,7 +46,7 @@ pub(super) struct Figures {
     pub(super) fairness: Median,
 }
 
-/// The median of what was added; one number in JSON.
+/// The median of the added values; one number in JSON.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(from = "f64", into = "f64")]
 #[derive(Clone)]

@@ -97,7 +97,7 @@ pub(super) struct Contest {
     pub(super) hold: Duration,
     /// How long a waiter does something else before it asks again.
     pub(super) think: Duration,
-    /// How long the contest is measured, after everybody is in line.
+    /// How long the contest is measured, after all waiters are in line.
     pub(super) watched: Duration,
 }
 
@@ -126,7 +126,7 @@ struct Hold {
 }
 
 impl Contest {
-    /// Runs the contest once, on a fresh resource. It is held until everybody is in line.
+    /// Runs the contest once, on a fresh resource. It is held until all waiters are in line.
     pub(super) async fn run<C: Contender>(self, contender: &C) -> Result<Verdict, BoxError> {
         static CONTESTS: AtomicU32 = AtomicU32::new(0);
         let resource = format!("contest:{}", CONTESTS.fetch_add(1, Ordering::Relaxed));

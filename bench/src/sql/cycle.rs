@@ -1,4 +1,4 @@
-//! Uncontended: what a lease costs, and a whole fenced write.
+//! Uncontended: the cost of a lease, and of a whole fenced write.
 
 use std::time::Duration;
 

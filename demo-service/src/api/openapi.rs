@@ -1,4 +1,4 @@
-//! The document of the demo: that of the gateway, and what is mounted beside it.
+//! The document of the demo: that of the gateway, and the routes that the demo adds.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(crate) fn document(has_operators: bool, unfenced: bool) -> Value {
     document
 }
 
-/// Members of objects and entries of lists come together; what else is in both is ours.
+/// Members of objects and entries of lists are joined; other values that are in both are ours.
 fn add(to: &mut Value, more: Value) {
     match (to, more) {
         (Value::Object(to), Value::Object(more)) => {

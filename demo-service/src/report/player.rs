@@ -12,7 +12,7 @@ const FRAME_MS: u64 = 250;
 
 const PAGE: &str = include_str!("player/page.html");
 
-/// Where the page says what it plays.
+/// The place of the recording in the page.
 const PLAYS: &str = "/*recording*/null";
 
 /// The page that plays the first run; `None` if nothing happens in it.

@@ -237,7 +237,7 @@ mod tests {
 
     /// Catches: a refused write that is not seen, because an accepted one is in its column.
     #[test]
-    fn what_became_of_a_write_is_not_hidden_by_another_one() {
+    fn the_outcome_of_a_write_is_not_hidden_by_another_one() {
         let mut lane = Lane {
             cells: vec![' '; WIDTH],
             length_ms: 1000,

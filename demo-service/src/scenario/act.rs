@@ -17,7 +17,7 @@ pub(super) const DEPOSIT_OF_CLIENT_2: i64 = 50;
 /// How long a client may take for a step, beyond three leases.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// The director: what all acts have in common.
+/// The director: the state that all acts share.
 #[derive(Debug)]
 pub(crate) struct Director {
     pub(crate) gateway: String,
@@ -99,7 +99,7 @@ impl Scene<'_> {
         if accepted {
             self.acknowledged = match self.director.story {
                 Story::Deposits => self.acknowledged + deposit,
-                // However often somebody says that it did the job: once is right.
+                // However often a client says that it did the job: once is right.
                 Story::Jobs => 1,
             };
         }

@@ -27,8 +27,8 @@ impl Director {
             // How often the job was done.
             Story::Jobs => 0,
         };
-        // First, because only what is on stage has an unfenced twin. The clients read the account,
-        // whatever they lock.
+        // First, because only a resource on stage has an unfenced twin. The clients read the
+        // account, whatever they lock.
         for staged in [resource.clone(), named(account_resource(&account))?] {
             self.recorder.stage(staged, run, act, self.story);
         }

@@ -1,4 +1,4 @@
-//! The client's side: what it sends along with a write, and how it interprets the answer.
+//! The client's side: the token that it sends with a write, and its reading of the answer.
 //!
 //! A [`Credential`] is the value of the header, and judges the answer of any HTTP client; for one
 //! that is not a 2xx there is [`Refusal::new`]. With the feature `reqwest`, `Sender` is a client

@@ -53,7 +53,7 @@ impl Refusal {
         self.members.get(name)
     }
 
-    /// The high-water mark, if the service has told it. For people who look for a fault: the number
+    /// The high-water mark, if the service has sent it. It helps to find a fault: the number
     /// belongs to another holder.
     #[must_use]
     pub const fn high_water(&self) -> Option<FencingToken> {

@@ -58,7 +58,7 @@ impl Sender {
     /// Outside of a tokio runtime with its timer.
     ///
     /// # Cancel safety
-    /// Not cancel safe: if it is dropped, the write may be made all the same. Read before you
+    /// Not cancel safe: if it is dropped, the write may be made nevertheless. Read before you
     /// repeat it.
     pub async fn send(
         &self,

@@ -85,7 +85,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// A name and what is behind it, as a number: all are of one length, and one comparison is enough.
+/// A name and the byte behind it, as a number: all are of one length, and one comparison is enough.
 const fn name(text: [u8; 4]) -> u32 {
     u32::from_be_bytes(text)
 }

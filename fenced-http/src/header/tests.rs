@@ -83,7 +83,7 @@ fn only_the_shortest_form_of_a_number_in_range_is_a_token() {
 }
 
 #[test]
-fn what_is_not_the_grammar_is_refused() {
+fn a_text_outside_of_the_grammar_is_refused() {
     let ok = plain("34");
     let bad: [(String, Malformed); 18] = [
         (String::new(), Malformed::Number { part: "the token" }),
@@ -188,7 +188,7 @@ fn the_longest_legal_header_is_read() {
         let value = HeaderValue::try_from(header).unwrap();
         assert_eq!((value.len(), longest(signature.len())), (len, len));
         assert_eq!(FencingHeader::parse(value.as_bytes()), Ok(header));
-        // Whatever is added to it, with whatever signature.
+        // With any addition, and with any signature.
         for more in [";", ";exp=1", &"0".repeat(512 - 476)] {
             assert!(read([value.as_bytes(), more.as_bytes()].concat()).is_err());
         }
@@ -219,7 +219,7 @@ fn without_the_long_signature_nothing_of_more_than_512_bytes_is_read() {
 
 /// Catches: a header that our own servers refuse.
 #[test]
-fn what_could_not_be_read_is_not_written() {
+fn an_expiry_that_could_not_be_read_is_not_written() {
     let sequencer = sequencer(1, "a", "b");
     for number in [0, 1_000_000_000_000_000, u64::MAX] {
         let header = FencingHeader::new(&sequencer);
@@ -274,7 +274,7 @@ fn any_header() -> impl Strategy<Value = (Sequencer, Option<u64>, Option<Vec<u8>
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back((sequencer, exp, sig) in any_header()) {
+    fn a_written_header_is_read_back((sequencer, exp, sig) in any_header()) {
         let mut header = FencingHeader::new(&sequencer);
         if let Some(exp) = exp {
             header = header.expires_at(exp).unwrap();

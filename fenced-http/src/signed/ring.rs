@@ -48,8 +48,8 @@ impl KeyRing {
 
 /// Accepts what a key of the ring has signed, and refuses everything else in one and the same way.
 ///
-/// Whether the lease has ended by `exp` is not looked at: clocks differ, and the store knows better
-/// who may write.
+/// The ring does not check whether the lease has ended by `exp`, because clocks differ, and the
+/// store decides which holder may write.
 impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
         let is_signed = header.signature().is_some_and(|signature| {

@@ -62,7 +62,7 @@ fn it_signs_what_is_documented() {
 }
 
 #[test]
-fn what_another_key_or_service_signed_is_not_authentic() {
+fn a_signature_of_another_key_or_service_is_not_authentic() {
     let ours = ring(&[key("k2")]);
     assert_eq!(verify(&ours, &signed(&key("k2"))), Ok(()));
     let other_service = SigningKey::new("k2", &secret(), Audience::new("orders").unwrap());
@@ -169,7 +169,7 @@ fn a_secret_without_entropy_is_refused() {
     }
 }
 
-/// Catches: a derived `Debug`, or an error that repeats what it could not read.
+/// Catches: a derived `Debug`, or an error that repeats a text which it could not read.
 #[test]
 fn nothing_shows_a_secret() {
     let (secret, text) = (secret(), secret().expose());
@@ -186,7 +186,7 @@ fn nothing_shows_a_secret() {
     }
 }
 
-/// One of each kind, and who looks at what it signs.
+/// One of each kind, and its verifier.
 fn keys() -> [(SigningKey, Box<dyn TokenVerifier>); 2] {
     let pair = SigningKey::ed25519("e1", &secret(), accounts()).unwrap();
     let public = VerifyingKey::new("e1", pair.public_key().unwrap(), accounts()).unwrap();
@@ -198,7 +198,7 @@ fn keys() -> [(SigningKey, Box<dyn TokenVerifier>); 2] {
 
 proptest! {
     #[test]
-    fn whatever_is_changed_is_noticed(at in 0_usize..300, bit in 0_u8..8) {
+    fn each_change_of_a_signed_header_is_noticed(at in 0_usize..300, bit in 0_u8..8) {
         for (key, ring) in keys() {
             let mut bytes = signed(&key).into_bytes();
             let at = at % bytes.len();
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_signed_is_accepted(
+    fn each_signed_header_is_accepted(
         token in 1_u64..=999_999_999_999_999,
         resource in "[!#-\\[\\]-~]{1,256}",
         issuer in "[A-Za-z0-9._:-]{1,64}",

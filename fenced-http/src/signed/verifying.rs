@@ -25,7 +25,7 @@ pub struct VerifyingKey {
 /// How a signature is checked. It is the key's and never the header's to say.
 #[derive(Clone)]
 enum Check {
-    /// It has been given the secret, and the beginning of what is signed.
+    /// It has hashed the secret, and the beginning of the signed bytes.
     Mac(BegunMac),
     #[cfg(feature = "ed25519")]
     Public {

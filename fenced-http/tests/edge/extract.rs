@@ -50,7 +50,7 @@ async fn text(response: Response<Body>) -> String {
 
 /// Catches: a layer that answers for routes which do not exist.
 #[tokio::test]
-async fn what_is_not_there_stays_404_and_405() {
+async fn missing_routes_and_methods_stay_404_and_405() {
     let methods = put(show).route_layer(required()).get(|| async { "read" });
     let router = Router::new().route("/accounts/{id}", methods);
     for (method, path, status) in [

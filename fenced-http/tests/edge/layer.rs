@@ -137,7 +137,7 @@ async fn refused(path: &str, values: &[HeaderValue], status: u16, slug: &str) {
 
 /// Each with its status and problem.
 #[tokio::test]
-async fn what_is_no_right_token_is_refused() {
+async fn a_wrong_token_is_refused() {
     const MALFORMED: (u16, &str) = (400, "fencing-token-malformed");
     refused("/accounts/42", &[], 428, "fencing-token-required").await;
     let right = value(FencingHeader::new(&sequencer(34)));

@@ -13,7 +13,7 @@ pub struct ByStatements;
 
 /// The words in which the SQL of these databases differs.
 pub(crate) trait Wording: Operations {
-    /// The user who has logged in.
+    /// The user that has logged in.
     const WHO: &'static str;
 
     /// The present time, in the form that a claim writes.

@@ -76,7 +76,7 @@ impl<DB: Dialect> FencedGuards<DB> {
     /// store stay.
     ///
     /// # Errors
-    /// The first error of [`FencedGuard::release`]. The others have been released all the same.
+    /// The first error of [`FencedGuard::release`]. The others have been released nevertheless.
     ///
     /// # Cancel safety
     /// The guards are gone, and the watchdog finishes the releases.

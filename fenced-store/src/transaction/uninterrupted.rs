@@ -82,7 +82,7 @@ mod tests {
 
     /// Catches: work that is left half done when its caller goes away.
     #[tokio::test]
-    async fn what_is_dropped_half_way_comes_to_its_end() {
+    async fn a_future_that_is_dropped_half_way_comes_to_its_end() {
         let (mut work, go_on, end) = work();
         assert!((&mut work).now_or_never().is_none());
         drop(work);
@@ -92,7 +92,7 @@ mod tests {
 
     /// Catches: work that a drop begins.
     #[tokio::test]
-    async fn what_was_not_begun_is_not_done() {
+    async fn a_future_that_was_not_begun_is_not_done() {
         let (work, go_on, end) = work();
         drop(work);
         assert!(go_on.is_closed());

@@ -233,7 +233,7 @@ async fn a_stale_holder_is_refused_over_grpc_too() {
 }
 
 #[tokio::test]
-async fn what_is_no_good_token_is_refused_over_grpc_too() {
+async fn a_bad_token_is_refused_over_grpc_too() {
     let world = World::start().await;
     let sequencer = sequencer(33);
     world.store.claim(&sequencer).await.unwrap();

@@ -71,7 +71,7 @@ pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transactio
 }
 
 /// An acquire that does not get all of them shuts no holder out.
-pub(crate) async fn what_is_not_had_whole_is_not_claimed<H: Harness>() {
+pub(crate) async fn several_are_not_claimed_unless_all_were_acquired<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let held = accounts.locks().acquire("account:43").await.unwrap();
     let timeout = accounts.acquire_all(BOTH, Duration::ZERO).await;

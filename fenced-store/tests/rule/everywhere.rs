@@ -38,7 +38,7 @@ impl<H: Harness> World<H> {
     async fn add_to(&self, before: i64) -> Result<(), FencedLockError> {
         let mut connection = self.store.pool().acquire().await?;
         let now = H::balance(&mut connection).await;
-        // Sets it to what was read and one more.
+        // Sets it to the value that it has read and one more.
         H::add_by_itself(&mut connection, before + 1 - now).await?;
         Ok(())
     }

@@ -387,7 +387,7 @@ pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_c
     };
     assert_eq!((phase, current.as_str()), (HandoverPhase::Sealing, "third"));
     assert!(text.contains("hand over from \"third\""), "{text}");
-    // As it said, and what it has left.
+    // As it said, with the marks that it has left.
     hand_over(world.store(), "redis", &third).await;
     writes(&world, &third).await;
 

@@ -196,7 +196,7 @@ pub(crate) async fn protecting_again_changes_nothing_or_replaces<H: Harness>() {
     unfenced(&world, WRITES[0]).await.unwrap();
 }
 
-pub(crate) async fn what_cannot_be_protected_is_named<H: Harness>() {
+pub(crate) async fn a_table_that_cannot_be_protected_is_named<H: Harness>() {
     let world: H = fresh().await;
     unfenced(&world, "CREATE VIEW rich AS SELECT * FROM accounts")
         .await

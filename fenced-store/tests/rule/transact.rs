@@ -40,7 +40,7 @@ pub(crate) async fn busy_work_is_done_again<H: Harness>() {
 }
 
 /// Neither a refusal of the grant nor an error of the work's own.
-pub(crate) async fn what_is_final_is_not_done_again<H: Harness>() {
+pub(crate) async fn a_final_error_is_not_followed_by_another_try<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     let attempts = AtomicU32::new(0);

@@ -75,7 +75,7 @@ fn metric_of_store(name: &str) -> bool {
 
 /// Catches: a refusal or a repair that no counter shows, or that has no description.
 #[tokio::test]
-async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
+async fn each_counter_for_an_alert_begins_at_zero_and_counts() {
     let recorder = DebuggingRecorder::new();
     let exported = recorder.snapshotter();
     let _local = ::metrics::set_default_local_recorder(&recorder);
@@ -122,7 +122,7 @@ async fn what_is_worth_an_alert_begins_at_nothing_and_is_counted() {
 
 /// Catches: an outcome of a job that is counted as another, or not at all.
 #[tokio::test]
-async fn what_becomes_of_a_slot_is_counted() {
+async fn the_outcome_of_a_slot_is_counted() {
     let recorder = DebuggingRecorder::new();
     let exported = recorder.snapshotter();
     let _local = ::metrics::set_default_local_recorder(&recorder);

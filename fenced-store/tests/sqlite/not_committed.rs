@@ -1,4 +1,4 @@
-//! A guard inside the error of a commit, on a clock that moves only when told to.
+//! A guard inside the error of a commit, on a clock that moves only when the test advances it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// The watchdog has done what it can without the clock.
+/// The watchdog has done all that it can without the clock.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;

@@ -232,7 +232,7 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
 
 /// The last error is passed on.
 #[tokio::test]
-async fn what_stays_busy_is_given_up() {
+async fn a_store_that_stays_busy_is_given_up() {
     let (world, _) = protected_by::<SqliteFile>(forgetful().await).await;
     let ours = memory_grant("account:42", 33);
     world.store().claim(&ours).await.unwrap();

@@ -94,7 +94,7 @@ async fn a_file_that_another_one_writes_is_writable() {
 /// By a program that writes the file directly, and values of every type.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
 #[tokio::test]
-async fn whatever_is_in_a_job_can_be_listed() {
+async fn a_job_with_any_content_can_be_listed() {
     let world: SqliteFile = fresh().await;
     let store = world.store_of_one().await;
     for statement in [

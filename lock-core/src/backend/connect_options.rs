@@ -47,7 +47,7 @@ impl ConnectOptions {
     /// How long to wait for a server to connect and to answer, in whole milliseconds:
     /// `response_timeout_ms` in the URL. Each lock service has a default and bounds of its own.
     ///
-    /// An answer that comes later is lost, and the outcome of what was asked is unknown. While the
+    /// An answer that comes later is lost, and the outcome of the request is unknown. While the
     /// answer to a renewal is waited for, the renewal is not repeated: a time longer than half of a
     /// ttl may cost the lease.
     pub fn response_timeout(self, timeout: Duration) -> Self {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_have_is_taken_out_and_the_rest_stays() {
+    fn common_parameters_are_taken_out_and_the_rest_stays() {
         let url = "zookeeper://h/app?prefix=jobs&session_ms=4000&response_timeout_ms=1500";
         let settings = read(url).unwrap();
         assert_eq!(settings.server, "zookeeper://h/app");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_right_is_refused_without_the_password() {
+    fn wrong_options_are_refused_without_the_password() {
         for (url, says) in [
             ("redis://u:sesame@h?response_timeout_ms=2s", "milliseconds"),
             ("redis://u:sesame@h?response_timeout_ms=10", "is 1s to 4s"),

@@ -59,7 +59,7 @@ impl Acquire {
         request.claim = claiming;
         request.upkeep = match self.what.identity {
             Identity::Fresh if self.settings.is_kept_up() => Upkeep::Watchdog,
-            // Another process may be told of the same lease.
+            // Another process may get the same lease in an answer.
             Identity::Fresh | Identity::Known(_) | Identity::Owner(_) => Upkeep::None,
         };
         request

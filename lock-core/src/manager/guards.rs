@@ -65,7 +65,7 @@ impl LeaseGuards {
     /// Releases all of them at once. The answers are in the order of the guards.
     ///
     /// # Errors
-    /// The first error of [`LeaseGuard::release`]. The others have been released all the same.
+    /// The first error of [`LeaseGuard::release`]. The others have been released nevertheless.
     ///
     /// # Cancel safety
     /// The guards are gone and the watchdog finishes the releases.

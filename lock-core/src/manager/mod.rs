@@ -117,7 +117,7 @@ impl LockManager {
         }
     }
 
-    /// Acquires a lease: await the builder. Waits without bound unless told otherwise.
+    /// Acquires a lease: await the builder. Waits without bound by default.
     pub fn acquire<N>(&self, resource: N) -> Acquire
     where
         N: TryInto<ResourceName>,

@@ -205,7 +205,7 @@ impl LeaseStatus {
         }
     }
 
-    /// Changes the state, wakes everybody waiting for a change, and reports the end of the lease
+    /// Changes the state, wakes all tasks that wait for a change, and reports the end of the lease
     /// once.
     fn change(&self, change: impl FnOnce(&mut State)) -> State {
         let (before, after) = {

@@ -1,4 +1,5 @@
-//! Notes and limits of an acquisition: what they do, and what is refused before it is sent.
+//! Notes and limits of an acquisition: their effects, and the settings that are refused before a
+//! request is sent.
 
 use std::{error::Error as _, future::IntoFuture, sync::Arc};
 
@@ -41,7 +42,7 @@ async fn one_too_many_does_not_wait() {
 
 /// Catches: a bad option that reaches the service, or is ignored.
 #[tokio::test]
-async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
+async fn wrong_settings_are_refused_before_anything_is_sent() {
     let world = world();
     let acquire = || world.locks().acquire("r");
     for (bad, says) in [
@@ -61,7 +62,7 @@ async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
 
 /// Silence would be worse: a limit that is not kept looks like one that is.
 #[tokio::test]
-async fn what_the_lock_service_lacks_is_refused_and_not_ignored() {
+async fn an_unsupported_setting_is_refused_and_not_ignored() {
     let clock = ManualClock::new();
     let service = MemoryBackend::new(Arc::new(clock.clone()), InitialToken::Clock);
     let builder = LockManager::builder();

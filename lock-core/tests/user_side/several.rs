@@ -194,7 +194,7 @@ async fn together_a_lost_answer_is_unknown_and_what_it_did_is_undone() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_at_any_await_leaves_nothing() {
+async fn an_acquire_of_several_that_is_dropped_at_any_await_leaves_nothing() {
     for one_by_one in [true, false] {
         let mut awaits = 0;
         loop {
@@ -217,7 +217,7 @@ async fn what_is_dropped_at_any_await_leaves_nothing() {
 
 /// Catches: a name twice, which waits for itself.
 #[tokio::test]
-async fn what_cannot_be_right_is_refused_before_anything_is_sent() {
+async fn wrong_settings_are_refused_before_anything_is_sent() {
     let world = world();
     let locks = world.locks();
     let all = |names: &[&'static str]| locks.acquire_all(names.to_vec(), WAIT);

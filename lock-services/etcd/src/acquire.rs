@@ -174,8 +174,8 @@ impl Attempt<'_> {
         Ok(Reply::Queued { left, look_again })
     }
 
-    /// Its entry has gone with its lease, or somebody has ended it. If there is a tombstone, that
-    /// one says so.
+    /// Its entry has gone with its lease, or another client has ended it. If there is a tombstone,
+    /// that one says so.
     fn gone(&mut self) -> Result<Enqueued, Error> {
         self.place = None;
         self.lose_lease();

@@ -90,7 +90,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// The lease that it has taken is not used again, because somebody else may revoke it.
+    /// The lease that it has taken is not used again, because another client may revoke it.
     pub(super) fn lose_lease(&mut self) {
         if let Some(lease) = self.lease.take() {
             let service = self.service;

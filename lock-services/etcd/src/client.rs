@@ -263,7 +263,7 @@ impl Client {
         request
     }
 
-    /// Asks the next node from now on, unless somebody else has moved on already.
+    /// Asks the next node from now on, unless another request has moved on already.
     fn leave(&self, node: usize) {
         let next = node.wrapping_add(1);
         let moved = self

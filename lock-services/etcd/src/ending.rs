@@ -75,7 +75,7 @@ impl Service {
             if let Some(created) = entry.map(|entry| entry.created) {
                 return Ok(delete(created).await?.then_some(Released::Released));
             }
-            // Somebody else has ended it, or a copy of this request has.
+            // Another client has ended it, or a copy of this request has.
             if let Some(known) = known {
                 self.leases.lose(&names, known, self.now());
             }

@@ -17,7 +17,7 @@ use lock_core::{Error, ErrorKind, backend::Upkeep};
 pub(super) enum Enqueued {
     /// It has an entry, and these are before it.
     Queued(Queued, Ahead),
-    /// Somebody holds the resource, and this attempt does not queue.
+    /// Another holder has the resource, and this attempt does not queue.
     Held,
     /// Something was not as this client thought. Now it knows better.
     Retry,
@@ -95,8 +95,8 @@ impl Attempt<'_> {
         Ok((lease, tombstones))
     }
 
-    /// Whether a tombstone has to say that there was an entry: if somebody else may know the
-    /// acquisition and ask again, or if there is something to be remembered already.
+    /// Whether a tombstone has to say that there was an entry: if another process may know the
+    /// acquisition and ask again, or if there is already something to remember.
     ///
     /// Of an acquisition that only this client knows, only late copies of the entry may come. While
     /// it is there it refuses them itself. After a release there is a tombstone if a copy may

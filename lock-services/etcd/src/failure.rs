@@ -4,7 +4,7 @@ use tonic::{Code, Status};
 
 use lock_core::{Error, ErrorKind, backend::support::RuntimeEnded};
 
-/// Why a call has failed, and whether it may have happened all the same.
+/// Why a call has failed, and whether it may have happened nevertheless.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     status: Status,
@@ -23,7 +23,7 @@ impl From<RuntimeEnded> for Failure {
 pub(super) enum Remedy {
     /// Another node, or the same one later.
     Again,
-    /// Log in first: the server has forgotten us, or somebody has changed the rights.
+    /// Log in first: the server has forgotten us, or an operator has changed the rights.
     LogIn,
     /// None: the same answer would come again.
     None,
@@ -169,7 +169,7 @@ mod tests {
 
     /// Catches: a login that has run out is given up, or a full disk is asked again and again.
     #[test]
-    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+    fn a_failure_that_passes_is_tried_again_and_no_other() {
         for (status, expected) in [
             (
                 Status::unavailable("etcdserver: request timed out"),

@@ -261,8 +261,8 @@ impl Leases {
             .collect()
     }
 
-    /// The result of a look at one of them. If its entry is gone, its lease ran out, or somebody
-    /// else has ended it.
+    /// The result of a look at one of them. If its entry is gone, its lease ran out, or another
+    /// client has ended it.
     pub(super) fn looked(&self, id: &TombstoneId, is_there: bool, now: Moment) {
         let mut state = self.state();
         let Some(used) = state.used.get_mut(id).filter(|used| used.due <= now) else {

@@ -18,8 +18,8 @@
 //! | key | lives as long as | what |
 //! |---|---|---|
 //! | `palisade/lock/RESOURCE/..` | the lease | a queue entry; the oldest one holds |
-//! | `palisade/tombstone/..` | see [below](#memory) | what is remembered of an acquisition |
-//! | `palisade/floor` | for ever | what is added to revisions to get tokens |
+//! | `palisade/tombstone/..` | see [below](#memory) | the memory of an acquisition |
+//! | `palisade/floor` | for ever | the number to add to revisions to get tokens |
 //!
 //! A queue has the layout of etcd's own recipe: `etcdctl lock palisade/lock/RESOURCE` and an
 //! acquisition of RESOURCE exclude each other, and are served in the order in which they came. In

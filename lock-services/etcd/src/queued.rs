@@ -79,7 +79,7 @@ mod tests {
 
     /// Catches: a leader that was cut off vouches for a lease that its successor has ended.
     #[test]
-    fn what_a_leader_says_by_himself_counts_if_he_led_at_the_time_of_the_look() {
+    fn the_answer_of_one_node_counts_if_it_led_at_the_time_of_the_look() {
         let seen = Ahead {
             number: 0,
             last: None,

@@ -253,7 +253,7 @@ mod tests {
 
     /// Catches: a tombstone that grows with each attempt.
     #[test]
-    fn what_ended_is_remembered_up_to_a_bound() {
+    fn ended_attempts_are_remembered_up_to_a_bound() {
         let (first, mut tombstone) = (attempt(), Tombstone::default());
         tombstone = tombstone.ending(first, 7).ending(first, 0);
         assert_eq!(tombstone.end_of(first), Some(7));

@@ -177,7 +177,7 @@ impl Service {
         *lock(&self.floor) = Some(floor);
     }
 
-    /// Forgets the floor, because somebody has deleted it.
+    /// Forgets the floor, because an operator has deleted it.
     pub(super) fn forget_floor(&self) {
         *lock(&self.floor) = None;
     }

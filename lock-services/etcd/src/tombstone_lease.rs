@@ -50,8 +50,8 @@ impl TombstoneLease {
         lasts.map(|present| present.id)
     }
 
-    /// Has one granted that outlasts leases of that length. Those who need one meanwhile wait for
-    /// it.
+    /// Has one granted that outlasts leases of that length. Callers that need one meanwhile wait
+    /// for it.
     pub(super) async fn ask(&self, length: Duration) -> Result<i64, Failure> {
         let _turn = self.turns.lock().await;
         loop {

@@ -174,7 +174,7 @@ impl Service {
         Ok(due.len())
     }
 
-    /// Deletes tombstones, but none that somebody has written since.
+    /// Deletes tombstones, but none that another client has written since.
     async fn delete(&self, tombstones: &[Tombstone]) -> Result<(), Failure> {
         let delete = |tombstone: &Tombstone| {
             let key = self.keys.tombstone(&tombstone.id);

@@ -13,8 +13,8 @@ use sqlx::{
 use super::names::Names;
 
 /// A function of the schema `fenced`, and its arguments. It is a transaction of its own: a session
-/// that somebody left inside a transaction is refused, because its rollback would take the lease
-/// back. There the type `fenced.autocommit` has no value.
+/// that was left inside a transaction is refused, because its rollback would take the lease back.
+/// There the type `fenced.autocommit` has no value.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     function: &'static str,

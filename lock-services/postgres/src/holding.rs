@@ -11,7 +11,8 @@ use super::{call::Call, client::Client, error::translate, sql};
 /// So many leases are renewed by one statement.
 const BATCH: usize = 1000;
 
-/// So often a lease is asked for again that somebody else is deciding about, and after this pause.
+/// So often a lease is asked for again about which another transaction is deciding, and after this
+/// pause.
 const BUSY_TRIES: usize = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 

@@ -24,7 +24,7 @@ impl Client {
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let rows = self.rows(sql::leases(None)).await?;
-        // A row that somebody made by hand must not hide the others.
+        // A row that was made by hand must not hide the others.
         let listed = rows
             .iter()
             .filter_map(|row| match listed(row, &self.names) {

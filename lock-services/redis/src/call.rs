@@ -61,7 +61,7 @@ impl Request for Call {
     }
 }
 
-/// In one round trip: who has waited for a lease has to confirm it soon.
+/// In one round trip, because a waiter with a pushed lease has to confirm it soon.
 async fn load_all(link: &mut Link) -> RedisResult<()> {
     let mut loads = redis::pipe();
     for script in ALL {

@@ -8,7 +8,7 @@ use lock_core::{Error, ErrorKind};
 /// Translates a failure of the client or the server into its meaning for the operation.
 ///
 /// The outcome is unknown but for the few errors that a server gives before it runs anything: a
-/// script that fails half way keeps what it has written.
+/// script that fails half way keeps its writes.
 pub(crate) fn translate(error: RedisError) -> Error {
     let (kind, detail) = meaning(&error);
     let translated = if never_ran(&error) {

@@ -10,7 +10,7 @@ use lock_core::ResourceName;
 pub(super) struct Keys {
     prefix: String,
     shards: u16,
-    /// For each shard, what its keys begin with: `prefix:{n}:`. The number is the hash tag: a shard
+    /// For each shard, the prefix of its keys: `prefix:{n}:`. The number is the hash tag: a shard
     /// lives in one slot of a cluster.
     bases: Arc<[String]>,
 }

@@ -3,7 +3,7 @@
 
 use lock_core::{Metadata, Sequencer, Ttl, backend::AcquireRequest};
 
-/// A full lease without its token, which the server draws: what an acquire asks for.
+/// A full lease without its token, which the server draws: the argument of an acquire.
 pub(super) fn asked(request: &AcquireRequest) -> String {
     let (holder, attempt) = (request.attempt.holder.digest(), request.attempt.id);
     let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);

@@ -17,8 +17,8 @@ use lock_core::{
     backend::{AcquireRequest, AttemptRef, Grant, Runtime},
 };
 
-/// Waits for replicas, on connections on which nothing else is sent: the answer is about what was
-/// written on the same connection before, and meanwhile nothing else is answered there.
+/// Waits for replicas, on connections on which nothing else is sent. The answer is about earlier
+/// writes on the same connection, and meanwhile nothing else is answered there.
 #[derive(Debug)]
 pub(super) struct Replication {
     nodes: Nodes,

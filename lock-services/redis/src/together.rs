@@ -16,7 +16,7 @@ use lock_core::{
     backend::{AcquireRequest, Grant, Lease, Moment},
 };
 
-/// So many resources one script looks at, which keeps everybody else waiting meanwhile.
+/// So many resources one script looks at, because it keeps all other clients waiting meanwhile.
 const RESOURCES_MAX: usize = 256;
 
 impl RedisBackend {
@@ -80,7 +80,7 @@ impl RedisBackend {
     }
 
     /// The grants, of which those that were pushed to this holder before are made full first.
-    /// `None` if one of them was gone by then: asking again tells what is left.
+    /// `None` if one of them was gone by then: the next request shows which are left.
     async fn confirmed(
         &self,
         granted: &[((FencingToken, Duration, bool), &AcquireRequest)],

@@ -295,7 +295,7 @@ mod tests {
 
     /// Catches: a late request elects itself although one node knows that it was released.
     #[test]
-    fn what_has_ended_on_one_node_is_over_and_what_ran_out_on_a_majority() {
+    fn an_acquisition_is_over_if_one_node_saw_it_end_or_it_ran_out_on_a_majority() {
         let granted = "7:incarnation";
         let (steps, decided) = asked([granted, granted, granted, "ended", SILENT]);
         assert_eq!(decided, Decision::Ended);

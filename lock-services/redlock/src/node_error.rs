@@ -46,7 +46,7 @@ impl NodeError {
         Self::NotServing(text.and_then(Marker::parse).map(|marker| marker.state))
     }
 
-    /// Whether the request may have been run all the same.
+    /// Whether the request may have been run nevertheless.
     pub(super) const fn may_have_run(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
     }

@@ -29,7 +29,7 @@ use lock_core::{
     },
 };
 
-/// How often a directory that somebody deletes is made again.
+/// How often a directory that another client deletes is made again.
 const DIRECTORY_ATTEMPTS: u32 = 3;
 
 /// An ensemble needs so long for an election, or a client for its first session.

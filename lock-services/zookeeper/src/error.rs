@@ -9,7 +9,7 @@ use lock_core::{Error, ErrorKind};
 pub(super) enum Failure {
     /// The node is not there. Nothing changed.
     NoNode,
-    /// The node was changed by somebody else. Nothing changed.
+    /// Another client has changed the node. Nothing changed.
     BadVersion,
     /// The node is there already. Nothing changed.
     NodeExists,

@@ -1,4 +1,4 @@
-//! Looking at what is held, and ending it by force.
+//! Looks at held resources, and ends leases by force.
 
 use std::sync::Mutex;
 

@@ -63,7 +63,7 @@ mod tests {
 
     /// Catches: a reader of the nodes can release a lease.
     #[test]
-    fn what_is_written_is_read_and_shows_no_secret() {
+    fn a_written_note_is_read_and_shows_no_secret() {
         let holder = Holder::random();
         for metadata in [None, Some(Metadata::new("node 7: 100 %, é").unwrap())] {
             let note = Note::new(Ttl::millis(1500), u64::MAX, holder, metadata);
@@ -73,9 +73,9 @@ mod tests {
         }
     }
 
-    /// Catches: what Curator, kazoo or a later version writes is read as a ttl.
+    /// Catches: data of Curator, of kazoo or of a later version is read as a ttl.
     #[test]
-    fn what_others_write_is_no_note() {
+    fn the_data_of_other_clients_is_no_note() {
         for foreign in [
             "",
             "192.168.0.7",

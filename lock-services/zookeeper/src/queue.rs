@@ -48,7 +48,7 @@ pub(super) fn is_of(node: &str, attempt: AttemptId) -> bool {
 pub(super) struct Queue(Vec<String>);
 
 impl Queue {
-    /// Puts the nodes of a lock directory in order, and leaves out what is no contender.
+    /// Puts the nodes of a lock directory in order, and leaves out those that are no contenders.
     pub(super) fn new(nodes: Vec<String>) -> Self {
         let numbered = nodes
             .into_iter()

@@ -71,7 +71,7 @@ impl Service {
         }
     }
 
-    /// Deletes what was left behind, or finds that it is gone.
+    /// Deletes a node that was left behind, or finds that it is gone.
     pub(super) async fn remove(&self, leftover: &Leftover) -> Result<(), Failure> {
         match self.delete(leftover).await {
             // Another client has deleted it, or the servers have, or will before their next grant.

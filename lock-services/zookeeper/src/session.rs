@@ -33,7 +33,7 @@ const RECONNECT_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
-    /// With a login, only its user may use our nodes; without one, everybody may.
+    /// With a login, only its user may use our nodes; without one, all users may.
     acls: Acls<'static>,
     response_timeout: Duration,
     runtime: Arc<dyn Runtime>,
@@ -73,7 +73,7 @@ impl Session {
         waited.is_some() && self.is_connected()
     }
 
-    /// How long a lease may be: two thirds of what was negotiated.
+    /// How long a lease may be: two thirds of the negotiated time.
     ///
     /// A follower reports its clients to the leader every half tick, and the shortest session is
     /// two ticks. So if a follower dies that has just answered, the leader may count the session
@@ -298,7 +298,7 @@ impl Sessions {
             .map_err(no_session)
     }
 
-    /// After a while, a session without a server is left to itself and to those who hold leases in
+    /// After a while, a session without a server is left to itself and to the holders of leases in
     /// it, because after an outage the client looks for a server less and less often.
     async fn find(&self) -> Result<Arc<Session>, ZooKeeperError> {
         let present = self.servers.present().clone();

@@ -95,7 +95,7 @@ impl Hold {
         self.holder == holder && self.token == token
     }
 
-    /// Somebody is about to ask for this deadline. Returns how far a note has to reach now.
+    /// A caller is about to ask for this deadline. Returns how far a note has to reach now.
     pub(super) fn promise(&mut self, deadline: Moment) -> Moment {
         self.promised = std::cmp::max(self.promised, deadline);
         self.promised
@@ -159,8 +159,8 @@ impl Table {
         hold.map_or(Begun::New, |hold| Begun::Held(Box::new(hold.clone())))
     }
 
-    /// Remembers what is about to be created. False if the attempt has ended; then nothing may be
-    /// created.
+    /// Remembers a node that is about to be created. False if the attempt has ended; then none may
+    /// be created.
     #[must_use]
     pub(super) fn enter(
         &mut self,
@@ -192,7 +192,7 @@ impl Table {
 
     /// Leaves behind an entry whose attempt has gone, and whose node may be there.
     ///
-    /// If it was cancelled before, what was to be deleted is listed once more, because it may have
+    /// If it was cancelled before, the nodes to delete are listed once more, because they may have
     /// been created since.
     pub(super) fn abandon(
         &mut self,

@@ -1,4 +1,4 @@
-//! Waiting in the queue: what an entry watches.
+//! Waiting in the queue: the watches of an entry.
 
 use std::{future::pending, sync::Arc};
 
@@ -159,7 +159,7 @@ impl Watches {
         known.is_some_and(|known| known.is_first && known.watch.is_gone()) && self.show_own()
     }
 
-    /// Whether the own node is still there, as far as the servers have told.
+    /// Whether the own node is still there, as far as the servers have notified.
     pub(super) fn show_own(&mut self) -> bool {
         let own = self.own.as_ref();
         own.is_some_and(|own| !own.has_fired()) && self.connection.is_unbroken()

@@ -6,6 +6,7 @@ use std::{
 use super::{
     Chaos, Fault,
     request::{Sent, no_answer},
+    wake_ups::Heard,
 };
 use lock_core::{
     Error,
@@ -19,6 +20,7 @@ pub(super) struct Attempted<'a> {
     requests: BoxedRequests<'a>,
     /// A copy of an answered request has been kept.
     copied: AtomicBool,
+    heard: Heard,
 }
 
 impl<'a> Attempted<'a> {
@@ -28,6 +30,7 @@ impl<'a> Attempted<'a> {
             request,
             requests: chaos.service.requests(request),
             copied: AtomicBool::new(false),
+            heard: Heard::default(),
         }
     }
 }
@@ -61,6 +64,11 @@ impl Requests for Attempted<'_> {
     }
 
     async fn woken(&self) -> Wake {
-        self.requests.woken().await
+        let Self { chaos, request, .. } = self;
+        let attempt = &request.attempt;
+        chaos
+            .wake_ups
+            .next(attempt, &self.heard, &self.requests)
+            .await
     }
 }

@@ -2,6 +2,7 @@ mod attempted;
 mod fault;
 mod planned_faults;
 mod request;
+mod wake_ups;
 
 use std::{
     borrow::Cow,
@@ -15,10 +16,12 @@ use self::{
     attempted::Attempted,
     planned_faults::Script,
     request::{Sent, no_answer},
+    wake_ups::WakeUps,
 };
 pub use self::{
     fault::{Fault, Gate, Until},
     planned_faults::Counts,
+    wake_ups::WakeFault,
 };
 use lock_core::{
     Attempt, Capabilities, Error, FencingToken, Inspection, Listed, Operation, Released,
@@ -62,6 +65,7 @@ pub struct Chaos {
     runtime: Arc<dyn Runtime>,
     script: Arc<Mutex<Script>>,
     late: Arc<Mutex<Vec<Sent>>>,
+    wake_ups: Arc<WakeUps>,
 }
 
 impl Chaos {
@@ -73,6 +77,7 @@ impl Chaos {
             runtime,
             script: Arc::default(),
             late: Arc::default(),
+            wake_ups: Arc::default(),
         }
     }
 
@@ -87,7 +92,18 @@ impl Chaos {
         lock(&self.script).always(operation, fault);
     }
 
-    /// Forgets all scripted faults that have not happened yet: everything goes through.
+    /// Sets the fate of every wake-up from now on.
+    pub fn wake_ups(&self, fault: WakeFault) {
+        self.wake_ups.set(fault);
+    }
+
+    /// How many wake-ups have been doubled, made up, or overheard.
+    #[must_use]
+    pub fn wake_faults(&self) -> usize {
+        self.wake_ups.faults()
+    }
+
+    /// Forgets all scripted faults that have not happened yet: every request goes through.
     pub fn calm(&self) {
         lock(&self.script).clear();
     }

@@ -29,6 +29,7 @@ mod options;
 mod real_time;
 mod together;
 mod waiting;
+mod waking;
 
 use std::time::Duration;
 
@@ -48,8 +49,8 @@ pub use self::{
         holds_are_lost_together,
     },
     operating::{
-        force_release_hands_on, force_release_revokes, list_shows_what_is_held,
-        what_is_not_claimed_is_unsupported,
+        an_extension_that_is_not_claimed_is_unsupported, force_release_hands_on,
+        force_release_revokes, list_shows_what_is_held,
     },
     options::{metadata_is_shown, queue_limit},
     real_time::RealTime,
@@ -60,6 +61,10 @@ pub use self::{
     waiting::{
         a_lease_that_was_waited_for_is_not_short, fairness_as_claimed, wait_deadline,
         waits_by_the_present_lease, waits_until_expiry, waits_until_release,
+    },
+    waking::{
+        a_doubled_wake_up_serves_once, an_early_wake_up_serves_no_one,
+        an_overheard_wake_up_serves_its_own,
     },
 };
 use lock_core::{
@@ -106,9 +111,11 @@ macro_rules! conformance_tests {
             deadline_counts_from_request renew_never_creates a_renewal_shortens_nothing
             release_only_own inspection_shows_no_secret waits_until_release waits_until_expiry
             waits_by_the_present_lease wait_deadline a_lease_that_was_waited_for_is_not_short
-            fairness_as_claimed cancel_leaves_nothing cancel_is_per_attempt
+            fairness_as_claimed a_doubled_wake_up_serves_once
+            an_early_wake_up_serves_no_one an_overheard_wake_up_serves_its_own
+            cancel_leaves_nothing cancel_is_per_attempt
             cancelled_at_every_await floor implausible_floor refused_input_leaves_nothing
-            what_is_not_claimed_is_unsupported metadata_is_shown queue_limit
+            an_extension_that_is_not_claimed_is_unsupported metadata_is_shown queue_limit
             holds_are_given_back_one_by_one a_hold_is_compared a_renewal_shortens_no_hold
             holds_are_lost_together force_release_revokes force_release_hands_on
             list_shows_what_is_held together_is_all_or_none together_is_replayed

@@ -119,7 +119,7 @@ pub async fn list_shows_what_is_held(harness: &impl Harness) {
 }
 
 /// Every method that a backend does not claim says so, and changes nothing.
-pub async fn what_is_not_claimed_is_unsupported(harness: &impl Harness) {
+pub async fn an_extension_that_is_not_claimed_is_unsupported(harness: &impl Harness) {
     let (backend, resource) = (harness.backend(), resource("unclaimed"));
     let held = request(&resource, LONG);
     let lease = grant(&backend, &held).await;

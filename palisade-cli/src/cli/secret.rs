@@ -1,5 +1,6 @@
-//! Values that may be secrets: everybody on a machine sees the arguments of its processes, and many
-//! see an environment. So such a value can be in a file, whatever the command and the option.
+//! Values that may be secrets: all users of a machine can see the arguments of its processes, and
+//! many can see an environment. So such a value can be in a file, whatever the command and the
+//! option.
 
 use std::{convert::Infallible, ffi::OsStr, fs, marker::PhantomData, path::Path, str::FromStr};
 
@@ -22,8 +23,8 @@ Secrets:
 }
 pub(super) use secrets;
 
-/// Reads a `T`, or the name of its file behind an `@`. Complaints repeat nothing of what was given:
-/// it may be a secret that begins with `@`.
+/// Reads a `T`, or the name of its file behind an `@`. Complaints do not repeat the argument,
+/// because it may be a secret that begins with `@`.
 #[derive(Debug)]
 #[expect(unnameable_types, reason = "what `Address` is read by")]
 pub struct SecretParser<T>(PhantomData<fn() -> T>);

@@ -10,7 +10,7 @@ use self::{findings::Findings, lock_service::examine_lock};
 use super::store::{Operated, on_any, open};
 use crate::{address::Address, cli::DoctorArgs, failure::Failure};
 
-/// Examines both, and prints what was found. Writes nothing but a lease that it releases.
+/// Examines both, and prints the findings. Writes nothing but a lease that it releases.
 ///
 /// # Errors
 /// [`Failure::NotAsTold`] if something has to be changed, [`Failure::Refused`] if one of them

@@ -24,8 +24,8 @@ const ENDPOINTS: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
 ];
 
-/// Sends spans in batches, from a thread of its own. Dropping it sends what is left, for some
-/// seconds at most.
+/// Sends spans in batches, from a thread of its own. Dropping it sends the remaining spans, for
+/// some seconds at most.
 #[must_use = "what is left is sent when this is dropped"]
 pub(super) struct Collector(SdkTracerProvider);
 

@@ -5,13 +5,13 @@
 //! There is one resource and two services that count independently. Each acquisition is granted by
 //! one of them and claims in the store later, perhaps much later. No service is ever told of a
 //! handover: both grant all the time. The store accepts the claims of one service, the issuer,
-//! above the mark. Who is refused as stale acquires again, with a token above the number that the
-//! refusal names. The operator who hands over may be killed at any step and start anew, or turn
-//! back.
+//! above the mark. A client that is refused as stale acquires again, with a token above the number
+//! that the refusal names. The operator who hands over may be killed at any step and start anew, or
+//! turn back.
 //!
-//! Time is counted in tokens: the clock goes on by one with each grant, because nobody issues more
-//! tokens than the clock counts. A service issues a token that is above its last one, and that the
-//! clock has reached or a client has asked for.
+//! Time is counted in tokens: the clock goes on by one with each grant, because no service issues
+//! more tokens than the clock counts. A service issues a token that is above its last one, and that
+//! the clock has reached or a client has asked for.
 
 mod actions;
 mod tests;
@@ -57,7 +57,7 @@ pub(crate) struct Handover {
     lift: Lift,
 }
 
-/// What a client does that was refused as stale.
+/// The next step of a client that was refused as stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lift {
     /// Acquires again, with a token above the mark.

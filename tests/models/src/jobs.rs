@@ -93,7 +93,7 @@ enum Runner {
     },
 }
 
-/// What a runner is about to do.
+/// The next work of a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Work {
     Asked(Ask),
@@ -113,7 +113,7 @@ pub(crate) enum Ask {
     Next,
 }
 
-/// What may happen. Runners go by number.
+/// One step. Runners go by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The lease before has ended, in time or not.
@@ -189,7 +189,7 @@ impl Jobs {
         }
     }
 
-    /// With a grant of its own, so that it interrupts whoever is at work.
+    /// With a grant of its own, so that it interrupts the runner at work.
     fn forget(&self, state: &mut State) {
         let slot = &mut state.slots[0];
         (slot.progress, slot.done, slot.failed) = (0, false, false);

@@ -1,8 +1,8 @@
 //! Leases of etcd that a client uses again, one acquisition after the other.
 //!
-//! Whoever is told of a lease may rely on it for as long as it is told, whatever the lease was used
-//! for before. A lease is a step longer than what is told, and so it is taken without a request
-//! for a while; after that it is kept alive first. A copy of an entry may come in at any time, also
+//! A holder may rely on its lease for the time that it was promised, whatever the lease was used
+//! for before. A lease is a step longer than that time, and so it is taken without a request for a
+//! while. After that it is kept alive first. A copy of an entry may come in at any time, also
 //! when its lease is another acquisition's. Its tombstone refuses it, or the server does, because
 //! the lease is gone.
 //!
@@ -13,7 +13,7 @@ mod tests;
 
 use stateright::{Model, Property};
 
-/// What a holder is told, and by how much the lease is longer.
+/// The time that a holder is promised, and by how much the lease is longer.
 const TTL: u8 = 2;
 const SLACK: u8 = 1;
 const LENGTH: u8 = TTL + SLACK;
@@ -87,13 +87,13 @@ struct Acquisition {
 enum Phase {
     #[default]
     Out,
-    /// It was told that it holds until then.
+    /// It was promised the lease until then.
     Told(u8),
     /// It was released, was ended by force, or was refused.
     Ended,
 }
 
-/// What may happen.
+/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Time goes by.
@@ -144,7 +144,7 @@ impl Leases {
         true
     }
 
-    /// What the client makes of a lease whose acquisition has ended.
+    /// The client frees or retires a lease whose acquisition has ended.
     fn end(&self, state: &mut State, of: usize, is_free: bool) {
         for lease in &mut state.leases {
             if lease.use_of_it == Use::By(of) {
@@ -240,7 +240,7 @@ impl Model for Leases {
                 if self.take(&mut state, of, lease) {
                     enter(&mut state, of, lease);
                     state.acquisitions[of].copy = Some(lease);
-                    // Nobody is told anything if its lease has ended.
+                    // If the lease has ended, the caller gets no promise.
                     if state.acquisitions[of].place == Some(lease) {
                         state.acquisitions[of].phase = Phase::Told(state.now + TTL);
                     } else {
@@ -279,7 +279,7 @@ impl Model for Leases {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("for as long as it was told", |_, state: &State| {
+            Property::always("for as long as promised", |_, state: &State| {
                 let holds = |acquisition: &Acquisition| match acquisition.phase {
                     Phase::Told(until) => until <= state.now || acquisition.place.is_some(),
                     _ => true,
@@ -287,7 +287,7 @@ impl Model for Leases {
                 state.acquisitions.iter().all(holds)
             }),
             // On a lease that is over, it goes with the lease.
-            Property::always("no place of nobody", |_, state: &State| {
+            Property::always("no place is left", |_, state: &State| {
                 let is_nobodys = |acquisition: &Acquisition| {
                     let on = acquisition.place.map(|lease| state.leases[lease].use_of_it);
                     acquisition.phase == Phase::Ended && on.is_some_and(|on| on != Use::Over)

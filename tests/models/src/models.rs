@@ -29,11 +29,11 @@ macro_rules! flawed {
 mod acquisition;
 mod handover;
 mod jobs;
-mod lease_sql;
+
 mod leases;
 mod line;
 mod notices;
-mod queue;
+
 mod redlock;
 mod renewal;
 mod set;

@@ -1,9 +1,9 @@
 //! When a lease ends that is renewed for times of several lengths, on a server whose clock may be
 //! set back or forward: Redis, and each node of Redlock.
 //!
-//! Whoever is told of a lease may rely on it for as long as it is told, whatever others ask for
-//! later. The server knows the end of a lease as a time to live, which a clock that is set back
-//! makes longer: nobody was promised that, and the next renewal takes it back.
+//! A holder may rely on its lease for the time that it was promised, whatever others ask for later.
+//! The server knows the end of a lease as a time to live, which a clock that is set back makes
+//! longer. No holder was promised that, and the next renewal takes it back.
 //!
 //! Requests may be late or come in twice: a renewal of any length may come in at any time. Time is
 //! a few steps, and a lease is there or has ended; who is granted next is another model's.
@@ -40,7 +40,7 @@ flawed!(Renewal);
 /// Everything there is at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
-    /// What is left of the lease, by the clock of the server.
+    /// The time left of the lease, by the clock of the server.
     left: u8,
     /// The longest that anybody was promised of it, as the server has kept it.
     longest: u8,
@@ -54,7 +54,7 @@ pub(crate) struct State {
     was_just_renewed: bool,
 }
 
-/// What may happen.
+/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Time goes by.
@@ -78,7 +78,7 @@ impl Renewal {
         }
     }
 
-    /// What the server makes of a renewal to this length.
+    /// The server gets a renewal to this length.
     fn renew(&self, state: &mut State, length: u8) {
         state.longest = if self.is(Flaw::KeepsTheLast) {
             length
@@ -157,9 +157,10 @@ impl Model for Renewal {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("nobody relies on what has ended", |_, state: &State| {
-                state.was_set_forward || state.relied_on <= state.left
-            }),
+            Property::always(
+                "no holder relies on a lease that has ended",
+                |_, state: &State| state.was_set_forward || state.relied_on <= state.left,
+            ),
             Property::always("a renewal mends", |_, state: &State| {
                 !state.was_just_renewed || state.left <= state.asked_for
             }),

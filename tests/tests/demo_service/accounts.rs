@@ -48,7 +48,7 @@ async fn an_account_that_was_never_opened_is_unknown() {
     }
 }
 
-/// Catches: a read that looks at no token, or whose answer a cache gives to somebody else.
+/// Catches: a read that looks at no token, or whose answer a cache gives to another client.
 #[tokio::test]
 async fn a_stale_read_with_a_token_is_refused_too() {
     let gateway = Gateway::start().await;

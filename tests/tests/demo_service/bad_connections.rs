@@ -23,7 +23,7 @@ async fn open(gateway: &Gateway, beginning: &str) -> TcpStream {
     stream
 }
 
-/// Sends the same bytes again and again until the other side closes, and returns what it said.
+/// Sends the same bytes again and again until the other side closes, and returns its answer.
 async fn drip(stream: TcpStream, drop: &[u8], every: Duration) -> String {
     let (mut from, mut to) = stream.into_split();
     let dripping = async {

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-/// Runs it, and returns what it says on stderr: one line, without the password.
+/// Runs it, and returns its line on stderr, which must not have the password.
 #[track_caller]
 pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     let output = run(arguments);

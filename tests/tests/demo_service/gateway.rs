@@ -135,7 +135,7 @@ impl Gateway {
         send(request.json(&body)).await
     }
 
-    /// Acquires what is free, and returns the `Fencing-Token` to send.
+    /// Acquires a free resource, and returns the `Fencing-Token` to send.
     pub(crate) async fn token(&self, resource: &str, ttl_ms: u64) -> String {
         let answer = self.acquire(resource, json!({ "ttl_ms": ttl_ms })).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{answer:?}");

@@ -41,7 +41,7 @@ impl MidAct {
         }
     }
 
-    /// The kernel tells when a process has ended, also to those who are not its parent.
+    /// The kernel reports the end of a process, also to processes that are not its parent.
     async fn client_ended(&self) {
         let ended = timeout(Duration::from_secs(20), self.client_ends.readable()).await;
         assert!(ended.is_ok(), "the stopped client was left behind");

@@ -125,10 +125,10 @@ async fn forgetting_names_the_slot_that_is_in_its_way() {
     );
 }
 
-/// By somebody who writes the tables directly: into errors, into names, and as bytes.
+/// By a client that writes the tables directly: into errors, into names, and as bytes.
 /// Catches: a text that moves the cursor of an operator's terminal, or looks like another line.
 #[tokio::test]
-async fn whatever_is_in_a_job_is_one_line_and_hides_no_other() {
+async fn a_job_with_any_content_is_one_line_and_hides_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!(
         "sqlite:{}?mode=rwc",

@@ -217,7 +217,7 @@ async fn under_a_name_that_is_not_ours_nothing_can_be_seen_either() {
 }
 
 #[tokio::test]
-async fn what_the_page_would_never_ask_for_is_a_mistake_of_the_client() {
+async fn a_request_that_the_page_never_sends_is_a_mistake_of_the_client() {
     let gateway = Gateway::start().await;
     let request = |path: &str| gateway.request(Method::GET, path);
     for path in [

@@ -1,5 +1,5 @@
-//! The two programs as their users meet them: the gateway over HTTP, what operators need, and the
-//! scenario.
+//! The two programs as their users meet them: the gateway over HTTP, the commands of operators, and
+//! the scenario.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

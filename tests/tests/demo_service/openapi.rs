@@ -70,7 +70,7 @@ fn answer() -> Answer {
 /// The control of all comparisons.
 /// Catches: a comparison that sees no difference.
 #[test]
-fn what_the_document_does_not_have_is_found() {
+fn a_difference_from_the_document_is_found() {
     let differs = |method: Method, path: &str, change: &dyn Fn(&mut Answer)| {
         let mut answer = answer();
         change(&mut answer);

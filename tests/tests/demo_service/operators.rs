@@ -92,7 +92,7 @@ async fn an_operator_sees_the_holders_and_shuts_one_out() {
 
 /// Catches: a recorder that is installed too late for the counters of the crates.
 #[tokio::test]
-async fn what_the_crates_count_is_exported() {
+async fn the_counters_of_the_crates_are_exported() {
     let gateway = Gateway::start().await;
     gateway.token("r", 60_000).await;
     gateway.acquire("r", json!({ "ttl_ms": 1000 })).await;

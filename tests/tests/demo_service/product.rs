@@ -1,4 +1,4 @@
-//! `palisade` alone: what is run against production has nothing of the story.
+//! `palisade` alone: the program for production has nothing of the story.
 
 use std::process::Command;
 
@@ -30,7 +30,7 @@ async fn alone() -> (Gateway, tempfile::TempDir) {
     (Gateway::start_alone(&["--store", &store]).await, folder)
 }
 
-/// Catches: an endpoint that reads, writes or starts processes for everybody, in production.
+/// Catches: an endpoint that reads, writes or starts processes for all clients, in production.
 #[tokio::test]
 async fn the_program_serves_leases_and_nothing_of_the_story() {
     let (gateway, _folder) = alone().await;

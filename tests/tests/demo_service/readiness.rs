@@ -94,7 +94,7 @@ async fn on_a_read_only_postgres_a_gateway_is_not_ready() {
     until_ready(&gateway).await;
 }
 
-/// The disk has no room for what it would write to a file: here because no file may be larger.
+/// The disk has no room for a file: here because no file may be larger.
 /// Catches: a probe that only looks, which a server with a full disk answers.
 #[tokio::test]
 async fn on_a_postgres_that_can_write_no_file_a_gateway_is_not_ready() {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::operator_commands::run;
 
-/// A subcommand of `redlock`: its exit code, and what it says the nodes are.
+/// A subcommand of `redlock`: its exit code, and the states of the nodes in its output.
 async fn redlock(arguments: &[&str]) -> (Option<i32>, Vec<String>) {
     let output = run(&[&["redlock"], arguments, &["--json"]].concat()).await;
     let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A client of a gateway that signs can use what it was granted, and make nothing up.
+//! A client of a gateway that signs can use its tokens, and make none up.
 
 use std::{fs, path::Path, process::Command};
 
@@ -16,7 +16,7 @@ use crate::{
 const ACCOUNT: &str = "/v1/accounts/1";
 
 #[tokio::test]
-async fn what_was_not_granted_is_not_accepted() {
+async fn a_token_that_was_not_granted_is_not_accepted() {
     let gateway = Gateway::start().await;
     let good = gateway.token("account:1", 60_000).await;
     let (number, rest) = good.split_once(';').unwrap();
@@ -106,7 +106,7 @@ async fn a_lease_that_is_renewed_outlives_the_key_that_signed_it_first() {
     assert_eq!(gateway.release("account:1", second).await.status, 204);
 }
 
-/// With the public half, and nothing else, somebody checks what the gateway hands out.
+/// A service with the public half, and nothing else, checks the tokens of the gateway.
 #[tokio::test]
 async fn a_gateway_can_sign_for_services_that_must_not_be_able_to() {
     let world = KeyFile::new();

@@ -31,7 +31,7 @@ async fn begin_to_read(stream: &mut TcpStream) -> Vec<u8> {
     beginning
 }
 
-/// How many answers there are in what was read. Each has to be there to its end.
+/// How many answers there are in these bytes. Each has to be there to its end.
 #[track_caller]
 fn whole_answers(mut bytes: &[u8]) -> usize {
     let mut answers = 0;

@@ -1,4 +1,4 @@
-//! The fault proxy does to a connection what it says, and nothing else.
+//! The fault proxy does only its own fault to a connection.
 
 use std::{io, time::Duration};
 
@@ -80,7 +80,7 @@ async fn held_requests_arrive_when_they_are_let_go_although_their_client_is_gone
     while direct.says(&format!("GET {key}")).await != "$1\r\n1\r\n" {}
 }
 
-/// Catches: a fault that loses what it was to hold up.
+/// Catches: a fault that loses the messages which it should hold up.
 #[tokio::test]
 async fn held_replies_and_black_holes_pass_everything_on_when_they_are_let_go() {
     for (fault, served) in [(Fault::HoldReplies, true), (Fault::BlackHole, false)] {

@@ -1,5 +1,5 @@
-//! Everything that takes a section runs in a spawned task, as leaders and jobs do: written plainly,
-//! with what it uses moved in.
+//! Each call that takes a section runs in a spawned task, as leaders and jobs do: written plainly,
+//! with all values moved in.
 
 #![expect(
     clippy::disallowed_methods,

@@ -33,7 +33,7 @@ struct Bank {
     pool: Pool,
 }
 
-/// Beside the pool, what the database lives in: gone when the bank is dropped.
+/// Beside the pool, the home of the database: gone when the bank is dropped.
 #[expect(dead_code, reason = "kept for its drop")]
 enum Pool {
     Postgres(PgPool, Box<PostgresDatabase>),

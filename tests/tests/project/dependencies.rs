@@ -175,7 +175,7 @@ fn packages_depend_in_one_direction() {
     }
 }
 
-/// Catches: what a user did not ask for.
+/// Catches: a dependency for a feature that a user did not ask for.
 #[test]
 fn no_feature_is_on_by_default() {
     for package in packages() {

@@ -13,7 +13,7 @@ fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|it| it.trim() == line)
 }
 
-/// Catches: signing keys in the history, or in a layer of the image, where everybody who pulls it
+/// Catches: signing keys in the history, or in a layer of the image, where every user who pulls it
 /// finds them.
 #[test]
 fn no_key_gets_into_the_repository_or_the_image() {
@@ -49,7 +49,7 @@ fn no_key_gets_into_the_repository_or_the_image() {
 }
 
 /// The owner of an action can move a tag, and cannot move a commit.
-/// Catches: an action that is somebody else's next week.
+/// Catches: an action that has other content next week.
 #[test]
 fn actions_are_named_by_commit() {
     let workflow = text(".github/workflows/ci.yml");

@@ -1,4 +1,4 @@
-//! The header of each Lua script says what the script takes and what it answers.
+//! The header of each Lua script has its arguments and its answers.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The fenced store on real databases: the cases of the rule, what each of them does differently,
-//! and what faults do to them.
+//! The fenced store on real databases: the cases of the rule, the differences of the databases, and
+//! their faults.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

@@ -61,7 +61,7 @@ async fn a_refusal_is_noted_when_no_more_requests_are_kept() {
 
 /// Catches: a token of operators that the live page shows.
 #[tokio::test]
-async fn what_lets_operators_in_is_not_taken_down() {
+async fn the_admin_token_is_not_taken_down() {
     let recorder = recorder();
     let request = request::Builder::new()
         .header(AUTHORIZATION, "Bearer hunter2")

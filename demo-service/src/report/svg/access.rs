@@ -1,4 +1,4 @@
-//! Reads and writes on their way to the storage, and what it answers.
+//! Reads and writes on their way to the storage, and its answers.
 
 use svg::node::element::{Circle, Group, Line};
 

@@ -108,7 +108,7 @@ fn a_signature_has_one_form_only() {
 
 /// Catches: a point for which anybody can sign.
 #[test]
-fn what_is_no_public_key_is_refused() {
+fn a_text_that_is_no_public_key_is_refused() {
     let good = pair("e1").public_key().unwrap();
     assert_eq!(good.to_string().parse(), Ok(good));
     let in_base64 = |bytes: &[u8]| STANDARD.encode(bytes);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_ignored_or_is_wrong_is_named_without_the_password() {
+    fn an_ignored_or_wrong_parameter_is_named_without_the_password() {
         for (url, says) in [
             ("postgres://u:sesame@h/db?sslmod=verify-full", "\"sslmod\""),
             (

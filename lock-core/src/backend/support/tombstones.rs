@@ -140,7 +140,7 @@ mod tests {
 
     /// Catches: a tombstone is forgotten by the time of its first end.
     #[test]
-    fn what_ends_once_more_is_remembered_from_then_on() {
+    fn an_attempt_that_ends_once_more_is_remembered_from_then_on() {
         let (mut tombstones, later) = (Tombstones::new(TTL), Moment::default() + TTL / 2);
         let attempt = AttemptRef::new(&TokioRuntime, resource(), Holder::random());
         tombstones.attempt(&attempt, End::CancelledUnseen, Moment::default());

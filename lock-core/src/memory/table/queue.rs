@@ -47,8 +47,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes an attempt out, if it is in the queue. It looks once more, because somebody else may
-    /// have cancelled it.
+    /// Takes an attempt out, if it is in the queue. The attempt looks once more, because another
+    /// caller may have cancelled it.
     pub(super) fn leave(&mut self, attempt: &AttemptRef) {
         let is_it = |waiter: &Waiter| waiter.request.attempt == *attempt;
         let Some(place) = self.0.iter().position(is_it) else {

@@ -63,7 +63,7 @@ fn nothing_is_kept_of_an_idle_resource() {
     assert!(table.resources.is_empty());
 }
 
-/// Catches: a counter that overflows, or leaves who waits without an answer.
+/// Catches: a counter that overflows, or leaves a waiter without an answer.
 #[test]
 fn the_last_token_is_issued_and_none_after_it() {
     let mut table = table(FencingToken::MAX.get());

@@ -26,14 +26,14 @@ impl Table {
         self.grant_all(requests, now).map(Attempt::Granted)
     }
 
-    /// Until when somebody else keeps the resource, if somebody does.
+    /// Until when another holder keeps the resource, if one does.
     fn other(&self, request: &AcquireRequest) -> Option<Moment> {
         let entry = self.resources.get(&request.attempt.resource)?;
         let ours = entry.held.holder == request.attempt.holder;
         (!ours).then_some(entry.held.deadline)
     }
 
-    /// Whatever is held is held by the caller.
+    /// Each held resource is held by the caller.
     fn grant_all(
         &mut self,
         requests: &[AcquireRequest],

@@ -46,7 +46,7 @@ async fn release(backend: &EtcdBackend, lease: &Sequencer) {
     );
 }
 
-/// It hears that it is the first only after its lease has run out, and somebody else has the
+/// It hears that it is the first only after its lease has run out, and another client has the
 /// resource.
 #[tokio::test]
 async fn a_waiter_that_hears_too_late_that_it_is_the_first_is_not_granted_anything() {

@@ -24,7 +24,7 @@ fn request(wait: Wait) -> AcquireRequest {
     request
 }
 
-/// Puts places of somebody else into lines: half of them into this one, and the others each into
+/// Puts places of other clients into lines: half of them into this one, and the others each into
 /// one of its own.
 async fn crowd(server: &Etcd, prefix: &str, line: &str) {
     let value = "x".repeat(LENGTH);

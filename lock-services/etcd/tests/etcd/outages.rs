@@ -13,6 +13,7 @@ use e2e::{
     proxy::{Fault as Way, Proxy},
     servers::{Etcd, etcd, until},
     waits::ends_when_it_says,
+    wakes::a_lost_wake_up_is_made_up_for,
 };
 use futures_util::future::join_all;
 use lock_core::{
@@ -226,6 +227,17 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let proxy = Proxy::start(&server.url()).await;
     let locks = manager(&proxy.url("etcd"), &prefix()).await;
     nothing_is_noticed(&locks, async || proxy.inflict(Way::Cut))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_wake_up_that_is_lost_with_its_connection_is_made_up_for() {
+    let server = etcd().await;
+    let (proxy, prefix) = (Proxy::start(&server.url()).await, prefix());
+    let rival = manager(&server.url(), &prefix).await;
+    let locks = manager(&proxy.url("etcd"), &prefix).await;
+    a_lost_wake_up_is_made_up_for(&locks, &rival, &proxy)
         .await
         .unwrap();
 }

@@ -129,7 +129,7 @@ impl Runtime for Fast {
 
 /// One is released, the lease of another runs out, and the last is held.
 #[tokio::test]
-async fn what_is_remembered_is_deleted_minutes_later_unless_it_is_held() {
+async fn a_tombstone_is_deleted_minutes_later_unless_its_lease_is_held() {
     let (server, prefix) = (etcd().await, prefix());
     let options = ConnectOptions::from(server.url()).prefix(&prefix);
     // The longest time limit, because the same clock counts it.

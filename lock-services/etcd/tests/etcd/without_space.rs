@@ -131,7 +131,8 @@ async fn without_space_a_waiter_leaves_the_queue() {
     assert!(keys(&server, &format!("{prefix}/lock/")).await.is_empty());
 }
 
-/// The node deletes, and its answer is lost. Another one is asked to delete what is not there.
+/// The node deletes, and its answer is lost. The next node is asked to delete a key that is not
+/// there.
 #[tokio::test]
 async fn without_space_an_end_by_force_whose_answer_is_lost_is_reported() {
     let (server, prefix) = (Etcd::start().await, prefix());

@@ -125,7 +125,7 @@ async fn a_waiter_that_died_before_the_clock_went_back_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_has_ended_stays_ended_although_the_clock_goes_back() {
+async fn an_ended_acquisition_stays_ended_although_the_clock_goes_back() {
     let server = DatabaseServer::postgres_with_own_clock().await;
     migrate(server.url()).await;
     let pool = PgPool::connect(server.url()).await.unwrap();

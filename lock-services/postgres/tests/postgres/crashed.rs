@@ -1,5 +1,5 @@
-//! Immediate stops of the server lose what was not flushed; and it is shut down, as for an upgrade.
-//! No lease, no accepted write, and no token twice.
+//! The server is stopped immediately, which loses all writes that were not flushed; and it is shut
+//! down, as for an upgrade. No lease and no accepted write is lost, and no token is issued twice.
 
 use std::{
     future::IntoFuture,
@@ -48,8 +48,8 @@ async fn acquire(locks: LockManager) -> LeaseGuard {
         .unwrap()
 }
 
-/// In each round somebody holds, somebody waits, somebody stands still past the end of its lease,
-/// and others write without a pause.
+/// In each round one client holds, one waits, one stands still past the end of its lease, and
+/// others write without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_loses_no_lease_and_waiters_are_served_after_it() {
     // A default of the operator that leases must not depend on.

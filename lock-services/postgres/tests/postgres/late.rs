@@ -1,4 +1,4 @@
-//! Requests that come late, and what is remembered for them.
+//! Requests that come late, and the memory that refuses them.
 
 use lock_core::{
     ErrorKind, Holder, Released, Sequencer, Ttl,
@@ -72,8 +72,8 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
     assert_eq!(count(&pool, forget).await, 1);
 }
 
-/// A late copy of a request of somebody who has gone is passed over, although its process still
-/// looks for others.
+/// A late copy of a request whose client has gone is passed over, although its process still looks
+/// for others.
 #[tokio::test]
 async fn a_waiter_without_a_caller_delays_no_other() {
     let database = database().await;

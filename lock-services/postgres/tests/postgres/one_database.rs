@@ -165,7 +165,7 @@ async fn a_commit_stands_although_the_release_in_its_message_fails() {
 
 /// A commit that is dropped is finished, and so is the release; before it is sent it is neither.
 #[tokio::test]
-async fn what_is_dropped_is_committed_and_released_or_rolled_back() {
+async fn a_dropped_commit_is_committed_and_released_or_rolled_back() {
     const POLLS: usize = 4;
     let world = World::new().await;
     let mut expected = 100;

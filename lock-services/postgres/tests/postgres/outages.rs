@@ -7,6 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{DatabaseServer, until},
     waits::ends_when_it_says,
+    wakes::a_lost_wake_up_is_made_up_for,
 };
 use lock_core::{
     Attempt, ErrorKind, LockManager, LostReason, Operation, Ttl, backend::ConnectOptions,
@@ -35,6 +36,17 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let (proxy, url) = proxied(database.url()).await;
     let locks = manager(&url).await;
     nothing_is_noticed(&locks, async || proxy.inflict(Fault::Cut))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_wake_up_that_is_lost_with_its_connection_is_made_up_for() {
+    let server = DatabaseServer::postgres(&[]).await;
+    migrate(server.url()).await;
+    let (proxy, url) = proxied(server.url()).await;
+    let (locks, rival) = (manager(&url).await, manager(server.url()).await);
+    a_lost_wake_up_is_made_up_for(&locks, &rival, &proxy)
         .await
         .unwrap();
 }

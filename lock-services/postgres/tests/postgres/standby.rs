@@ -65,7 +65,7 @@ impl World {
 
 /// Catches: a refusal that passes by itself, and ends a wait or a candidacy for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_meets_a_standby_goes_on_when_it_is_over() {
+async fn requests_to_a_standby_go_on_after_the_failover() {
     let world = World::new().await;
     let locks = manager(&world.url).await;
     world.leads_to(&world.standby);

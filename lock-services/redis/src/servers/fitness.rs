@@ -133,7 +133,7 @@ mod tests {
 
     /// Catches: a server that is too old, or whose counters may be lost without a warning.
     #[test]
-    fn what_may_forget_counters_is_refused_or_worried_about() {
+    fn a_server_that_may_forget_counters_is_refused_or_warned_of() {
         assert_eq!(unfit(GOOD, Topology::Standalone), None);
         for (from, to, says) in [
             ("7.0.15", "6.2.14", "too old"),

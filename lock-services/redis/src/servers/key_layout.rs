@@ -30,7 +30,7 @@ impl Layout {
         &self.key
     }
 
-    /// Writes the layout unless there is one; answered by what was there.
+    /// Writes the layout unless there is one. The answer is the layout that was there.
     pub(crate) fn offer(&self) -> Cmd {
         let mut command = redis::cmd("SET");
         command.arg(&self.key).arg(&self.value).arg("NX").arg("GET");

@@ -35,7 +35,7 @@ async fn cluster() -> RealTime {
     redis_at(&servers.url(), InitialToken::Clock).await
 }
 
-/// A user who may do what the documentation says, and nothing else.
+/// A user with the documented rights only.
 async fn least_rights() -> RealTime {
     static SHARED: OnceCell<Redis> = OnceCell::const_new();
     let server = SHARED.get_or_init(Redis::start).await;
@@ -53,7 +53,7 @@ fn prefix() -> String {
     format!("palisade:{:016x}", rand::random::<u64>())
 }
 
-/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+/// A case is left out where its extension is not claimed: this test pins the claims.
 #[tokio::test]
 async fn redis_claims_the_extensions_that_its_cases_check() {
     let extensions = |world: &RealTime| world.backend().capabilities().extensions;

@@ -11,7 +11,7 @@ use lock_testing::DropAt;
 
 use crate::world::{connect, provisioned};
 
-/// Longer than anybody waits here: what is gone by then was given back.
+/// Longer than any test waits here: a lease that is gone by then was given back.
 const LONG: Ttl = Ttl::secs(60);
 
 async fn no_node_has_a_lease(servers: &RedlockServers) {

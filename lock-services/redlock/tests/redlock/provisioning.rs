@@ -147,7 +147,7 @@ async fn leases_that_are_longer_than_agreed_are_refused() {
 }
 
 #[tokio::test]
-async fn what_redlock_lacks_is_named_by_the_error() {
+async fn the_error_names_an_ability_that_redlock_lacks() {
     let servers = provisioned(3).await;
     let locks = connect(&servers).await;
     let error = locks.acquire("r").max_waiters(3).await.unwrap_err();

@@ -12,7 +12,7 @@ const COUNTER: &str = "t:counter:r";
 const LEASE: &str = "t:lease:r";
 const LIFE: &str = "1790000000000000-0123456789abcdef";
 
-/// Holders are digests, nonces and attempts numbers; what matters is that they differ.
+/// Holders are digests, nonces and attempts numbers. They only have to differ.
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 const TRY: [&str; 3] = ["1111111111111111", "2222222222222222", "3333333333333333"];
@@ -235,7 +235,7 @@ async fn counts_are_compared_as_text_and_exact_beyond_what_a_double_holds() {
 
 /// Catches: the short ways at the top of the scripts do something else than the long ones.
 #[tokio::test]
-async fn what_is_met_most_and_everything_else_come_to_the_same() {
+async fn the_short_way_and_the_long_way_come_to_the_same() {
     let node = Node::new().await;
     let tail = format!(":12:0:{}:", TRY[0]);
     // A floor takes the long way, and so does an incarnation of another length.

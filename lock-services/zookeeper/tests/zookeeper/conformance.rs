@@ -37,7 +37,7 @@ fn seconds(backend: LockService) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(1), Duration::from_millis(1500))
 }
 
-/// A case is left out where its extension is not claimed: what is claimed is pinned here.
+/// A case is left out where its extension is not claimed: this test pins the claims.
 #[tokio::test]
 async fn zookeeper_claims_the_extensions_that_its_cases_check() {
     let backend = connect(&zookeeper().await.url(), InitialToken::Clock).await;

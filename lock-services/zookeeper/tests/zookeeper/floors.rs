@@ -42,7 +42,7 @@ async fn a_waiter_gets_a_token_above_a_floor_that_is_raised_meanwhile() {
         highest = next.token();
         next.release().await.unwrap();
     }
-    // Others, who have read the floor before, and those who come later.
+    // Other clients that have read the floor before, and those that come later.
     for locks in [&others, &namespace.connect().await] {
         let next = locks.acquire("r").ttl(TTL).await.unwrap();
         assert!(next.token() > highest, "{} after {highest}", next.token());

@@ -7,6 +7,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::{ZooKeeper, zookeeper},
     waits::ends_with_a_look_of,
+    wakes::a_lost_wake_up_is_made_up_for,
 };
 use futures_util::future::join_all;
 use lock_core::{
@@ -107,6 +108,22 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let prefix = Namespace::fresh(server).prefix;
     let locks = palisade::connect(url).prefix(prefix).await.unwrap();
     nothing_is_noticed(&locks, async || proxy.inflict(Fault::Cut))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_wake_up_that_is_lost_with_its_connection_is_made_up_for() {
+    let server = zookeeper().await;
+    let proxy = Proxy::start(&server.url()).await;
+    let prefix = &Namespace::fresh(server).prefix;
+    let rival = palisade::connect(server.url())
+        .prefix(prefix)
+        .await
+        .unwrap();
+    let url = proxy.url("zookeeper");
+    let locks = palisade::connect(url).prefix(prefix).await.unwrap();
+    a_lost_wake_up_is_made_up_for(&locks, &rival, &proxy)
         .await
         .unwrap();
 }

@@ -1,31 +1,21 @@
 //! A driver does the steps of the machine, and a wrapper breaks them.
 
+use std::{cmp::max, mem};
+
 use lock_core::{
     Outcome, Released,
     backend::{Answer, Event, Failure, Grant, Lease, Moment, Reply, Request, Step, Wake},
 };
 
-use super::{Client, Flaw, Lie, Machines, NOW, Stage, State, TTL, server::Copy};
+use super::{
+    Flaw, Machines, NOW, State, TTL,
+    server::Copy,
+    state::{Client, Lie, Stage},
+};
 
 /// The same grant with a whole lease that begins now.
 fn from_now(grant: Grant) -> Grant {
     Grant::new(grant.token, Lease::counted_from(NOW, TTL))
-}
-
-impl Client {
-    /// A request that was sent may arrive later, because its answer is not awaited any more.
-    fn stop_awaiting(&mut self) {
-        self.late.extend(self.sent.take().map(|(copy, _)| copy));
-        self.reply = None;
-    }
-
-    pub(super) const fn token(&self) -> u64 {
-        match self.stage {
-            Stage::Holding(grant) => grant.token.get(),
-            Stage::GivingBack(token) | Stage::Background(token) => token,
-            _ => 0,
-        }
-    }
 }
 
 impl Machines {
@@ -112,7 +102,7 @@ impl Machines {
             Step::Answer(answer) => {
                 it.stop_awaiting();
                 (it.until, it.end) = (Moment::NEVER, Moment::NEVER);
-                it.wakes.clear();
+                it.stop_listening(self);
                 self.answer(state, client, answer);
             }
         }
@@ -123,38 +113,54 @@ impl Machines {
         let it = &mut state.clients[client];
         let is_clean = match answer {
             Answer::Granted(grant) => {
-                let token = grant.token.get();
-                if token <= it.floor {
-                    state.broken.insert(Lie::OutOfOrder);
-                }
-                state.greatest = std::cmp::max(state.greatest, token);
                 it.stage = Stage::Holding(grant);
-                return;
+                return self.told(state, client, grant.token.get());
             }
             Answer::Held { .. } | Answer::Clean => true,
             Answer::Released(released) => {
-                let (lived, held) = it.released.unwrap_or_default();
-                let by_release = state.server.by_release.contains(client);
-                match released {
-                    Released::Released if !lived => state.broken.insert(Lie::LossIsReleased),
-                    Released::NotHolder if held && by_release => {
-                        state.broken.insert(Lie::ReleaseIsLoss)
-                    }
-                    _ => false,
-                };
-                !it.machine.owes()
+                let owes = it.machine.owes();
+                self.judge_release(state, client, released);
+                !owes
             }
             // The release of a lease may be not applied.
             Answer::Failed(Failure {
                 outcome: Outcome::NotApplied,
                 ..
-            }) if it.stage == Stage::Waiting => true,
+            }) if it.waits() => true,
             Answer::Failed(_) | Answer::Late | Answer::TooLate => !it.machine.owes(),
             Answer::Abandoned => return self.end(state, client, false),
         };
         match is_clean {
             true => self.end(state, client, true),
             false => self.go(state, client),
+        }
+    }
+
+    fn told(&self, state: &mut State, client: usize, token: u64) {
+        let acquisition = self.acquisition(client);
+        let mut clients = state.clients.iter().enumerate();
+        let twice = clients
+            .any(|(other, it)| self.acquisition(other) != acquisition && it.token() == token);
+        let out_of_order = twice || token <= state.clients[client].floor;
+        state.blame(Lie::OutOfOrder, out_of_order);
+        if self.is_shared(acquisition) {
+            let told = state.told[acquisition].replace(token);
+            state.blame(Lie::SecondToken, told.is_some_and(|told| told != token));
+        } else {
+            state.greatest = max(state.greatest, token);
+        }
+    }
+
+    fn judge_release(&self, state: &mut State, client: usize, released: Released) {
+        let (lived, held) = state.clients[client].released.unwrap_or_default();
+        let by_release = state.by_release.contains(self.acquisition(client));
+        // The machine cannot know of the crash.
+        let forgot = state.forgot();
+        match released {
+            Released::Released => {
+                state.blame(Lie::LossIsReleased, !lived && !by_release && !forgot)
+            }
+            _ => state.blame(Lie::ReleaseIsLoss, held && by_release),
         }
     }
 
@@ -166,18 +172,22 @@ impl Machines {
             return self.end(state, client, false);
         }
         it.stage = Stage::Background(it.token());
-        it.wakes.clear();
+        it.stop_listening(self);
         it.end = Moment::NEVER;
         self.on(state, client, Event::Gone);
     }
 
     /// States do not differ in what an attempt that is over remembers.
     pub(super) fn end(&self, state: &mut State, client: usize, clean: bool) {
-        let late = std::mem::take(&mut state.clients[client].late);
-        state.clients[client] = Client {
+        let it = &mut state.clients[client];
+        it.stop_awaiting();
+        it.stop_listening(self);
+        let (late, wakes) = (mem::take(&mut it.late), mem::take(&mut it.wakes));
+        *it = Client {
             stage: Stage::Over { clean },
             late,
-            ..Client::new(self.callers[client])
+            wakes,
+            ..Client::new(self, client)
         };
     }
 }

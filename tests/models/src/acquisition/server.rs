@@ -1,22 +1,35 @@
-//! A lock service by the contract of `lock_core::backend`, for one resource.
+//! A lock service by the contract of `lock_core::backend`, for one resource. Each request is a
+//! script or a function, and nothing happens between its parts.
 
-use std::time::Duration;
+use std::{cmp::max, time::Duration};
 
 use lock_core::{
     ErrorKind, FencingToken, Outcome, Released,
-    backend::{Failure, Grant, Lease, Moment, Rebase, Reply, Request, Wake},
+    backend::{Failure, Grant, Lease, Moment, Reply, Request, Wake},
 };
 
-use super::{Flaw, Lie, Machines, NOW, OFFER, State, TICK, TTL, Waking, ticks};
+use super::{
+    Flaw, Machines, NOW, OFFER, State, TICK, TTL, Waking,
+    state::{Lie, Stage},
+    ticks,
+};
 use crate::set::Set;
 
 /// The content of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Copy {
-    Look { queue: bool },
+    Look {
+        queue: bool,
+    },
     Confirm(u64),
-    Release { token: u64, tombstone: bool },
+    Release {
+        token: u64,
+        tombstone: bool,
+    },
     Cancel,
+    /// The push of this token found no waiter: ends the attempt, unless its acquisition has another
+    /// lease, or has confirmed this one.
+    SendBack(u64),
 }
 
 impl Copy {
@@ -33,26 +46,50 @@ impl Copy {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Server {
-    pub(super) token: u64,
-    pub(super) held: Option<Held>,
-    /// Clients, in the order of their places.
-    pub(super) queue: Vec<usize>,
-    /// Clients that let an offer run out, and have not looked since.
+    pub(super) tables: Tables,
+    /// In the order of the places.
+    pub(super) queue: Vec<Place>,
+    /// Redis: processes that get no offer until they look.
     pub(super) aside: Set,
-    /// Tombstones, and those among them that a release has left.
+    /// Redis: processes whose channel is broken.
+    pub(super) unreached: Set,
+}
+
+/// The state of which a database keeps a copy on the disk, and on a standby.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Tables {
+    pub(super) token: u64,
+    /// A lease stays after its end, until a request finds it.
+    pub(super) held: Option<Held>,
+    /// Tombstones of attempts, and of acquisitions.
     pub(super) ended: Set,
+    pub(super) over: Set,
+    /// Acquisitions whose release has left a tombstone.
     pub(super) released: Set,
-    /// Clients whose lease ended by their own release.
-    pub(super) by_release: Set,
+    /// The token and the acquisition that the store has seen last.
+    pub(super) mark: Option<(u64, usize)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Held {
-    pub(super) client: usize,
+    pub(super) acquisition: usize,
+    /// The attempts that rely on it.
+    pub(super) attempts: Set,
     pub(super) token: u64,
-    ends: Moment,
+    pub(super) ends: Moment,
     /// It has to be confirmed.
-    offered: bool,
+    pub(super) offered: bool,
+    /// It was pushed, and its acquisition has sent nothing since.
+    pub(super) unheard: bool,
+}
+
+/// The place of an acquisition in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) acquisition: usize,
+    pub(super) attempts: Set,
+    /// The attempt that asked last. It is woken.
+    pub(super) latest: usize,
 }
 
 impl Held {
@@ -61,198 +98,405 @@ impl Held {
         let token = FencingToken::new(self.token).expect("it was counted");
         Grant::new(token, Lease::counted_from(asked, self.ends.since(NOW)))
     }
+
+    fn reply(self, asked: Moment) -> Reply {
+        match self.offered {
+            true => Reply::Offered(self.grant(asked)),
+            false => Reply::Granted(self.grant(asked)),
+        }
+    }
+}
+
+impl Tables {
+    /// The lease, if it has not ended.
+    pub(super) fn living(&self) -> Option<Held> {
+        self.held.filter(|held| held.ends > NOW)
+    }
+
+    pub(super) fn own(&self, acquisition: usize) -> Option<Held> {
+        self.living().filter(|held| held.acquisition == acquisition)
+    }
+
+    /// The living lease of this acquisition and token.
+    pub(super) fn exactly(&self, acquisition: usize, token: u64) -> Option<Held> {
+        self.own(acquisition).filter(|held| held.token == token)
+    }
+
+    fn refuses(&self, client: usize, acquisition: usize) -> bool {
+        self.ended.contains(client) || self.over.contains(acquisition)
+    }
 }
 
 impl Server {
-    pub(super) fn rebase(&mut self, by: Rebase) {
-        self.token -= by.tokens;
-        if let Some(held) = &mut self.held {
-            held.token -= by.tokens;
-            held.ends = by.moment(held.ends);
-        }
-    }
-
-    pub(super) fn rename(&mut self, name: impl Fn(usize) -> usize) {
-        if let Some(held) = &mut self.held {
-            held.client = name(held.client);
-        }
-        self.queue.iter_mut().for_each(|it| *it = name(*it));
-        for set in [
-            &mut self.aside,
-            &mut self.ended,
-            &mut self.released,
-            &mut self.by_release,
-        ] {
-            *set = set.members().map(&name).collect();
-        }
-    }
-
+    /// Something of this attempt is there.
     pub(super) fn has(&self, client: usize) -> bool {
-        self.queue.contains(&client) || self.holder() == Some(client)
+        let has_place = self.has_place(client);
+        has_place || (self.tables.living()).is_some_and(|held| held.attempts.contains(client))
     }
 
-    pub(super) fn holder(&self) -> Option<usize> {
-        self.held.map(|held| held.client)
+    pub(super) fn has_place(&self, client: usize) -> bool {
+        (self.queue.iter()).any(|place| place.attempts.contains(client))
     }
 
-    fn leave(&mut self, client: usize) {
-        self.queue.retain(|other| *other != client);
+    pub(super) fn place(&mut self, acquisition: usize) -> Option<&mut Place> {
+        let mut places = self.queue.iter_mut();
+        places.find(|place| place.acquisition == acquisition)
     }
 
-    /// The first that is not set aside.
-    pub(super) fn first(&self) -> Option<usize> {
-        let mut queue = self.queue.iter().copied();
-        queue.find(|client| !self.aside.contains(*client))
+    fn remove_place(&mut self, acquisition: usize) {
+        self.queue.retain(|place| place.acquisition != acquisition);
     }
 
-    fn own(&self, client: usize) -> Option<Held> {
-        self.held.filter(|held| held.client == client)
+    /// An attempt leaves the queue. The place goes with the last one.
+    pub(super) fn leave(&mut self, client: usize) {
+        for place in &mut self.queue {
+            place.attempts.remove(client);
+            if place.latest == client {
+                place.latest = place.attempts.members().last().unwrap_or(client);
+            }
+        }
+        self.queue.retain(|place| !place.attempts.is_empty());
     }
 }
 
+const REFUSED: Reply = Reply::Failed(Failure {
+    kind: ErrorKind::Released,
+    outcome: Outcome::NotApplied,
+});
+
 impl Machines {
-    fn grant(&self, server: &mut Server, client: usize, length: Duration) -> Held {
-        if !self.is(Flaw::TokenRepeats) || server.token == 0 {
-            server.token += 1;
-        }
-        let held = Held {
-            client,
-            token: server.token,
-            ends: NOW + length,
-            offered: length < TTL,
-        };
-        if !held.offered {
-            server.leave(client);
-        }
-        server.held = Some(held);
-        held
-    }
-
-    /// The lease is free: the first in the queue is woken.
-    fn hand_on(&self, state: &mut State) {
-        let server = &mut state.server;
-        let Some(first) = server.first() else { return };
-        let wake = match self.waking {
-            Waking::Hints => Wake::Look,
-            Waking::Offers => Wake::Offered(self.grant(server, first, OFFER).grant(NOW)),
-            Waking::Grants => Wake::Granted(self.grant(server, first, TTL).grant(NOW)),
-        };
-        state.clients[first].push(wake);
-    }
-
-    /// A tick has gone by: a lease that has run out ends.
-    pub(super) fn expire(&self, state: &mut State) {
-        let server = &mut state.server;
-        let Some(held) = server.held.take_if(|held| held.ends <= NOW) else {
-            return;
-        };
-        match held.offered {
-            true => server.aside.insert(held.client),
-            false => server.ended.insert(held.client),
-        }
-        self.hand_on(state);
-    }
-
-    /// One request arrives. The lease of an answer is counted from `asked`.
-    pub(super) fn run(&self, state: &mut State, client: usize, copy: Copy, asked: Moment) -> Reply {
-        match copy {
+    /// One request arrives. The lease of the answer is counted from `asked`, if an answer is
+    /// awaited.
+    pub(super) fn run(
+        &self,
+        state: &mut State,
+        client: usize,
+        copy: Copy,
+        asked: Option<Moment>,
+    ) -> Reply {
+        let before = state.server.tables.living();
+        let reply = match copy {
             Copy::Look { queue } => self.look(state, client, queue, asked),
-            Copy::Confirm(token) => {
-                let server = &mut state.server;
-                let own = server.own(client).filter(|held| held.token == token);
-                let loose = self.is(Flaw::ConfirmNotCompared) && server.held.is_some();
-                if own.is_none() && !loose {
-                    return Reply::Gone;
-                }
-                if own.is_none() {
-                    state.broken.insert(Lie::StrangerEnded);
-                }
-                let confirmed = Held {
-                    client,
-                    token,
-                    ends: NOW + TTL,
-                    offered: false,
-                };
-                server.held = Some(confirmed);
-                server.leave(client);
-                Reply::Granted(confirmed.grant(asked))
-            }
+            Copy::Confirm(token) => self.confirm(state, client, token, asked.unwrap_or(NOW)),
             Copy::Release { token, tombstone } => {
-                let server = &mut state.server;
-                let own = server.own(client).filter(|held| held.token == token);
-                let ends = own.is_some() || self.is(Flaw::ReleaseNotCompared);
-                if ends && let Some(held) = server.held.take() {
-                    if held.client != client {
-                        state.broken.insert(Lie::StrangerEnded);
+                Reply::Released(self.release(state, client, token, tombstone))
+            }
+            Copy::Cancel => self.cancel(state, client),
+            Copy::SendBack(token) => {
+                let own = state.server.tables.own(self.acquisition(client));
+                let was_told = own.is_some_and(|held| !held.offered || held.token != token);
+                match self.flaw {
+                    Some(Flaw::LatePushReleases) => {
+                        Reply::Released(self.release(state, client, token, true))
                     }
-                    server.by_release.insert(client);
-                    if tombstone {
-                        server.ended.insert(client);
-                        server.released.insert(client);
-                    }
-                    self.hand_on(state);
+                    Some(Flaw::LatePushCancels) => self.cancel(state, client),
+                    _ if was_told => Reply::Cancelled,
+                    _ => self.cancel(state, client),
                 }
-                let is_released = own.is_some() || state.server.released.contains(client);
-                Reply::Released(match is_released {
-                    true => Released::Released,
-                    false => Released::NotHolder,
-                })
             }
-            Copy::Cancel => {
-                let server = &mut state.server;
-                if !self.is(Flaw::CancelForgotten) {
-                    server.ended.insert(client);
-                }
-                server.leave(client);
-                if server.own(client).is_some() {
-                    server.held = None;
-                }
-                if server.held.is_none() {
-                    self.hand_on(state);
-                }
-                Reply::Cancelled
-            }
-        }
-    }
-
-    fn look(&self, state: &mut State, client: usize, queue: bool, asked: Moment) -> Reply {
-        let server = &mut state.server;
-        if server.ended.contains(client) {
-            server.leave(client);
-            let (kind, outcome) = (ErrorKind::Released, Outcome::NotApplied);
-            return Reply::Failed(Failure { kind, outcome });
-        }
-        server.aside.remove(client);
-        if let Some(held) = server.own(client) {
-            return match held.offered {
-                true => Reply::Offered(held.grant(asked)),
-                false => Reply::Granted(held.grant(asked)),
-            };
-        }
-        let Some(held) = server.held else {
-            if server.first().is_none_or(|first| first == client) {
-                return Reply::Granted(self.grant(server, client, TTL).grant(asked));
-            }
-            return self.queued(server, client, queue, TICK);
         };
-        self.queued(server, client, queue, held.ends.since(NOW))
+        if let (Copy::Cancel | Copy::SendBack(_), Some(held)) = (copy, before) {
+            let lives = state.server.tables.exactly(held.acquisition, held.token);
+            let holds = |stage| matches!(stage, Stage::Holding(it) if it.token.get() == held.token);
+            let relied_on = state.clients.iter().any(|other| holds(other.stage));
+            state.blame(Lie::EndedUnderHolder, lives.is_none() && relied_on);
+        }
+        reply
     }
 
-    fn queued(&self, server: &mut Server, client: usize, queue: bool, left: Duration) -> Reply {
-        if !queue {
-            if !self.is(Flaw::PlaceKept) {
-                server.leave(client);
+    fn look(&self, state: &mut State, client: usize, queue: bool, asked: Option<Moment>) -> Reply {
+        let (acquisition, process) = (self.acquisition(client), self.process(client));
+        // The tables as they were when the function began to wait for its mutex.
+        let snapshot = state.clients[client].snapshot.take();
+        if state.server.tables.refuses(client, acquisition) {
+            state.server.leave(client);
+            let is_own = state.server.tables.over.contains(acquisition);
+            state.blame(Lie::RefusedForNothing, asked.is_some() && !is_own);
+            return REFUSED;
+        }
+        if queue && self.is(Flaw::LookClearsTooEarly) {
+            state.server.aside.remove(process);
+        }
+        self.settle(state);
+        if state.server.tables.over.contains(acquisition) {
+            return REFUSED;
+        }
+        let asked = asked.unwrap_or(NOW);
+        let seen = match &snapshot {
+            Some(old) => old.living(),
+            None => state.server.tables.held,
+        };
+        if let Some(held) = state.server.tables.own(acquisition) {
+            return self.look_again(state, client, queue, held).reply(asked);
+        }
+        if let Some(held) = seen {
+            return self.queued(state, client, queue, held.ends.since(NOW));
+        }
+        if queue {
+            self.enqueue(state, client);
+        }
+        match self.hand_on(state, Some((client, queue))) {
+            true => {
+                let granted = self.grant(state, client, Set::of(client), TTL);
+                granted.reply(asked)
             }
-            return Reply::Held { left };
+            false => {
+                let left = state
+                    .server
+                    .tables
+                    .held
+                    .map_or(TICK, |it| it.ends.since(NOW));
+                let free = state.server.tables.held.is_none();
+                state.blame(Lie::LeftFree, free && self.waking != Waking::Hints);
+                self.queued(state, client, queue, left)
+            }
         }
-        if !server.queue.contains(&client) {
-            server.queue.push(client);
+    }
+
+    /// A look finds the lease of its own acquisition.
+    fn look_again(&self, state: &mut State, client: usize, queue: bool, held: Held) -> Held {
+        let mut now = Held {
+            unheard: false,
+            ..held
+        };
+        if self.is(Flaw::OnlyLatestAttempt) {
+            now.attempts = Set::EMPTY;
         }
+        now.attempts.insert(client);
+        if self.is(Flaw::ReplayExtends) {
+            now.offered = false;
+        }
+        if self.is(Flaw::ReplayIncrements) {
+            state.server.tables.token += 1;
+            now.token = state.server.tables.token;
+        }
+        if queue && held.offered {
+            self.enqueue(state, client);
+        }
+        let acted = (now.offered, now.ends) != (held.offered, held.ends);
+        state.blame(Lie::ReplayActed, acted);
+        state.server.tables.held = Some(now);
+        now
+    }
+
+    fn queued(&self, state: &mut State, client: usize, queue: bool, left: Duration) -> Reply {
         let look_again = match self.waking {
             Waking::Hints => Duration::MAX,
             Waking::Offers => ticks(2),
             Waking::Grants => left,
         };
-        Reply::Queued { left, look_again }
+        if queue {
+            self.enqueue(state, client);
+            return Reply::Queued { left, look_again };
+        }
+        if !self.is(Flaw::PlaceKept) && state.server.has_place(client) {
+            // The script of Redis keeps the place, and the client knows that it may be there.
+            if self.waking == Waking::Offers {
+                return Reply::Queued { left, look_again };
+            }
+            state.server.leave(client);
+        }
+        Reply::Held { left }
+    }
+
+    /// Takes or keeps a place, which shows that the process is there.
+    fn enqueue(&self, state: &mut State, client: usize) {
+        let (acquisition, process) = (self.acquisition(client), self.process(client));
+        let server = &mut state.server;
+        state.paused.remove(process);
+        if !self.is(Flaw::LookClearsTooEarly) {
+            server.aside.remove(process);
+        }
+        let (mut attempts, latest) = (Set::of(client), client);
+        if let Some(place) = server.place(acquisition) {
+            if !self.is(Flaw::OnlyLatestAttempt) {
+                attempts.include(place.attempts);
+            }
+            (place.attempts, place.latest) = (attempts, latest);
+            return;
+        }
+        server.queue.push(Place {
+            acquisition,
+            attempts,
+            latest,
+        });
+    }
+
+    fn confirm(&self, state: &mut State, client: usize, token: u64, asked: Moment) -> Reply {
+        let acquisition = self.acquisition(client);
+        let tables = &mut state.server.tables;
+        let own = tables.exactly(acquisition, token);
+        let loose = self.is(Flaw::ConfirmNotCompared) && tables.living().is_some();
+        if own.is_none() && !loose {
+            return Reply::Gone;
+        }
+        let confirmed = Held {
+            acquisition,
+            attempts: own.map_or(Set::of(client), |held| held.attempts),
+            token,
+            ends: NOW + TTL,
+            offered: false,
+            unheard: false,
+        };
+        tables.held = Some(confirmed);
+        state.server.remove_place(acquisition);
+        state.blame(Lie::StrangerEnded, own.is_none());
+        confirmed.reply(asked)
+    }
+
+    fn release(&self, state: &mut State, client: usize, token: u64, tombstone: bool) -> Released {
+        let acquisition = self.acquisition(client);
+        let server = &mut state.server;
+        let own = server.tables.exactly(acquisition, token);
+        let loose = self.is(Flaw::ReleaseNotCompared);
+        let ends = own.or(server.tables.living().filter(|_| loose));
+        if let Some(held) = ends {
+            server.tables.held = None;
+            if held.offered {
+                server.remove_place(held.acquisition);
+            }
+            if tombstone {
+                server.tables.over.insert(acquisition);
+                server.tables.released.insert(acquisition);
+            }
+            let is_stranger = held.acquisition != acquisition;
+            state.blame(Lie::StrangerEnded, is_stranger);
+            state.by_release.insert(acquisition);
+            self.hand_on(state, None);
+        }
+        let is_released = own.is_some() || state.server.tables.released.contains(acquisition);
+        match is_released {
+            true => Released::Released,
+            false => Released::NotHolder,
+        }
+    }
+
+    fn cancel(&self, state: &mut State, client: usize) -> Reply {
+        if !self.is(Flaw::CancelForgotten) {
+            state.server.tables.ended.insert(client);
+        }
+        self.settle(state);
+        let acquisition = self.acquisition(client);
+        let whole = self.is(Flaw::CancelIgnoresAttempts);
+        let server = &mut state.server;
+        server.leave(client);
+        if whole {
+            server.remove_place(acquisition);
+        }
+        if let Some(mut held) = server.tables.own(acquisition) {
+            held.attempts.remove(client);
+            server.tables.held = (!held.attempts.is_empty() && !whole).then_some(held);
+            // The next attempt begins anew, unless the acquisition was released.
+            if server.tables.held.is_none()
+                && let Some(told) = state.told[acquisition].take()
+            {
+                state.greatest = max(state.greatest, told);
+            }
+        }
+        let server = &state.server;
+        if server.tables.held.is_none() {
+            self.hand_on(state, None);
+        }
+        Reply::Cancelled
+    }
+
+    /// A lease that is over leaves a tombstone. An offer was made to a process that is not there,
+    /// or too slow: the queue goes on without that process until it asks.
+    pub(super) fn settle(&self, state: &mut State) {
+        let server = &mut state.server;
+        let Some(held) = server.tables.held.take_if(|held| held.ends <= NOW) else {
+            return;
+        };
+        if !held.offered {
+            if !self.is(Flaw::ExpiryForgotten) {
+                server.tables.over.insert(held.acquisition);
+            }
+        } else if let Some(place) = server.place(held.acquisition) {
+            let process = self.process(place.latest);
+            server.aside.insert(process);
+        }
+    }
+
+    /// Hands a free lease to the first in the queue. Returns whether that is the caller, or there
+    /// is none.
+    fn hand_on(&self, state: &mut State, caller: Option<(usize, bool)>) -> bool {
+        if caller.is_some() && self.is(Flaw::OutOfTurn) {
+            return true;
+        }
+        // On Redis a caller that does not queue has no turn.
+        let asks = caller.filter(|(_, queue)| *queue || self.waking != Waking::Offers);
+        for place in state.server.queue.clone() {
+            let (latest, process) = (place.latest, self.process(place.latest));
+            let is_aside = state.server.aside.contains(process);
+            let is_caller =
+                asks.is_some_and(|(client, _)| self.acquisition(client) == place.acquisition);
+            // The caller is there, whatever this script has just found out about its process.
+            if is_caller && !(is_aside && self.is(Flaw::CallerNotExempt)) {
+                return true;
+            }
+            if is_aside {
+                continue;
+            }
+            if self.waking == Waking::Offers && state.server.unreached.contains(process) {
+                state.server.aside.insert(process);
+                state.paused.insert(process);
+                continue;
+            }
+            let wake = match self.waking {
+                Waking::Hints if caller.is_some() => return false,
+                Waking::Hints => Wake::Look,
+                Waking::Offers => Wake::Offered(self.offer(state, place)),
+                Waking::Grants => {
+                    let held = self.grant(state, latest, place.attempts, TTL);
+                    Wake::Granted(held.grant(NOW))
+                }
+            };
+            state.clients[latest].push(wake, self);
+            return false;
+        }
+        caller.is_some() && (asks.is_none() || !self.is(Flaw::CallerNotExempt))
+    }
+
+    fn offer(&self, state: &mut State, place: Place) -> Grant {
+        let dear = state.paused.contains(self.process(place.latest));
+        state.blame(Lie::PauseIsDear, dear);
+        let length = match self.is(Flaw::PushIsFull) {
+            true => TTL,
+            false => OFFER,
+        };
+        let held = self.grant(state, place.latest, place.attempts, length);
+        if self.is(Flaw::PlaceLeavesAtOffer) {
+            state.server.remove_place(place.acquisition);
+        }
+        state.server.tables.held = Some(Held {
+            unheard: true,
+            ..held
+        });
+        held.grant(NOW)
+    }
+
+    fn grant(&self, state: &mut State, client: usize, attempts: Set, length: Duration) -> Held {
+        let acquisition = self.acquisition(client);
+        let server = &mut state.server;
+        let before = (server.queue.iter()).take_while(|place| place.acquisition != acquisition);
+        let waits = |place: &Place| !state.paused.contains(self.process(place.latest));
+        let overtaken = before.clone().any(waits);
+        let held = Held {
+            acquisition,
+            attempts,
+            token: 0,
+            ends: NOW + length,
+            offered: length < TTL,
+            unheard: false,
+        };
+        if !held.offered {
+            server.remove_place(acquisition);
+        }
+        state.blame(Lie::Overtaken, overtaken);
+        let token = self.draw(state);
+        let held = Held { token, ..held };
+        state.server.tables.held = Some(held);
+        self.granted_by_database(state, client, token);
+        held
     }
 }

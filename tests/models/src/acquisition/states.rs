@@ -12,12 +12,12 @@ use std::{
 use lock_core::{
     ErrorKind, FencingToken, Outcome, Released,
     backend::{
-        Acquisition, Answer, Event, Failure, Grant, Lease, Moment, Rebase, Reply, Request, Step,
-        Wake,
+        Acquisition, Answer, Event, Failure, Grant, Lease, Moment, Rebase, Reply, Request, Sharing,
+        Step, Wake,
     },
 };
 
-use super::{Client, NOW, Patience, TICK, TTL};
+use super::{NOW, Patience, TICK, TTL, state::Client};
 
 type Table = BTreeMap<(&'static str, &'static str), BTreeSet<String>>;
 
@@ -177,7 +177,7 @@ const EVENTS: usize = 9;
 fn walk() -> Table {
     let (mut table, mut seen) = (Table::new(), HashSet::new());
     let begun = [Patience::Never, Patience::Bounded, Patience::Forever].map(|patience| Place {
-        machine: Client::new(patience).machine,
+        machine: Client::of(patience, Sharing::Alone).machine,
         request: None,
         until: Moment::NEVER,
         answer: None,

@@ -2,8 +2,8 @@ use models::{assert_holds, assert_needed};
 
 use super::{Flaw, Leases};
 
-const TOLD: &str = "for as long as it was told";
-const NOBODY: &str = "no place of nobody";
+const TOLD: &str = "for as long as promised";
+const LEFT: &str = "no place is left";
 
 #[test]
 fn holds() {
@@ -15,8 +15,8 @@ fn every_rule_is_needed() {
     assert_needed([
         (Flaw::TakenWithoutSlack, TOLD, Leases::as_built()),
         (Flaw::RevokedIsFree, TOLD, Leases::as_built()),
-        (Flaw::TombstoneGoesFirst, NOBODY, Leases::as_built()),
-        (Flaw::NoTombstone, NOBODY, Leases::as_built()),
-        (Flaw::SentTwiceIsFree, NOBODY, Leases::as_built()),
+        (Flaw::TombstoneGoesFirst, LEFT, Leases::as_built()),
+        (Flaw::NoTombstone, LEFT, Leases::as_built()),
+        (Flaw::SentTwiceIsFree, LEFT, Leases::as_built()),
     ]);
 }

@@ -8,9 +8,9 @@ pub(crate) enum Action {
     Enter(usize),
     /// It looks who is before it.
     Look(usize),
-    /// It is told that it is the first.
+    /// A notice says that it is the first.
     Hear(usize),
-    /// It reads what it was told.
+    /// It reads the notice.
     Read(usize),
     /// It gives its place back for one with a greater token.
     Leave(usize),
@@ -18,7 +18,7 @@ pub(crate) enum Action {
     LeaveUnheard(usize),
     /// Its request is sent again.
     Again(usize),
-    /// An attempt that was told of a lease ends it.
+    /// An attempt that has a lease ends it.
     Release(usize),
     /// A lease runs out.
     Expire(usize),
@@ -114,15 +114,15 @@ impl Line {
                 created: place.created,
                 found: false,
             };
-            // Who is the first needs no other look.
+            // The first needs no other look.
             if state.first() == Some(place) {
                 self.look(state, index);
             }
         }
     }
 
-    /// Relies on a place that is there. If somebody is before it, nobody was told of it, and what
-    /// it is bound to rises.
+    /// Relies on a place that is there. Behind another place no caller knows of it, and its bound
+    /// rises.
     fn join(&self, state: &mut State, index: usize) {
         let (of, first, wish) = (ACQUISITION_OF[index], state.first(), wish_of(index));
         let Some(place) = &mut state.places[of] else {
@@ -187,7 +187,7 @@ impl Line {
         state.attempts[index] = Attempt::Heard { created, token };
     }
 
-    /// A lease runs out. Whoever had it knows that, and does not rely on what it was told.
+    /// A lease runs out. Its attempt knows that, and does not rely on a notice.
     fn expire(&self, state: &mut State, of: usize) {
         state.expired = state.places[of].take().map(|place| place.created);
         state.ended[of] = true;
@@ -206,7 +206,7 @@ impl Line {
         }
     }
 
-    /// What becomes of an attempt whose place is gone.
+    /// The next state of an attempt whose place is gone.
     fn gone(&self, _: &State, _: usize) -> Attempt {
         if self.is(Flaw::WhatIsGoneHasEnded) {
             Attempt::Ended
@@ -216,7 +216,7 @@ impl Line {
     }
 }
 
-/// What an attempt asks for at least.
+/// The least token that is of use to an attempt.
 const fn wish_of(index: usize) -> Token {
     if index == 0 { WISH } else { 0 }
 }

@@ -2,12 +2,12 @@
 //! holds the resource. Its token is known from the beginning, so what becomes of those whose token
 //! is too small by the time it is their turn?
 //!
-//! A place says from which token on it is good enough. Who is first with a lesser one is told of
-//! nothing and gives it back for another one, at the end of the line.
+//! A place says from which token on it is good enough. An attempt that is first with a
+//! lesser one gives it back for another one, at the end of the line, and its caller learns nothing.
 //!
-//! Whoever waits looks, or hears that it is the first from whoever has seen that, which may be the
-//! one before it in the step in which that one leaves. It reads this as late as it likes, but it
-//! knows itself when its lease ends.
+//! A waiter looks, or gets a notice that it is the first. Another attempt sends the notice, perhaps
+//! the one before it in the step in which that one leaves. A waiter reads it as late as it likes,
+//! but it knows itself when its lease ends.
 //!
 //! Each transaction is a step. A request may be sent again at any time, also while the first is
 //! under way elsewhere; the answer to a transaction may be lost; a lease may run out.
@@ -36,17 +36,17 @@ type Token = u8;
 pub(crate) enum Flaw {
     /// A place is bound whether or not somebody is before it.
     TheFirstIsBoundToo,
-    /// A request that finds a place takes it for one that was told.
+    /// A request that finds a place takes it for one that a caller knows.
     WhatIsFoundWasTold,
     /// A place that several attempts rely on is not given back.
     OthersKeepThePlace,
-    /// A place that is gone has ended, for whoever waited for it.
+    /// A place that is gone has ended, for each attempt that waited for it.
     WhatIsGoneHasEnded,
     /// A request with a floor joins a place, and the place is not bound to it.
     WhoJoinsBindsNothing,
-    /// What was heard counts after the end of the lease.
+    /// A notice counts after the end of the lease.
     WhatWasHeardCounts,
-    /// Whoever waits is told that nobody is before it, whether or not its own place is there.
+    /// A waiter gets the notice that it is the first, whether or not its own place is there.
     WhoHasNoPlaceIsToldToo,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// The place whose lease ran out.
     expired: Option<Token>,
     lost: bool,
-    /// What nobody knows but us: of which place each acquisition was told, and the greatest token.
+    /// Only the observer knows: the place that each acquisition got, and the greatest token.
     told_of: [Option<Token>; ACQUISITIONS],
     greatest: Token,
     broken: Option<Broken>,
@@ -85,7 +85,7 @@ struct Place {
     floor: Token,
     least: Token,
     attempts: Set,
-    /// What the attempts asked for that made it, or joined it before it was the first.
+    /// The wish of the attempts that made it, or joined it before it was the first.
     wish: Token,
 }
 
@@ -99,7 +99,7 @@ enum Attempt {
         created: Token,
         found: bool,
     },
-    /// It was told that this place is the first, and its token, or that this one will not do.
+    /// A notice says that this place is the first, and its token, or that this one will not do.
     Heard {
         created: Token,
         token: Option<Token>,
@@ -170,7 +170,7 @@ impl Model for Line {
             Property::always("its own floor", |_, state: &State| {
                 state.broken != Some(Broken::OwnFloor)
             }),
-            Property::always("what was told is kept", |_, state: &State| {
+            Property::always("a place is kept", |_, state: &State| {
                 state.broken != Some(Broken::Kept)
             }),
             Property::always("no lease that ran out", |_, state: &State| {
@@ -180,7 +180,7 @@ impl Model for Line {
                 let mut attempts = state.attempts.iter().zip(ACQUISITION_OF);
                 attempts.all(|(attempt, of)| *attempt != Attempt::Ended || state.ended[of])
             }),
-            Property::sometimes("somebody is told", |_, state: &State| {
+            Property::sometimes("an attempt hears", |_, state: &State| {
                 let heard = |attempt: &Attempt| matches!(attempt, Attempt::Heard { .. });
                 state.attempts.iter().any(heard)
             }),

@@ -4,7 +4,7 @@ use super::{Flaw, Line};
 
 const OWN: &str = "its own floor";
 const ENDED: &str = "no lease that ran out";
-const KEPT: &str = "what was told is kept";
+const KEPT: &str = "a place is kept";
 
 #[test]
 fn holds() {

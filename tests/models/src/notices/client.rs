@@ -1,4 +1,4 @@
-//! A client, and its conclusions from what it was told.
+//! A client, and its conclusions from notices and answers.
 
 use super::{
     Flaw, Notices, State,
@@ -16,13 +16,13 @@ pub(super) struct Client {
     is_broken: bool,
 }
 
-/// What it remembers about the resource.
+/// Its memory of the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
     floor: Floor,
-    /// It was told that this is no longer true.
+    /// A notice says that this is no longer true.
     is_old: bool,
-    /// The number of the next node, if nobody is in line and nobody comes.
+    /// The number of the next node, if the line is empty and stays so.
     next: Option<u8>,
 }
 

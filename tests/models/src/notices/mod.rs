@@ -1,12 +1,12 @@
-//! What a client of ZooKeeper may conclude from what it is told, without a look: that it is the
-//! first in line, and that the floor has not changed.
+//! The conclusions of a client of ZooKeeper from notices, without a look: that it is the first in
+//! line, and that the floor has not changed.
 //!
 //! A server answers a client, and notifies it of changes that it watches, in the order in which
 //! things happened. When a connection is lost, the watches report on the next one what happened
 //! meanwhile, in any order. A slow client may not have read its notices yet.
 //!
-//! Numbers of transactions and of nodes are small here, and nobody looks at a clock: a lease may
-//! run out at any time, and then somebody else deletes its node.
+//! Numbers of transactions and of nodes are small here, and there is no clock: a lease may run
+//! out at any time, and then another client deletes its node.
 
 mod client;
 mod server;
@@ -31,7 +31,7 @@ pub(crate) enum Flaw {
     NumberOutlivesDirectory,
     /// The client that released last considers itself the first, whatever its number is.
     NumberIsNotCompared,
-    /// A waiter is first when the one before it is gone, whoever else was there.
+    /// A waiter is first when the one before it is gone, whatever else was there.
     NextIsEnough,
     /// A waiter that is looking at the line does not wait for the answer when the one before it
     /// goes meanwhile.
@@ -77,7 +77,7 @@ pub(crate) struct State {
     by_notice: bool,
 }
 
-/// What may still happen.
+/// The faults that are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Left {
     nodes: u8,

@@ -27,7 +27,7 @@ pub(super) enum Told {
     Line(Option<Vec<u8>>),
 }
 
-/// What a read shows.
+/// The answer to a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Floor {
     pub(super) value: u8,
@@ -47,9 +47,9 @@ pub(super) struct Server {
     line: Vec<Node>,
     floor: u8,
     written: u8,
-    /// The clients that are told when the directory is written.
+    /// The clients that get a notice when the directory is written.
     of_directory: BTreeSet<usize>,
-    /// The clients that are told when a node is gone.
+    /// The clients that get a notice when a node is gone.
     of_nodes: BTreeSet<(usize, u8)>,
     /// The nodes that were the first at some time.
     firsts: BTreeSet<u8>,
@@ -68,7 +68,7 @@ impl Server {
         self.firsts.contains(&created)
     }
 
-    /// The floor; from now on the client is told of changes.
+    /// The floor. From now on the client gets a notice of each change.
     pub(super) fn read(&mut self, client: usize, is_watched: bool) -> Told {
         if is_watched {
             self.of_directory.insert(client);
@@ -100,8 +100,8 @@ impl Server {
         Told::Line(place.map(before))
     }
 
-    /// The nodes before a node. From now on its owner is told when one of the last two of them, or
-    /// its own, is gone.
+    /// The nodes before a node. From now on its owner gets a notice when one of the last two of
+    /// them, or its own, is gone.
     pub(super) fn look(&mut self, client: usize, own: u8, is_own_watched: bool) -> Told {
         let told = self.list(own);
         if let Told::Line(Some(before)) = &told {

@@ -4,7 +4,7 @@
 //! *deletes* its data and then takes it *in*, in a new incarnation. Two healers do so at the same
 //! time, either may be killed, and their requests may arrive late. A mark compares the marker that
 //! was seen; a delete compares the number of its own clearing. In its new incarnation the node is
-//! given counters, which nobody may delete.
+//! given counters, which no healer may delete.
 
 mod tests;
 
@@ -80,7 +80,7 @@ pub(crate) enum Action {
     Delete(usize),
     /// A healer is killed.
     Kill(usize),
-    /// A delete arrives when nobody waits for the answer any more.
+    /// A delete arrives when its answer is not awaited any more.
     DeleteLate(usize),
     /// The node is taken in.
     TakeIn(usize),

@@ -74,7 +74,7 @@ enum Marker {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Client {
-    /// What each node has answered to the prepare.
+    /// The answer of each node to the prepare.
     answers: [Option<Marker>; NODES],
     /// The nodes that it has looked at again.
     looked: Set,

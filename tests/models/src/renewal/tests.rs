@@ -9,7 +9,7 @@ fn holds() {
 
 #[test]
 fn every_rule_is_needed() {
-    const RELIED_ON: &str = "nobody relies on what has ended";
+    const RELIED_ON: &str = "no holder relies on a lease that has ended";
     const MENDED: &str = "a renewal mends";
     for (flaw, property) in [
         (Flaw::SetsTheEndAnew, RELIED_ON),

@@ -1,4 +1,4 @@
-//! What the lock service and the store do for an acquisition.
+//! The steps of the lock service and of the store for an acquisition.
 
 use super::{
     Check, Read, Store, Token,

@@ -14,7 +14,7 @@ pub(crate) enum Action {
     Claim(usize),
     /// The value is read.
     Read(usize),
-    /// The value is written, and the writer is told the result.
+    /// The value is written, and the writer gets the result.
     Write(usize),
     /// A write is sent, and given up before it arrives.
     GiveUp(usize),

@@ -13,12 +13,12 @@ impl Store {
             Property::always("no lost update", |_, state: &State| {
                 state.value.contains_all(state.acknowledged)
             }),
-            // Nobody writes whose grant came before that of somebody whose acquire has returned.
+            // No acquisition writes after the acquire of a later grant has returned.
             Property::always("no late write", |_, state: &State| {
                 !state.has_seen(Fault::LateWrite)
             }),
-            // Nobody writes under a token that is not greater than the one that another has
-            // claimed.
+            // No acquisition writes under a token unless it is greater than each one that another
+            // has claimed.
             Property::always("claim order", |_, state: &State| {
                 !state.has_seen(Fault::OutOfClaimOrder)
             }),

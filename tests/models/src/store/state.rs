@@ -16,7 +16,7 @@ pub(crate) struct State {
     pub(crate) acquisitions: [Acquisition; ACQUISITIONS],
     /// How many grants there were.
     pub(crate) grants: u8,
-    /// The updates whose writers were told that they were stored.
+    /// The updates that were acknowledged.
     pub(crate) acknowledged: Set,
     pub(crate) faults: Set,
 }
@@ -25,7 +25,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Primary {
     pub(crate) counter: Token,
-    /// Who was granted last. Its lease may have ended.
+    /// The acquisition that was granted last. Its lease may have ended.
     pub(crate) holder: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Side {
     New,
 }
 
-/// What the store remembers of the resource, besides the value.
+/// The memory of the store for the resource, besides the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     pub(crate) token: Token,
@@ -53,7 +53,7 @@ pub(crate) struct Acquisition {
     pub(crate) refused_by: Token,
     /// How many times it had the counter raised.
     pub(crate) floors: u8,
-    /// What it has read.
+    /// The value that it has read.
     pub(crate) base: Option<Set>,
     /// How many writes it has made.
     pub(crate) writes: u8,

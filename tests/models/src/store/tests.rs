@@ -1,4 +1,4 @@
-//! What the store has to check: the table in `docs/models.md`, with its verdicts.
+//! The checks of the store: the table in `docs/models.md`, with its verdicts.
 
 use models::{assert_breaks_only, assert_holds};
 
@@ -16,7 +16,7 @@ fn checked(check: Check) -> Store {
     }
 }
 
-/// What the rows after the sixth have in common.
+/// The rows after the sixth have this in common.
 fn claimed(acquisitions: usize) -> Store {
     Store {
         acquisitions,

@@ -9,7 +9,7 @@ use crate::account::Account;
 /// The account that Debian's package creates for the server.
 const ACCOUNT: &str = "mysql";
 
-/// The user of the servers made here, who may do everything.
+/// The user of the servers made here, with all rights.
 const USER: &str = "e2e";
 
 /// Small files, which are written quickly, and no syncs, because nothing has to outlive the

@@ -46,8 +46,7 @@ impl ZooKeeper {
         let mut command = Command::new("java");
         command
             .current_dir(dir)
-            // Small and quick to start; there is nothing to save: a killed server keeps what it
-            // wrote.
+            // Small and quick to start. There is nothing to save: a killed server keeps its files.
             .args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
             .args([
                 "-Dzookeeper.jmx.log4j.disable=true",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{Lock, Talk, say};
 
-/// Acquires, reports it, and releases when told to.
+/// Acquires, reports it, and releases at a line of input.
 pub(crate) async fn run(lock: &Lock, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let locks = lock.connect().await?;
     let guard = locks

@@ -22,17 +22,17 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 enum Command {
     /// Commit one fenced transaction after the other.
     Commits(commits::Commits),
-    /// Acquire, then release when told to.
+    /// Acquire, then release at a line of input.
     Hold(Lock),
     /// Run a job once for each of its slots.
     Jobs(works::Works),
     /// Lead, and write while leading.
     Lead(works::Works),
-    /// Wait in line with as many acquisitions as told to, and hold each for a while.
+    /// Wait in line with several acquisitions, and hold each for a while.
     Line(line::Line),
-    /// Acquire, read, and write when told to.
+    /// Acquire, read, and write at a line of input.
     Section(section::Section),
-    /// Stay inside a fenced transaction, and commit when told to.
+    /// Stay inside a fenced transaction, and commit at a line of input.
     Transaction(transaction::Transaction),
 }
 

@@ -33,7 +33,7 @@ enum Mode {
 const READ: &str = "SELECT balance FROM account WHERE id = 1";
 const WRITE: &str = "UPDATE account SET balance = $1 WHERE id = 1";
 
-/// Acquires, reads, reports the balance, and writes when told to.
+/// Acquires, reads, reports the balance, and writes at a line of input.
 pub(crate) async fn run(section: &Section, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let guard = {
         let locks = section.lock.connect().await?;

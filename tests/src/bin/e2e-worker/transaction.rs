@@ -43,7 +43,8 @@ const SLOW: &str = "SELECT pg_sleep(600)";
 const CHATTY: &str = "SELECT 'still here'";
 const LARGE: &str = "SELECT repeat('x', 8192), generate_series(1, 1000000)";
 
-/// Claims, begins, writes, and reports its session; commits when told to, if it gets that far.
+/// Claims, begins, writes, and reports its session; commits at a line of input, if it gets that
+/// far.
 pub(crate) async fn run(transaction: &Transaction, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let grant = Sequencer::new(
         Issuer::new("redis")?,
@@ -75,7 +76,7 @@ pub(crate) async fn run(transaction: &Transaction, mut talk: Talk) -> Result<(),
     Ok(())
 }
 
-/// Ends when told to, or when the statement ends.
+/// Ends at a line of input, or when the statement ends.
 async fn stay(
     tx: &mut FencedTx<Postgres>,
     state: State,

@@ -1,5 +1,5 @@
-//! The live page in a real browser: somebody plays the story, stops and kills a client, looks
-//! again, and reads what was on the wire.
+//! The live page in a real browser: a visitor plays the story, stops and kills a client, looks
+//! again, and reads the requests and answers.
 //!
 //! The tests leave screenshots in `target/screenshots`.
 

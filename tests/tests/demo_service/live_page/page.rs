@@ -134,7 +134,7 @@ impl Page {
     }
 }
 
-/// A gateway, and what it says when it listens.
+/// A gateway, and its line when it listens.
 async fn serve(addr: &str, folder: &TempDir) -> (Process, String) {
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let arguments = ["serve", "--addr", addr, "--store", &store];

@@ -1,4 +1,4 @@
-//! A gateway whose role may use what is in the database, and create nothing.
+//! A gateway whose role may use the objects of the database, and create none.
 
 use std::str::FromStr;
 

@@ -105,7 +105,7 @@ fn an_admin_token_that_can_be_guessed_is_refused_and_not_shown() {
 }
 
 /// Each fails because it has asked the server that is named in the file, and says which one.
-/// Catches: an option whose password everybody on the machine can read.
+/// Catches: an option whose password all users of the machine can read.
 #[test]
 fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
 }
 
 /// A secret may begin with the sign that stands for a file.
-/// Catches: a complaint of the parser, which quotes what it was given.
+/// Catches: a complaint of the parser, which quotes the argument.
 #[test]
 fn the_error_for_a_missing_or_empty_file_does_not_repeat_the_argument() {
     let folder = tempfile::tempdir().unwrap();

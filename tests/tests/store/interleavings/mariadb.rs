@@ -100,8 +100,8 @@ impl World for OnMariaDb {
         &self.holders[who as usize].store
     }
 
-    /// Not by `information_schema.innodb_trx`, which shows what was so when it was not looked at
-    /// for a tenth of a second.
+    /// Not by `information_schema.innodb_trx`, which shows an old state unless it was not read for
+    /// a tenth of a second.
     async fn until_blocked(&self, who: Who) {
         let mut observer = self.observer.lock().await;
         loop {

@@ -122,7 +122,7 @@ enum End {
     Commit,
 }
 
-/// Ends it. Whether what it has written must be stored, if that is known.
+/// Ends it. Returns whether its write must be stored, if that is known.
 async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
     match end {
         End::Drop => drop(tx),

@@ -1,4 +1,4 @@
-//! Users who may use what is in the database, and create nothing.
+//! Users who may use the objects of the database, and create none.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -276,7 +276,7 @@ async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
 /// By a user of an application, who may write the tables of jobs, in a session that checks nothing.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
 #[tokio::test]
-async fn whatever_is_in_a_job_can_be_listed() {
+async fn a_job_with_any_content_can_be_listed() {
     let user = User::as_documented().await;
     for table in ["fenced_job_run", "fenced_forgotten_job"] {
         let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO");

@@ -17,7 +17,7 @@ async fn stray(world: &MariaDbServer) -> MySqlPool {
 }
 
 /// A session of the application that does not commit by itself: a mere look begins a transaction
-/// there, and later ones would see what it saw.
+/// there, and later ones would see the same state.
 /// Catches: a claim that is not committed, or a look that repeats an older one.
 #[tokio::test]
 async fn in_a_session_without_autocommit_claims_are_committed_and_looks_are_new() {

@@ -62,8 +62,8 @@ struct Inside {
     session: i32,
 }
 
-/// A process that holds the fence with this token, has written, and is stopped. One that is chatty
-/// is stopped and goes on, because that is what it does.
+/// A process that holds the fence with this token, has written, and is stopped. A chatty one is
+/// stopped and resumed again and again.
 async fn stopped_holder(world: &PostgresServer, state: State, token: u64) -> Process {
     let token = token.to_string();
     let mut holder = Process::spawn(

@@ -313,7 +313,7 @@ async fn naive_clients_stumble_over_prepared_statements_in_transaction_mode() {
 
 /// As the page about Postgres says.
 #[tokio::test]
-async fn what_is_ours_needs_no_setting_behind_pgbouncer_in_transaction_mode() {
+async fn our_own_calls_need_no_setting_behind_pgbouncer_in_transaction_mode() {
     let direct: PostgresServer = fresh().await;
     let url = bouncer(&direct, PoolMode::Transaction)
         .await

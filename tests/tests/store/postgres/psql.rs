@@ -82,7 +82,7 @@ async fn the_documented_migration_writes_every_row_and_leaves_the_table_protecte
     assert!(!done && text.contains("ERROR:  FN010:"), "{text}");
 }
 
-/// A whole dump can be restored, and what it had protected is protected then.
+/// A whole dump can be restored, and its protected tables are protected then.
 #[tokio::test]
 async fn a_restored_dump_is_protected() {
     let (world, own) = claimed::<PostgresServer>().await;

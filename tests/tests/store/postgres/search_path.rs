@@ -87,9 +87,9 @@ fn url_among_traps(world: &PostgresServer) -> String {
 
 /// A role does all that a client asks with its own rights. But the database's clock decides whether
 /// an old copy of a request is good, and a schema in front could forge that clock.
-/// Catches: a statement of ours that calls what is first in the search path.
+/// Catches: a statement of ours that calls the first function in the search path.
 #[tokio::test]
-async fn what_a_client_asks_is_answered_by_the_catalog_alone() {
+async fn the_requests_of_a_client_are_answered_by_the_catalog_alone() {
     let world: PostgresServer = fresh().await;
     world.store().pool().execute(TRAPS).await.unwrap();
     let locks = palisade::connect(url_among_traps(&world)).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_hostile_search_path_does_not_matter() {
 /// calls or compares anything that is not qualified.
 /// Catches: an unqualified name on a path that no test takes.
 #[tokio::test]
-async fn what_has_no_search_path_of_its_own_is_qualified() {
+async fn functions_without_a_search_path_of_their_own_are_qualified() {
     let world: PostgresServer = fresh().await;
     let sources: Vec<(String, String)> = sqlx::query_as(
         "SELECT proname::text, prosrc FROM pg_proc

@@ -136,7 +136,7 @@ impl PostgresServer {
     }
 }
 
-/// Far more than anything here takes: what has not happened by then will not.
+/// Far more than anything here takes: an event that has not come by then never comes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Harness for PostgresServer {

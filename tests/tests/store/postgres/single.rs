@@ -140,7 +140,7 @@ async fn a_single_write_that_fails_at_its_commit_has_no_receipt() {
     }
 }
 
-/// Its connection breaks while it waits for a row, and it is executed all the same, later.
+/// Its connection breaks while it waits for a row, and it is executed nevertheless, later.
 #[tokio::test]
 async fn a_single_write_without_an_answer_is_unknown_and_may_come_later() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -158,7 +158,7 @@ async fn a_single_write_without_an_answer_is_unknown_and_may_come_later() {
     assert!(!error.is_retryable(), "a blind retry could do it twice");
     assert_eq!(balance(&world).await, 100);
     row.rollback().await.unwrap();
-    // Drains what is under way.
+    // Drains the work under way.
     world.store().claim(&grant).await.unwrap();
     assert_eq!(balance(&world).await, 101);
 }

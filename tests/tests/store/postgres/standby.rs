@@ -58,7 +58,7 @@ async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
 
 /// Catches: a start on a standby that looks well until the first request.
 #[tokio::test]
-async fn what_begins_on_a_standby_says_so() {
+async fn a_check_on_a_standby_says_so() {
     let server = DatabaseServer::postgres(&[]).await;
     let store = FencedStore::new(PgPool::connect(server.url()).await.unwrap());
     store.migrate().await.unwrap();

@@ -8,6 +8,7 @@ use e2e::{
     proxy::{Fault, Proxy},
     servers::Redis,
     waits::ends_when_it_says,
+    wakes::a_lost_wake_up_is_made_up_for,
 };
 use lock_core::{Attempt, ErrorKind, ForceReleased, Outcome, Ttl};
 use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
@@ -191,6 +192,17 @@ async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
     assert_eq!(holder.token, guard.token());
     let next = next.await.unwrap();
     assert!(guard.token() < revocation && revocation < next.token());
+}
+
+#[tokio::test]
+async fn a_wake_up_that_is_lost_with_its_connection_is_made_up_for() {
+    let server = Redis::start().await;
+    let rival = palisade::connect(server.url()).await.unwrap();
+    let proxy = Proxy::start(server.url()).await;
+    let locks = impatient(&proxy.url("redis")).await;
+    a_lost_wake_up_is_made_up_for(&locks, &rival, &proxy)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, w
 
 /// Catches: one gateway's cancel takes the place of the same acquisition at another one.
 #[tokio::test]
-async fn what_one_gateway_gives_up_the_other_one_is_granted() {
+async fn a_lease_that_one_gateway_gives_up_is_granted_to_the_other_one() {
     let world = World::new().await;
     let (holder, rival) = (world.client().await, world.client().await);
     let (first, second) = (

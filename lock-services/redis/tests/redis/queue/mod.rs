@@ -1,4 +1,4 @@
-//! The fair line on a real server: who is granted what when clients die, give up, or are slow.
+//! The fair line on a real server: the grants when clients die, give up, or are slow.
 
 mod attempts;
 mod ended;

@@ -54,7 +54,7 @@ async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     let (held, grant) = holder.holds("r").await;
     let slow = client.waits(&waiting("r"));
     holder.until_waiting("r", 1).await;
-    // In line, reachable, and asking no more: what is pushed to it comes back at once.
+    // In line, reachable, and asking no more: a push to it comes back at once.
     let silent = client.waits(&waiting("r"));
     holder.until_waiting("r", 2).await;
     silent.abort();

@@ -156,7 +156,7 @@ async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
     assert!(left.holder.is_none(), "{left:?}");
 }
 
-/// Somebody may be connecting, and not be polled: the others do not have to wait for it.
+/// A client may be connecting, and not be polled: the others do not have to wait for it.
 #[tokio::test]
 async fn a_connection_attempt_that_is_not_polled_delays_no_other() {
     let world = World::new().await;

@@ -51,7 +51,7 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     let its_read = bank.balance(Account::Unfenced).await;
     group.lose_primary().await;
 
-    // The lock alone, as the control of all that follows: somebody else holds it too, with a token
+    // The lock alone, as the control of all that follows: another client holds it too, with a token
     // that was issued before, and an update is lost.
     let repeated = rival.locks().acquire(RESOURCE).await.unwrap();
     assert!(stale.remaining().is_ok(), "the first holder believes too");

@@ -1,4 +1,4 @@
-//! Redis with sentinels, as a cluster, behind TLS and logins: what holds when servers take each
+//! Redis with sentinels, as a cluster, behind TLS and logins: the promises when servers take each
 //! other's place.
 
 mod access;

@@ -94,7 +94,7 @@ async fn until_pushed_again(holder: &LockManager, waiter: &LockManager) {
     .await;
 }
 
-/// How long it takes to hand the lock over, with somebody in line each time.
+/// How long it takes to hand the lock over, with a waiter in line each time.
 async fn hand_offs(holder: &LockManager, waiter: &LockManager) -> Duration {
     let mut took = Duration::ZERO;
     let resource = ResourceName::new(RESOURCE).unwrap();

@@ -1,4 +1,4 @@
--- Rights that are wider than anything needs: what is so, and the statement that ends it.
+-- Rights that are wider than needed: each right, and the statement that ends it.
 SET LOCAL search_path = pg_catalog, pg_temp;
 WITH ours AS (
   SELECT n.oid, n.nspname, n.nspowner, n.nspacl FROM pg_namespace n

@@ -161,7 +161,7 @@ impl<const N: usize> Tokens<N> {
 }
 
 impl Slot {
-    /// What an attempt that has not fixed its nodes was granted.
+    /// The count that an attempt was granted which has not fixed its nodes.
     pub(crate) fn granted(self) -> Option<Token> {
         match self {
             Self::Granted(count) | Self::GrantedBefore(count) => Some(count),
@@ -171,7 +171,7 @@ impl Slot {
 }
 
 impl super::state::Attempt {
-    /// What it asks nodes to be raised to.
+    /// The count that it asks nodes to be raised to.
     pub(crate) fn token(self) -> Option<Token> {
         match self.phase {
             Phase::Raising { token, .. } | Phase::Settled { token } => Some(token),

@@ -18,7 +18,7 @@ pub(crate) struct State<const N: usize> {
 /// A node, as far as the one resource is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// `None`: nobody has asked the node for it, or the node lost its state.
+    /// `None`: no client has asked the node for it, or the node lost its state.
     pub(crate) counter: Option<Token>,
     /// The attempt that was granted last. Its lease may have ended.
     pub(crate) holder: Option<u8>,

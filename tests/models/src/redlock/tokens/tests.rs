@@ -85,7 +85,7 @@ fn five_nodes_hold() {
     assert_holds("a loss", losing(1, 1, five(2)));
 }
 
-/// What the other scenarios forget does not hide any fault.
+/// The other scenarios forget facts, which hides no fault.
 #[test]
 fn nothing_is_forgotten() {
     let two = Tokens {

@@ -19,7 +19,7 @@ const HASTY_CUTS: usize = 10;
 /// The control is the same server with the setting not to write its log at each commit. Then marks
 /// are lost with the rest: docs/operations.md says which setting is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_mariadb_has_answered_is_there_after_a_power_cut() {
+async fn answered_commits_of_mariadb_are_there_after_a_power_cut() {
     let server = DatabaseServer::mariadb().await;
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     pool.execute("CREATE TABLE journal (number BIGINT)")

@@ -20,7 +20,7 @@ const ROUNDS: u64 = 8;
 
 /// A process is killed in the middle of its commits, each time a little later.
 #[tokio::test]
-async fn what_sqlite_has_answered_is_there_after_its_process_was_killed() {
+async fn answered_commits_of_sqlite_are_there_after_its_process_was_killed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("journal.db");
     let url = format!("sqlite:{}", file.display());

@@ -7,7 +7,7 @@ use std::{
 
 use sqlx::PgPool;
 
-/// A row of each transaction: what it was, and how many rows of its resource it has seen.
+/// A row of each transaction: its kind, and the number of rows of its resource that it has seen.
 pub(super) const TABLE: &str = "CREATE TABLE journal (
     number bigint PRIMARY KEY, resource integer NOT NULL, token bigint NOT NULL,
     rows_seen bigint NOT NULL)";

@@ -78,7 +78,7 @@ async fn run(check: Check, length: Duration, seed: u64) -> (Arc<Run>, Tally, See
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_fails_at_random_no_stale_write_is_stored_and_no_read_misses_one() {
+async fn under_random_faults_no_stale_write_is_stored_and_no_read_misses_one() {
     let seed = rand::random();
     let (fenced, tally, seen) = run(Check::Fenced, Duration::from_secs(5), seed).await;
     println!("{tally:?} {seen:?}");

@@ -142,7 +142,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Looks, takes its time, and writes what it has seen.
+    /// Looks, takes its time, and writes the number that it has seen.
     async fn section(
         &mut self,
         connection: &mut PgConnection,

@@ -1,4 +1,4 @@
-//! Attacks by what a caller sends: too much, too little, what cannot be read again.
+//! Attacks by the arguments of a caller: too long, too short, or unreadable later.
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -167,7 +167,7 @@ const HOSTILE: &[(&str, &str)] = &[
 
 /// Catches: an argument that nothing bounds, or a refusal that leaves something behind.
 #[tokio::test]
-async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
+async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     let roles = Roles::as_documented().await;
     let app = roles.store_of("app").await;
     for (call, constraint) in HOSTILE {
@@ -210,7 +210,7 @@ async fn what_is_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     }
 }
 
-/// Under the fence of its job: a role may write what it likes there, within bounds.
+/// Under the fence of its job: a role may write any text there, within bounds.
 /// Catches: a row of a job that nothing bounds.
 #[tokio::test]
 async fn a_job_keeps_what_is_in_bounds() {

@@ -1,5 +1,5 @@
-//! The functions that run with the rights of their owner: which they are, who may call them, and
-//! that they find nothing of their caller's.
+//! The functions that run with the rights of their owner: their list, their callers, and that they
+//! use no object of their caller.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ async fn functions(world: &PostgresServer) -> Vec<Function> {
     rows.await.unwrap().iter().map(function).collect()
 }
 
-/// Catches: a new function with the rights of its owner, and no decision about who may call it.
+/// Catches: a new function with the rights of its owner, without a decision about its callers.
 #[tokio::test]
 async fn every_function_with_the_rights_of_its_owner_is_listed() {
     let world: PostgresServer = fresh().await;

@@ -1,4 +1,4 @@
-//! A role gets what is documented, and nothing more. The attacks are named after what they try.
+//! A role gets the documented rights, and no more. The attacks are named after their aim.
 
 mod arguments;
 mod definers;

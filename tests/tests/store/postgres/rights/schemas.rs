@@ -93,9 +93,9 @@ async fn a_schema_in_which_another_role_may_create_is_refused() {
     world.store().migrate().await.unwrap();
 }
 
-/// Catches: a table of another role, whose triggers run with the rights of those who write to it.
+/// Catches: a table of another role, whose triggers run with the rights of its writers.
 #[tokio::test]
-async fn what_another_role_has_made_before_is_refused() {
+async fn objects_that_another_role_has_made_before_are_refused() {
     let world = PostgresServer::unmigrated().await;
     let admin = world.store().pool();
     let role = format!("planter_{:016x}", rand::random::<u64>());
@@ -144,7 +144,7 @@ async fn a_table_of_migrations_that_is_none_is_not_read() {
 }
 
 /// The owner of a table protects it, and creates nothing of its own where our functions are.
-/// Catches: a right that is wider than what it is for.
+/// Catches: a right that is wider than its purpose.
 #[tokio::test]
 async fn no_documented_right_lets_a_role_create_in_our_schemas() {
     let roles = Roles::as_documented().await;

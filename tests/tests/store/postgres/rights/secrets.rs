@@ -19,7 +19,7 @@ async fn text(roles: &Roles, query: &'static str) -> String {
 /// query of yesterday.
 /// Catches: a store that keeps a text which lets its bearer in.
 #[tokio::test]
-async fn what_a_mark_keeps_lets_no_reader_in() {
+async fn the_digest_in_a_mark_lets_no_reader_in() {
     let roles = Roles::as_documented().await;
     let app = roles.store_of("app").await;
     let grant = grant("account:42", 33);
@@ -42,7 +42,7 @@ async fn what_a_mark_keeps_lets_no_reader_in() {
 
 /// Catches: a lease that a reader of the table, of a list or of a notice can renew or end.
 #[tokio::test]
-async fn what_is_shown_of_a_lease_lets_no_reader_in() {
+async fn the_shown_parts_of_a_lease_let_no_reader_in() {
     let roles = Roles::as_documented().await;
     let app = roles.store_of("app").await;
     let mut ears = PgListener::connect_with(app.pool()).await.unwrap();

@@ -1,0 +1,118 @@
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use tokio::sync::Notify;
+
+use lock_core::{
+    ResourceName,
+    backend::{AttemptId, AttemptRef, Requests, Wake, support::lock},
+};
+
+/// The fate of each wake-up that a lock service sends to an attempt which waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WakeFault {
+    /// It arrives.
+    #[default]
+    Pass,
+    /// It arrives twice.
+    Doubled,
+    /// Others arrive before it, although it is not the turn of the attempt.
+    Early,
+    /// It arrives at another attempt for the same resource, too, unless it is a whole lease, which
+    /// a lock service in this process hands to its own attempt.
+    Overheard,
+}
+
+/// How often an attempt is woken early.
+const EARLY: usize = 3;
+
+/// The wake-ups of all attempts of a [`Chaos`](super::Chaos).
+#[derive(Debug, Default)]
+pub(super) struct WakeUps {
+    fault: Mutex<WakeFault>,
+    faults: AtomicUsize,
+    /// Those that are on their way to another attempt, too.
+    overheard: Mutex<Vec<(AttemptRef, Wake)>>,
+    arrived: Notify,
+}
+
+/// The wake-ups of one attempt.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    early: AtomicUsize,
+    again: Mutex<Option<Wake>>,
+}
+
+impl WakeUps {
+    pub(super) fn set(&self, fault: WakeFault) {
+        *lock(&self.fault) = fault;
+    }
+
+    pub(super) fn faults(&self) -> usize {
+        self.faults.load(Ordering::Relaxed)
+    }
+
+    /// The next wake-up of an attempt.
+    pub(super) async fn next(
+        &self,
+        attempt: &AttemptRef,
+        heard: &Heard,
+        requests: &impl Requests,
+    ) -> Wake {
+        let fault = *lock(&self.fault);
+        if let Some(again) = lock(&heard.again).take() {
+            return again;
+        }
+        match fault {
+            WakeFault::Pass => requests.woken().await,
+            WakeFault::Doubled => {
+                let wake = requests.woken().await;
+                self.count();
+                *lock(&heard.again) = Some(wake);
+                wake
+            }
+            WakeFault::Early if heard.early.fetch_add(1, Ordering::Relaxed) < EARLY => {
+                self.count();
+                Wake::Look
+            }
+            WakeFault::Early => requests.woken().await,
+            WakeFault::Overheard => self.overheard(attempt, requests).await,
+        }
+    }
+
+    async fn overheard(&self, attempt: &AttemptRef, requests: &impl Requests) -> Wake {
+        let wake = tokio::select! {
+            biased;
+            wake = self.of_another(&attempt.resource, attempt.id) => return wake,
+            wake = requests.woken() => wake,
+        };
+        if !matches!(wake, Wake::Granted(_)) {
+            self.count();
+            lock(&self.overheard).push((attempt.clone(), wake));
+            self.arrived.notify_waiters();
+        }
+        wake
+    }
+
+    async fn of_another(&self, resource: &ResourceName, id: AttemptId) -> Wake {
+        loop {
+            let arrived = self.arrived.notified();
+            {
+                let mut overheard = lock(&self.overheard);
+                let is_of_another =
+                    |(of, _): &(AttemptRef, Wake)| of.resource == *resource && of.id != id;
+                if let Some(place) = overheard.iter().position(is_of_another) {
+                    return overheard.swap_remove(place).1;
+                }
+            }
+            arrived.await;
+        }
+    }
+
+    fn count(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,123 @@
+use std::{
+    cmp::max,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use super::{
+    Harness, grant, inspection, is_held, release, request, resource, served, settle, soon, waiting,
+};
+use crate::{Chaos, WakeFault};
+use lock_core::{
+    Attempt, FencingToken, Ttl, Waking,
+    backend::{AcquireRequest, LockService, Wait},
+};
+
+/// How long a waiter has the lease if it is not released.
+const HELD: Ttl = Ttl::secs(2);
+
+/// Clause 8: a wake-up that arrives twice gives nothing twice.
+pub async fn a_doubled_wake_up_serves_once(harness: &impl Harness) {
+    serves_each_once(harness, WakeFault::Doubled).await;
+}
+
+/// Clause 8: a wake-up before its turn gives a waiter nothing, and prolongs no wait.
+pub async fn an_early_wake_up_serves_no_one(harness: &impl Harness) {
+    serves_each_once(harness, WakeFault::Early).await;
+
+    let (backend, chaos) = chaotic(harness, WakeFault::Early);
+    let (resource, runtime) = (resource("wake-wait"), backend.runtime());
+    let first = request(&resource, HELD);
+    let lease = grant(&backend, &first).await;
+    let deadline = soon(&*runtime);
+    let second = waiting(&resource, Wait::Until(deadline));
+    let passes = async {
+        settle(harness).await;
+        runtime.now()
+    };
+    let (answer, passed) = tokio::join!(backend.acquire(&second), passes);
+    assert!(matches!(answer, Ok(Attempt::Held { .. })), "{answer:?}");
+    assert!(passed >= deadline && runtime.now() >= deadline, "too early");
+    assert!(chaos.wake_faults() > 0, "no fault happened");
+    release(&backend, &first, lease).await;
+    assert!(!is_held(&backend, &resource).await, "the waiter has gone");
+}
+
+/// Clause 8: a wake-up of another attempt gives a waiter nothing.
+pub async fn an_overheard_wake_up_serves_its_own(harness: &impl Harness) {
+    serves_each_once(harness, WakeFault::Overheard).await;
+}
+
+fn chaotic(harness: &impl Harness, fault: WakeFault) -> (LockService, Chaos) {
+    let service = harness.backend();
+    let runtime = service.runtime();
+    let chaos = Chaos::new(service, runtime);
+    chaos.wake_ups(fault);
+    (chaos.clone().into(), chaos)
+}
+
+/// Two waiters are served, one after the other, and nothing is left.
+async fn serves_each_once(harness: &impl Harness, fault: WakeFault) {
+    let (backend, chaos) = chaotic(harness, fault);
+    let resource = resource("wake");
+    let ttl = max(HELD, harness.short());
+    let first = request(&resource, ttl);
+    let lease = grant(&backend, &first).await;
+    let [second, third] = [(); 2].map(|()| {
+        let mut request = waiting(&resource, Wait::Forever);
+        request.ttl = ttl;
+        request
+    });
+    let is_held = AtomicBool::new(true);
+    let releases = async {
+        settle(harness).await;
+        is_held.store(false, Ordering::SeqCst);
+        release(&backend, &first, lease).await;
+    };
+    let served = async {
+        let (second, third, ()) = tokio::join!(
+            biased;
+            holds(harness, &backend, &second, &is_held),
+            holds(harness, &backend, &third, &is_held),
+            releases,
+        );
+        assert!(second > lease.token && third > lease.token && second != third);
+    };
+    tokio::select! {
+        biased;
+        () = served => {}
+        () = time_passes(harness, &is_held) => {}
+    }
+    let left = inspection(&backend, &resource).await;
+    assert!(left.holder.is_none(), "{left:?}");
+    assert!(left.waiters.is_none_or(|waiters| waiters == 0), "{left:?}");
+    // A waiter that is handed a whole lease overhears nothing.
+    let has_faults = chaos.wake_faults() > 0 || fault == WakeFault::Overheard;
+    let is_pushed = backend.capabilities().waking == Waking::Pushed;
+    assert!(has_faults || !is_pushed, "no fault happened");
+}
+
+/// Waits, has the lease for a moment, alone, and releases it.
+async fn holds(
+    harness: &impl Harness,
+    backend: &LockService,
+    request: &AcquireRequest,
+    is_held: &AtomicBool,
+) -> FencingToken {
+    let lease = served(backend, request).await;
+    assert!(!is_held.swap(true, Ordering::SeqCst), "two have it");
+    settle(harness).await;
+    is_held.store(false, Ordering::SeqCst);
+    release(backend, request, lease).await;
+    lease.token
+}
+
+/// Time goes on while no one has the lease: a waiter that hears nothing looks again.
+async fn time_passes(harness: &impl Harness, is_held: &AtomicBool) {
+    loop {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        if !is_held.load(Ordering::SeqCst) {
+            harness.pass(Duration::from_millis(20)).await;
+        }
+    }
+}
