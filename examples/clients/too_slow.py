@@ -30,7 +30,7 @@ def acquire():
 
 
 slow = acquire()
-time.sleep(1.5)  # a pause: the lease runs out, and nobody has renewed it
+time.sleep(1.5)  # a pause: the lease runs out, because it is not renewed
 following = acquire()
 for token, balance in [(following, 150), (slow, 110)]:
     answer, was_fenced = call("PUT", "/v1/accounts/42", {"balance": balance}, token)

@@ -1,5 +1,5 @@
-"""What schemathesis needs to know about the gateway: how to come by a lease, and what it promises
-beyond its OpenAPI document."""
+"""Hooks for schemathesis: how to come by a lease, and the promises of the gateway beyond its OpenAPI
+document."""
 
 import os
 from urllib.parse import quote
@@ -25,7 +25,7 @@ class Gateway:
         self.operator = {"Authorization": f"Bearer {os.environ['PALISADE_ADMIN_TOKEN']}"}
 
     def token(self, resource):
-        """A lease of it, whoever held it before."""
+        """A new lease of it."""
         path = segment(resource)
         admin = f"{self.base}/v1/admin/leases/{path}"
         requests.delete(admin, headers=self.operator, timeout=30)

@@ -7,30 +7,18 @@ use std::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use super::{
     RedisBackend,
     answers::RenewedWord,
-    look::{Look, Looked, Offer},
+    look::Look,
     pushes::{News, Place, Reach},
 };
 use lock_core::{
     Error,
     backend::{AcquireRequest, Grant, Lease, Reply, Request, Requests, Wait, Wake, support::lock},
 };
-
-/// The first waiters look again after this time although no push has come. Those behind them take
-/// longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong. Ten
-/// thousand waiters ask 1000 times a second, which leaves the server to the hand-offs.
-const POLL_FIRST: Duration = Duration::from_millis(300);
-const POLL_PER_PLACE: Duration = Duration::from_millis(4);
-/// Half of the time after which a place in the queue is forgotten.
-const POLL_MAX: Duration = Duration::from_secs(15);
-
-/// When a lease must have run out, the first waiter looks, and the others each so much later.
-const STAGGER: Duration = Duration::from_millis(5);
 
 /// The requests of one attempt.
 pub(super) struct Attempting<'a> {
@@ -77,21 +65,20 @@ impl<'a> Attempting<'a> {
             Reach::No | Reach::Denied => "",
         });
         self.has_place.fetch_or(queue, Ordering::Relaxed);
-        match self.look.send(client).await? {
-            Looked::Offered(offer) => Ok(offer.reply()),
-            Looked::Held { left, place } if self.has_place.load(Ordering::Relaxed) => {
-                let look_again = pause(left, place, self.backend.service.runtime.dice());
-                Ok(Reply::Queued { left, look_again })
-            }
-            Looked::Held { left, .. } => {
-                // A channel takes a while, and only an attempt that waits needs it.
-                if self.request.wait != Wait::Never {
-                    self.place();
-                    pushes.want(self.look.shard());
-                }
-                Ok(Reply::Held { left })
-            }
+        let reply = self.look.send(client).await?;
+        let Reply::Held { left } = reply else {
+            return Ok(reply);
+        };
+        if self.has_place.load(Ordering::Relaxed) {
+            let look_again = left;
+            return Ok(Reply::Queued { left, look_again });
         }
+        // A channel takes a while, and only an attempt that waits needs it.
+        if self.request.wait != Wait::Never {
+            self.place();
+            pushes.want(self.look.shard());
+        }
+        Ok(reply)
     }
 
     /// A pushed grant is short until it is confirmed.
@@ -144,7 +131,7 @@ impl Requests for Attempting<'_> {
         };
         loop {
             match place.news().await {
-                News::Pushed(pushed) => return Wake::Offered(self.look.offer_of(pushed).grant()),
+                News::Pushed(pushed) => return Wake::Offered(self.look.offer_of(pushed)),
                 News::Reach => {
                     let reach = self.backend.pushes.reach(self.look.shard());
                     if mem::replace(&mut *lock(&self.reach), reach) != reach {
@@ -154,25 +141,4 @@ impl Requests for Attempting<'_> {
             }
         }
     }
-}
-
-impl Offer {
-    const fn grant(&self) -> Grant {
-        Grant::new(self.token, self.lease)
-    }
-
-    const fn reply(&self) -> Reply {
-        match self.provisional {
-            true => Reply::Offered(self.grant()),
-            false => Reply::Granted(self.grant()),
-        }
-    }
-}
-
-/// How long a waiter may trust that a push would come.
-fn pause(left: Duration, place: u32, dice: f64) -> Duration {
-    let poll = std::cmp::min(POLL_FIRST + POLL_PER_PLACE * place, POLL_MAX);
-    // Not all at once.
-    let poll = poll.mul_f64(0.9 + dice / 5.0);
-    std::cmp::min(left + STAGGER * place, poll)
 }

@@ -1,6 +1,7 @@
 //! One acquisition's requests, and the meaning of their answers.
 
 use std::{
+    cmp::min,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
@@ -16,9 +17,20 @@ use super::{
     service::{Service, refused},
 };
 use lock_core::{
-    Error, ErrorKind, FencingToken,
-    backend::{AcquireRequest, Lease, Moment, support::lock},
+    Error, ErrorKind,
+    backend::{AcquireRequest, Grant, Lease, Moment, Reply, support::lock},
 };
+
+/// The first waiters look again after this time although no push has come. Those behind them take
+/// longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong. Ten
+/// thousand waiters ask 1000 times a second, which leaves the server to the hand-offs.
+const POLL_FIRST: Duration = Duration::from_millis(300);
+const POLL_PER_PLACE: Duration = Duration::from_millis(4);
+/// Half of the time after which a place in the queue is forgotten.
+const POLL_MAX: Duration = Duration::from_secs(15);
+
+/// When a lease must have run out, the first waiter looks, and the others each so much later.
+const STAGGER: Duration = Duration::from_millis(5);
 
 /// The looks of one attempt.
 pub(super) struct Look<'a> {
@@ -38,24 +50,6 @@ struct Attempted {
     /// The rest of the lease's text after the token.
     lease: String,
     first_sent: OnceLock<Moment>,
-}
-
-/// The meaning of an answer.
-pub(super) enum Looked {
-    Offered(Offer),
-    /// Another holder has it for at most so long, and so many waiters are before this attempt.
-    Held {
-        left: Duration,
-        place: u32,
-    },
-}
-
-/// A grant, as the server sees it.
-pub(super) struct Offer {
-    pub(super) token: FencingToken,
-    pub(super) lease: Lease,
-    /// It is short, and has to be confirmed.
-    pub(super) provisional: bool,
 }
 
 impl<'a> Look<'a> {
@@ -80,7 +74,7 @@ impl<'a> Look<'a> {
     ///
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
-    pub(super) async fn send(&self, client: Option<&str>) -> Result<Looked, Error> {
+    pub(super) async fn send(&self, client: Option<&str>) -> Result<Reply, Error> {
         let (mut start, mut has_left_something) = (false, false);
         let looked = loop {
             let (asked, answer) = match self.send_in_turn(client, start).await {
@@ -118,31 +112,26 @@ impl<'a> Look<'a> {
         turns.run(&service.tasks, request).await
     }
 
-    fn read(&self, answer: Acquired, asked: Moment) -> Result<Looked, Error> {
+    fn read(&self, answer: Acquired, asked: Moment) -> Result<Reply, Error> {
+        // Whatever the server's clock does, a lease is no longer than was requested.
+        let ttl = self.request.ttl.get();
+        let grant = |token, left| Grant::new(token, Lease::counted_from(asked, min(left, ttl)));
         match answer {
-            Acquired::AsAsked { token } => Ok(Looked::Offered(Offer {
-                token,
-                lease: Lease::counted_from(asked, self.request.ttl.get()),
-                provisional: false,
-            })),
+            Acquired::AsAsked { token } => Ok(Reply::Granted(grant(token, ttl))),
             Acquired::Granted {
                 token,
                 left,
                 provisional,
                 new: _,
-            } => {
-                // Whatever the server's clock does, a lease is no longer than was requested.
-                let left = std::cmp::min(left, self.request.ttl.get());
-                Ok(Looked::Offered(Offer {
-                    token,
-                    lease: Lease::counted_from(asked, left),
-                    provisional,
-                }))
-            }
-            Acquired::Held { left } => Ok(Looked::Held { left, place: 0 }),
+            } => Ok(match provisional {
+                true => Reply::Offered(grant(token, left)),
+                false => Reply::Granted(grant(token, left)),
+            }),
+            Acquired::Held { left } => Ok(Reply::Held { left }),
             Acquired::Waiting { left, at, place } => {
                 *lock(&self.exchange) = Some((asked, at));
-                Ok(Looked::Held { left, place })
+                let look_again = pause(left, place, self.service.runtime.dice());
+                Ok(Reply::Queued { left, look_again })
             }
             Acquired::Full => Err(Error::not_applied(ErrorKind::QueueFull)),
             Acquired::Refused(refusal) => Err(refused(refusal)),
@@ -162,19 +151,18 @@ impl<'a> Look<'a> {
     /// has nothing, so the grant was over by then, and its push was delayed on the other
     /// connection. After a server's clock was set back a fresh grant looks the same: then the next
     /// poll finds it.
-    pub(super) fn offer_of(&self, pushed: Pushed) -> Offer {
-        let length = std::cmp::min(pushed.length, self.request.ttl.get());
+    pub(super) fn offer_of(&self, pushed: Pushed) -> Grant {
+        let length = min(pushed.length, self.request.ttl.get());
         let (granted, length) = match *lock(&self.exchange) {
             Some((_, at)) if pushed.at < at => (pushed.received, Duration::ZERO),
             Some((asked, at)) => (asked + (pushed.at - at), length),
-            None => (self.attempt.first_sent().unwrap_or(pushed.received), length),
+            None => {
+                let first_sent = self.attempt.first_sent.get();
+                (*first_sent.unwrap_or(&pushed.received), length)
+            }
         };
-        let counted_from = std::cmp::min(granted, pushed.received);
-        Offer {
-            token: pushed.token,
-            lease: Lease::counted_from(counted_from, length),
-            provisional: true,
-        }
+        let counted_from = min(granted, pushed.received);
+        Grant::new(pushed.token, Lease::counted_from(counted_from, length))
     }
 }
 
@@ -187,10 +175,6 @@ impl Attempted {
             lease: lease_text::asked(request),
             first_sent: OnceLock::new(),
         }
-    }
-
-    fn first_sent(&self) -> Option<Moment> {
-        self.first_sent.get().copied()
     }
 
     async fn send(&self, asker: Option<&str>, start: bool) -> Result<(Moment, Acquired), Error> {
@@ -241,8 +225,18 @@ const fn leaves_something(answer: &Acquired, queued: bool) -> bool {
     }
 }
 
+/// How long a waiter may trust that a push would come.
+fn pause(left: Duration, place: u32, dice: f64) -> Duration {
+    let poll = min(POLL_FIRST + POLL_PER_PLACE * place, POLL_MAX);
+    // Not all at once.
+    let poll = poll.mul_f64(0.9 + dice / 5.0);
+    min(left + STAGGER * place, poll)
+}
+
 #[cfg(test)]
 mod tests {
+    use lock_core::FencingToken;
+
     use super::*;
 
     fn granted(provisional: bool) -> Acquired {

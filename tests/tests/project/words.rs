@@ -1,12 +1,9 @@
 //! Words and shapes of sentences that a reader of another mother tongue reads twice. CONTRIBUTING
 //! has the rule.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
 use e2e::project::tracked_files;
-
-/// Files that were written before the rule. It may only get shorter.
-const EXCEPTED: &str = include_str!("words-excepted.txt");
 
 /// They name what they refuse.
 const NAMES_IT: [&str; 2] = ["tests/tests/project/words", "CONTRIBUTING.md"];
@@ -54,28 +51,21 @@ fn is_prose(line: &str) -> bool {
 }
 
 fn is_judged(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let is_text = matches!(extension, Some("rs" | "md" | "sql" | "lua"));
     let path = path.to_string_lossy();
-    let names_it = NAMES_IT.iter().any(|own| path.starts_with(own));
-    is_text && !path.starts_with("docs/decisions") && !names_it
+    !NAMES_IT.iter().any(|own| path.starts_with(own))
 }
 
 #[test]
 fn sentences_are_read_once() {
-    let excepted: BTreeSet<&str> = EXCEPTED.lines().collect();
-    let (mut found, mut with_some) = (Vec::new(), BTreeSet::new());
+    let mut found = Vec::new();
     for file in tracked_files(None) {
         if !is_judged(&file.path) {
             continue;
         }
-        let path = file.path.display().to_string();
+        let path = file.path.display();
         for (number, line) in (1..).zip(file.text.lines()) {
             if let Some(what) = refused(line) {
-                with_some.insert(path.clone());
-                if !excepted.contains(&*path) {
-                    found.push(format!("{path}:{number}: {what:?} in {line:?}"));
-                }
+                found.push(format!("{path}:{number}: {what:?} in {line:?}"));
             }
         }
     }
@@ -83,14 +73,6 @@ fn sentences_are_read_once() {
         found.is_empty(),
         "see CONTRIBUTING, Words:\n{}",
         found.join("\n")
-    );
-    let clean: Vec<_> = excepted
-        .iter()
-        .filter(|path| !with_some.contains(**path))
-        .collect();
-    assert!(
-        clean.is_empty(),
-        "take these out of words-excepted.txt: {clean:?}"
     );
 }
 

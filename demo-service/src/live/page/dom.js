@@ -11,7 +11,7 @@ export function make(tag, properties, ...children) {
   return element;
 }
 
-/** Tells the visitor, and whoever reads the page to one, how things are. */
+/** Tells the visitor the state of things, also through a screen reader. */
 export function say(text, isError = false) {
   const status = byId("status");
   if (status.textContent !== text) { status.textContent = text; }

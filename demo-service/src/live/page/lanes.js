@@ -14,7 +14,7 @@ export function keepNames(picture) {
   new ResizeObserver(place).observe(picture);
   // For a picture that is new.
   return () => {
-    // What comes last is on top.
+    // The last one is on top.
     const act = picture.querySelector("svg > g");
     act?.append(...act.querySelectorAll(".lane"));
     place();

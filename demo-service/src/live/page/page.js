@@ -1,4 +1,4 @@
-// The live page. What happens is asked for whenever the server says that there is something new, and
+// The live page. It asks for events whenever the server says that there is something new, and
 // while a run is under way, because bars grow with time. Pictures are drawn by the server.
 
 import { byId, make, say, seconds, send } from "./dom.js";
@@ -13,7 +13,7 @@ const FRAME_MS = 150;
 let view = { run: 0, playing: false, acts: [] };
 let refreshing = false;
 let again = false;
-// What is said before anything has been played.
+// The status before anything has been played.
 const FIRST_WORDS = byId("status").textContent;
 let broken = false;
 const replay = startReplay(times, () => {

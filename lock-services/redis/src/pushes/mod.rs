@@ -4,7 +4,7 @@
 //! A client has one channel per shard. It subscribes when a caller first waits there, and keeps the
 //! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
 //! that no longer waits is sent back, so that the queue goes on at once. That has no effect if an
-//! answer to a poll, which overtook the push, had the same grant: an attempt that ends has confirmed
+//! answer to a poll, which overtook the push, had the same grant. By then the attempt has confirmed
 //! its lease, which the server sees, or gives it back itself.
 
 mod awaited;

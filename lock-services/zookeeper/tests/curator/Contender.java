@@ -51,7 +51,7 @@ public final class Contender {
         client.close();
     }
 
-    /** While it holds, there is a file that nobody else may have made. */
+    /** While it holds, there is a file that no other may have made. */
     private static void turns(InterProcessMutex lock, int turns, Path mark) throws Exception {
         for (int turn = 0; turn < turns; turn++) {
             lock.acquire();
