@@ -38,7 +38,7 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
 
     /// Runs a task to its end, although no caller polls it. By default it runs on this Tokio
     /// runtime. The call may come from a drop outside of it, or after its end: the task is dropped
-    /// then.
+    /// then. The call does not poll the task, because its caller may hold a lock.
     fn spawn(&self, on: &Handle, task: BoxFuture<'static, ()>) {
         drop(on.spawn(task));
     }
@@ -139,7 +139,8 @@ impl Add<Duration> for Moment {
 /// machine sleeps.
 ///
 /// Elsewhere the monotonic clock. Tokio's timers do not count a suspended machine, so a sleep
-/// looks at the clock at least every second.
+/// looks at the clock at least every second. A test that pauses Tokio's clock does not move this
+/// one: hand in a runtime with a clock of its own, such as the `ManualClock` of `lock-testing`.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
 pub struct TokioRuntime;

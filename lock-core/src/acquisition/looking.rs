@@ -33,10 +33,9 @@ impl Acquisition {
     /// The grant has ended before it arrived.
     pub(super) fn late(&mut self, late: u32, now: Moment) -> Step {
         let is_last = self.terms.wait.is_over(now) || late + 1 >= LATE_GRANTS_MAX;
-        self.answer(if is_last {
-            Answer::TooLate
-        } else {
-            Answer::Late
+        self.answer(match is_last {
+            true => Answer::TooLate,
+            false => Answer::Late,
         })
     }
 
@@ -112,11 +111,12 @@ impl Acquisition {
             }
             (_, Wake::Silent(_) | Wake::Heard) => self.wait(),
             (Phase::Resting, _) => self.woken_by(wake, now),
+            (Phase::Pausing { last: true, .. }, _) => self.wait(),
             (Phase::Pausing { request, then, .. }, _) => match (request, wake) {
-                (Some(look @ Request::Look { .. }), Wake::Look) => {
-                    self.send(self.still(look, now), then, now)
+                (Request::Look { .. }, Wake::Look) => {
+                    self.send(self.still(request, now), then, now)
                 }
-                (Some(Request::Look { .. }), _) => self.woken_by(wake, now),
+                (Request::Look { .. }, _) => self.woken_by(wake, now),
                 _ => self.wait(),
             },
             // The answer of the look that is under way may be better than an offer that has ended.

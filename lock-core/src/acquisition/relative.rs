@@ -73,11 +73,9 @@ impl Acquisition {
         }
         self.until = by.moment(self.until);
         match &mut self.phase {
-            Phase::Asking { request, .. }
-            | Phase::Pausing {
-                request: Some(request),
-                ..
-            } => *request = by.request(*request),
+            Phase::Asking { request, .. } | Phase::Pausing { request, .. } => {
+                *request = by.request(*request)
+            }
             _ => {}
         }
         if let Some(silence) = &mut self.silence {
@@ -121,7 +119,7 @@ impl Acquisition {
                 (Request::Cancel, _) => "Asking: cancel, then answer",
             },
             Phase::Resting => "Resting",
-            Phase::Pausing { request: None, .. } => "Pausing: last",
+            Phase::Pausing { last: true, .. } => "Pausing: last",
             Phase::Pausing { .. } => "Pausing",
             Phase::Holding => "Holding",
             Phase::Releasing => "Releasing",

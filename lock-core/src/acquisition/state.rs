@@ -39,9 +39,10 @@ pub(super) enum Phase {
     },
     /// The attempt waits for others.
     Resting,
-    /// The service is silent. This request is sent next, or there is none any more.
+    /// The service is silent. This request is sent again, or is not if the pause is the last.
     Pausing {
-        request: Option<Request>,
+        request: Request,
+        last: bool,
         then: Then,
         failure: Failure,
     },
@@ -175,16 +176,18 @@ impl Acquisition {
         }
     }
 
-    /// Sends this request then, or ends then if there is none.
+    /// Sends a request again, or ends with its failure.
     fn pause(
         &mut self,
-        request: Option<Request>,
-        until: Moment,
+        request: Request,
+        again: Again,
         (then, failure): (Then, Failure),
         now: Moment,
     ) -> Step {
+        let (Again::At(until) | Again::Not(until)) = again;
         self.phase = Phase::Pausing {
             request,
+            last: again == Again::Not(until),
             then,
             failure,
         };
@@ -250,7 +253,7 @@ impl Acquisition {
         self.may_come_later(request, failure.outcome == Outcome::Unknown);
         if let Some(background) = &mut self.background {
             return match background.again(&self.terms, now) {
-                Some(again) => self.pause(Some(request), again, (then, failure), now),
+                Some(again) => self.pause(request, Again::At(again), (then, failure), now),
                 None => {
                     self.forget();
                     Step::Answer(Answer::Abandoned)
@@ -273,10 +276,8 @@ impl Acquisition {
             }
             _ => {}
         }
-        match self.terms.again(request, silence, now) {
-            Again::At(moment) => self.pause(Some(request), moment, (then, failure), now),
-            Again::Not(moment) => self.pause(None, moment, (then, failure), now),
-        }
+        let again = self.terms.again(request, silence, now);
+        self.pause(request, again, (then, failure), now)
     }
 
     /// A request has failed for good.
@@ -315,13 +316,13 @@ impl Acquisition {
                 _ => self.look(true, now),
             },
             Phase::Pausing {
-                request: Some(request),
+                request,
+                last,
                 then,
-                ..
-            } => self.send(self.still(request, now), then, now),
-            Phase::Pausing { then, failure, .. } => match then {
-                Then::Released { .. } => self.release_failed(failure),
-                _ => self.fail(failure),
+                failure,
+            } => match last {
+                true => self.refused(request, then, failure, now),
+                false => self.send(self.still(request, now), then, now),
             },
             _ => self.wait(),
         }

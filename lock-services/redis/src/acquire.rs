@@ -13,7 +13,7 @@ use super::{
     RedisBackend,
     answers::RenewedWord,
     look::Look,
-    pushes::{News, Place, Reach},
+    pushes::{News, Place, Reach, Reached},
 };
 use lock_core::{
     Error,
@@ -29,7 +29,7 @@ pub(super) struct Attempting<'a> {
     /// the attempt wants a channel.
     place: OnceLock<Place>,
     /// The reach of pushes that the last request knew of.
-    reach: Mutex<Reach>,
+    reach: Mutex<Reached>,
     /// The server may have a place of this attempt in the queue.
     has_place: AtomicBool,
 }
@@ -41,7 +41,7 @@ impl<'a> Attempting<'a> {
             request,
             look: Look::new(&backend.service, request),
             place: OnceLock::new(),
-            reach: Mutex::new(Reach::No),
+            reach: Mutex::default(),
             has_place: AtomicBool::new(false),
         }
     }
@@ -60,7 +60,7 @@ impl<'a> Attempting<'a> {
         }
         let reach = pushes.reach(self.look.shard());
         *lock(&self.reach) = reach;
-        let client = queue.then(|| match reach {
+        let client = queue.then(|| match reach.now {
             Reach::Subscribed => pushes.client(),
             Reach::No | Reach::Denied => "",
         });
@@ -101,7 +101,7 @@ impl Requests for Attempting<'_> {
     /// Without a channel a place in the queue is worth little, and a channel takes a while: what is
     /// free is granted without either.
     fn hears(&self) -> bool {
-        self.backend.pushes.reach(self.look.shard()) != Reach::No
+        self.backend.pushes.reach(self.look.shard()).now != Reach::No
     }
 
     async fn send(&self, request: Request) -> Result<Reply, Error> {

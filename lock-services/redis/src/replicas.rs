@@ -37,7 +37,7 @@ impl Replication {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
         let nodes = Nodes::open(url, layout, TURNS, runtime).await?;
-        let link = nodes.link_of(0).await?;
+        let mut link = nodes.link_of(0).await?;
         let none = Replicas {
             number: 0,
             within: Duration::from_millis(1),
@@ -115,7 +115,7 @@ impl Replicas {
         let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
         rewrite.arg(attempt.holder.digest()).arg(token.get());
         let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);
-        let (link, words) = nodes
+        let (mut link, words) = nodes
             .run_with(keys.shard, |_: &Link| &rewrite, parse)
             .await?;
         if words != ["written"] {

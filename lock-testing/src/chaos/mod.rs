@@ -103,6 +103,11 @@ impl Chaos {
         self.wake_ups.faults()
     }
 
+    /// Whether a lease was handed to a waiter whole, so that no second wake-up would be heard.
+    pub(crate) fn was_whole(&self) -> bool {
+        self.wake_ups.was_whole()
+    }
+
     /// Forgets all scripted faults that have not happened yet: every request goes through.
     pub fn calm(&self) {
         lock(&self.script).clear();

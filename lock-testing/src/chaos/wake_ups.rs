@@ -1,6 +1,6 @@
 use std::sync::{
     Mutex,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use tokio::sync::Notify;
@@ -34,6 +34,8 @@ const EARLY: usize = 3;
 pub(super) struct WakeUps {
     fault: Mutex<WakeFault>,
     faults: AtomicUsize,
+    /// A lease was handed over whole.
+    whole: AtomicBool,
     /// Those that are on their way to another attempt, too.
     overheard: Mutex<Vec<(AttemptRef, Wake)>>,
     arrived: Notify,
@@ -51,6 +53,10 @@ impl WakeUps {
         *lock(&self.fault) = fault;
     }
 
+    pub(super) fn was_whole(&self) -> bool {
+        self.whole.load(Ordering::Relaxed)
+    }
+
     pub(super) fn faults(&self) -> usize {
         self.faults.load(Ordering::Relaxed)
     }
@@ -64,13 +70,13 @@ impl WakeUps {
     ) -> Wake {
         let fault = *lock(&self.fault);
         if let Some(again) = lock(&heard.again).take() {
+            self.count();
             return again;
         }
         match fault {
             WakeFault::Pass => requests.woken().await,
             WakeFault::Doubled => {
-                let wake = requests.woken().await;
-                self.count();
+                let wake = self.heard(requests).await;
                 *lock(&heard.again) = Some(wake);
                 wake
             }
@@ -83,14 +89,20 @@ impl WakeUps {
         }
     }
 
+    async fn heard(&self, requests: &impl Requests) -> Wake {
+        let wake = requests.woken().await;
+        let is_whole = matches!(wake, Wake::Granted(_));
+        self.whole.fetch_or(is_whole, Ordering::Relaxed);
+        wake
+    }
+
     async fn overheard(&self, attempt: &AttemptRef, requests: &impl Requests) -> Wake {
         let wake = tokio::select! {
             biased;
             wake = self.of_another(&attempt.resource, attempt.id) => return wake,
-            wake = requests.woken() => wake,
+            wake = self.heard(requests) => wake,
         };
         if !matches!(wake, Wake::Granted(_)) {
-            self.count();
             lock(&self.overheard).push((attempt.clone(), wake));
             self.arrived.notify_waiters();
         }
@@ -105,6 +117,7 @@ impl WakeUps {
                 let is_of_another =
                     |(of, _): &(AttemptRef, Wake)| of.resource == *resource && of.id != id;
                 if let Some(place) = overheard.iter().position(is_of_another) {
+                    self.count();
                     return overheard.swap_remove(place).1;
                 }
             }

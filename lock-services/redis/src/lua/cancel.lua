@@ -19,10 +19,10 @@
 --
 -- Idempotent.
 
--- Whether a push found no attempt because an answer had the same grant before: then the lease was
--- confirmed, or ran out and was granted again.
-local function was_answered(holder, token)
-  if not lease or lease.holder ~= holder or lease.left <= 0 then return false end
+-- Whether a push that found no attempt needs no answer. Nothing is left of its grant, or an answer
+-- had the same grant before: then the lease was confirmed, or ran out and was granted again.
+local function is_settled(holder, token)
+  if not lease or lease.holder ~= holder or lease.left <= 0 then return not waiter(holder) end
   return lease.state == "f" or lease.token ~= token
 end
 
@@ -30,7 +30,7 @@ local function cancel()
   look()
   local holder, attempt = ARGV[2], ARGV[3]
 
-  if ARGV[4] and was_answered(holder, ARGV[4]) then return "cancelled" end
+  if ARGV[4] and is_settled(holder, ARGV[4]) then return "cancelled" end
   bury(KEYS[4], KEYS[5], "/" .. attempt)
   if foreign then return "cancelled" end
   settle_what_is_over()

@@ -12,7 +12,7 @@ end
 local function blocked_by_another(holder)
   local packed = redis.pcall("GET", KEYS[2])
   if type(packed) ~= "string" then return nil end
-  local _, other = grant_of(packed)
+  local _, other = read_lease(packed)
   if not other or other == holder then return nil end
   local left = redis.call("PTTL", KEYS[2]) - ENDED_MS
   if left > 0 then return left end

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex},
 };
 
@@ -11,14 +11,13 @@ use lock_core::backend::{AttemptId, support::lock};
 /// The attempts of this process that pushes may be for.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    attempts: HashMap<AttemptId, Waiter>,
+    attempts: HashMap<AttemptId, (Arrival, Arc<Inbox>)>,
+    by_shard: BTreeMap<Arrival, Arc<Inbox>>,
+    arrivals: u64,
 }
 
-#[derive(Debug)]
-struct Waiter {
-    shard: u16,
-    inbox: Arc<Inbox>,
-}
+/// A shard, and the number of an attempt by its arrival.
+type Arrival = (u16, u64);
 
 impl Waiting {
     pub(super) fn enter(&mut self, attempt: AttemptId, shard: u16) -> Arc<Inbox> {
@@ -27,33 +26,32 @@ impl Waiting {
             unheard: Mutex::new(Some(News::Reach)),
             changed: Notify::new(),
         });
-        let waiter = Waiter {
-            shard,
-            inbox: Arc::clone(&inbox),
-        };
-        self.attempts.insert(attempt, waiter);
+        let arrival = (shard, self.arrivals);
+        self.arrivals += 1;
+        self.attempts.insert(attempt, (arrival, Arc::clone(&inbox)));
+        self.by_shard.insert(arrival, Arc::clone(&inbox));
         inbox
     }
 
     pub(super) fn leave(&mut self, attempt: AttemptId) {
-        self.attempts.remove(&attempt);
+        if let Some((arrival, _)) = self.attempts.remove(&attempt) {
+            self.by_shard.remove(&arrival);
+        }
     }
 
     /// Gives a push to its waiter. False if the attempt does not wait.
     pub(super) fn give(&self, attempt: AttemptId, pushed: Pushed) -> bool {
         let waiter = self.attempts.get(&attempt);
-        if let Some(waiter) = waiter {
-            waiter.inbox.put(News::Pushed(pushed));
+        if let Some((_, inbox)) = waiter {
+            inbox.put(News::Pushed(pushed));
         }
         waiter.is_some()
     }
 
     /// Tells the waiters of a shard that its reach has changed.
     pub(super) fn reach_changed(&self, shard: u16) {
-        let of_shard = |waiter: &&Waiter| waiter.shard == shard;
-        for waiter in self.attempts.values().filter(of_shard) {
-            waiter.inbox.put(News::Reach);
-        }
+        let of_shard = self.by_shard.range((shard, 0)..=(shard, u64::MAX));
+        of_shard.for_each(|(_, inbox)| inbox.put(News::Reach));
     }
 }
 

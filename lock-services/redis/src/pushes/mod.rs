@@ -63,10 +63,18 @@ pub(super) enum News {
     Reach,
 }
 
+/// The reach of a shard's pushes. A break that has healed is a change, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) now: Reach,
+    changes: u64,
+}
+
 /// Whether pushes of a shard reach this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reach {
     /// No attempt has waited there yet, or the connection broke.
+    #[default]
     No,
     Subscribed,
     /// The server refuses, as by an ACL: waiters poll.
@@ -88,7 +96,7 @@ struct Registry {
 
 #[derive(Debug)]
 struct Shard {
-    reach: Mutex<Reach>,
+    reach: Mutex<Reached>,
     wanted: AtomicBool,
 }
 
@@ -109,7 +117,7 @@ impl Pushes {
     ) -> Self {
         let (unwanted, received) = mpsc::unbounded_channel();
         let shard = |_| Shard {
-            reach: Mutex::new(Reach::No),
+            reach: Mutex::default(),
             wanted: false.into(),
         };
         let registry = Arc::new(Registry {
@@ -148,7 +156,7 @@ impl Pushes {
     }
 
     /// Whether pushes of a shard arrive. Each change is [news](Place::news).
-    pub(super) fn reach(&self, shard: u16) -> Reach {
+    pub(super) fn reach(&self, shard: u16) -> Reached {
         self.registry.shards[usize::from(shard)].reach()
     }
 
@@ -178,7 +186,7 @@ impl Drop for Place {
 }
 
 impl Shard {
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> Reached {
         *lock(&self.reach)
     }
 }
@@ -211,7 +219,9 @@ impl Registry {
     fn missing(&self) -> Vec<u16> {
         let shards = (0_u16..).zip(&self.shards);
         shards
-            .filter(|(_, shard)| shard.wanted.load(Ordering::Acquire) && shard.reach() == Reach::No)
+            .filter(|(_, shard)| {
+                shard.wanted.load(Ordering::Acquire) && shard.reach().now == Reach::No
+            })
             .map(|(number, _)| number)
             .collect()
     }
@@ -219,7 +229,14 @@ impl Registry {
     /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have
     /// been missed, so all waiters of the shard ask again.
     fn reaches(&self, shard: u16, reach: Reach) {
-        *lock(&self.shards[usize::from(shard)].reach) = reach;
+        {
+            let mut known = lock(&self.shards[usize::from(shard)].reach);
+            if known.now == reach {
+                return;
+            }
+            known.now = reach;
+            known.changes += 1;
+        }
         self.waiting().reach_changed(shard);
     }
 }

@@ -21,19 +21,24 @@ use lock_core::backend::{Moment, support::lock};
 /// this.
 const RAISED_FOR: Duration = Duration::from_secs(1);
 
-/// One connection to one server. Its knowledge means nothing on the next connection.
+/// One connection to one server. Each request has a clone.
 #[derive(Clone)]
 pub(crate) struct Link {
-    number: u64,
-    server: Arc<str>,
     commands: MultiplexedConnection,
-    /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
-    /// origin.
-    raise: Arc<[AtomicU64]>,
-    /// Where this is the present connection, until it breaks.
-    home: Weak<Current>,
+    shared: Arc<Shared>,
     /// Every command is announced as one for a slot that is still coming in.
     asking: bool,
+}
+
+/// The data of a connection. They mean nothing on the next connection.
+struct Shared {
+    number: u64,
+    server: String,
+    /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
+    /// origin.
+    raise: Box<[AtomicU64]>,
+    /// Where this is the present connection, until it breaks.
+    home: Weak<Current>,
 }
 
 /// The present connection.
@@ -82,12 +87,15 @@ impl Link {
         shards: u16,
         home: Weak<Current>,
     ) -> Self {
-        Self {
+        let shared = Shared {
             number,
-            server: server.into(),
-            commands,
+            server,
             raise: (0..shards).map(|_| AtomicU64::new(0)).collect(),
             home,
+        };
+        Self {
+            commands,
+            shared: Arc::new(shared),
             asking: false,
         }
     }
@@ -102,8 +110,8 @@ impl Link {
     }
 
     /// Sends once. A connection on which that fails is given up.
-    pub(crate) async fn send(&self, request: &impl Request) -> RedisResult<Value> {
-        let answer = request.send(&mut self.clone()).await;
+    pub(crate) async fn send(&mut self, request: &impl Request) -> RedisResult<Value> {
+        let answer = request.send(self).await;
         self.unless_broken(answer)
     }
 
@@ -118,9 +126,9 @@ impl Link {
 
     fn unless_broken<T>(&self, answer: RedisResult<T>) -> RedisResult<T> {
         if answer.as_ref().is_err_and(breaks_connection)
-            && let Some(home) = self.home.upgrade()
+            && let Some(home) = self.shared.home.upgrade()
         {
-            home.discard(self.number);
+            home.discard(self.number());
         }
         answer
     }
@@ -137,24 +145,24 @@ impl Link {
     }
 
     /// Tells the connections to one server apart.
-    pub(crate) const fn number(&self) -> u64 {
-        self.number
+    pub(crate) fn number(&self) -> u64 {
+        self.shared.number
     }
 
     /// The address of the server.
     pub(crate) fn server(&self) -> &str {
-        &self.server
+        &self.shared.server
     }
 
     /// Whether the next request has to lift the counter of a shard.
     pub(crate) fn must_raise(&self, shard: u16, now: Moment) -> bool {
-        millis(now) >= self.raise[usize::from(shard)].load(Ordering::Relaxed)
+        millis(now) >= self.shared.raise[usize::from(shard)].load(Ordering::Relaxed)
     }
 
     /// A request that was sent at this moment or later has drawn a token, and has lifted the
     /// counter if it had to.
     pub(crate) fn has_raised(&self, shard: u16, sent: Moment) {
-        let raise = &self.raise[usize::from(shard)];
+        let raise = &self.shared.raise[usize::from(shard)];
         // If it did not have to be lifted then, it was not.
         if self.must_raise(shard, sent) {
             raise.fetch_max(millis(sent + RAISED_FOR), Ordering::Relaxed);
@@ -229,7 +237,7 @@ pub fn breaks_connection(error: &RedisError) -> bool {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Link")
-            .field("number", &self.number)
+            .field("number", &self.number())
             .field("asking", &self.asking)
             .finish_non_exhaustive()
     }

@@ -176,8 +176,8 @@ impl Nodes {
     /// All keys that match a pattern, some of them more than once. Looks at `step` keys at a time.
     pub(crate) async fn scan(&self, pattern: &str, step: usize) -> Result<Vec<String>, Error> {
         let mut found = Vec::new();
-        for link in self.links().await? {
-            let scanned = scan(&link, pattern, step).await;
+        for mut link in self.links().await? {
+            let scanned = scan(&mut link, pattern, step).await;
             found.extend(scanned.map_err(|error| translate(error).outcome_not_applied())?);
         }
         Ok(found)
@@ -254,8 +254,9 @@ impl Nodes {
         let mut redirections = 0;
         let mut asked = None;
         loop {
-            let link = self.link(slot, asked.as_ref()).await?;
-            let error = match link.send(&request(&link)).await {
+            let mut link = self.link(slot, asked.as_ref()).await?;
+            let request = request(&link);
+            let error = match link.send(&request).await {
                 Ok(answer) => {
                     let answer = link.read(answer, parse);
                     return answer.map(|answer| (link, answer)).map_err(translate);
@@ -334,7 +335,7 @@ impl Inner {
     }
 }
 
-async fn scan(link: &Link, pattern: &str, step: usize) -> RedisResult<Vec<String>> {
+async fn scan(link: &mut Link, pattern: &str, step: usize) -> RedisResult<Vec<String>> {
     let mut found = Vec::new();
     let mut cursor = 0_u64;
     loop {
