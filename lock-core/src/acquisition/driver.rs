@@ -1,12 +1,12 @@
 //! Does what the machine says, on Tokio.
 
 use std::{
-    future::{Future, pending, ready},
+    future::{Future, pending},
     pin::{Pin, pin},
     time::Duration,
 };
 
-use futures_util::future::OptionFuture;
+use futures_util::{FutureExt, future::OptionFuture};
 
 use super::{Acquisition, Answer, Event, Failure, Reply, Request, Step, Wake};
 use crate::{Attempt, Error, ErrorKind, Grant, Outcome, Runtime};
@@ -88,11 +88,8 @@ pub async fn run(
 ) -> Ended {
     let (mut request, mut error) = (pin!(OptionFuture::from(None)), None);
     // A caller that comes after the shutdown sends nothing.
-    let (first, mut is_open) = tokio::select! {
-        biased;
-        () = shutdown.as_mut() => (Event::Closed, false),
-        () = ready(()) => (first, true),
-    };
+    let mut is_open = shutdown.as_mut().now_or_never().is_none();
+    let first = if is_open { first } else { Event::Closed };
     let mut step = machine.on(first, runtime.now());
     loop {
         let until = match step {
