@@ -26,14 +26,18 @@ pub async fn a_lost_wake_up_is_made_up_for(
     proxy: &Proxy,
 ) -> Result<(), Error> {
     let name = format!("wakes:{:016x}", rand::random::<u64>());
+    // A channel is there once an attempt has waited.
+    let holder = rival.acquire(&*name).await?;
+    let releases = async {
+        until_waiting(rival, &name, 1).await;
+        holder.release().await
+    };
+    tokio::try_join!(waits(locks, rival, &name), releases)?;
+
     let holder = rival.acquire(&*name).await?;
     let first = holder.token();
     let loses = async {
-        until("both are in the queue", async || {
-            let seen = rival.inspect(&*name).await;
-            seen.is_ok_and(|seen| seen.waiters.is_none_or(|waiters| waiters == 2))
-        })
-        .await;
+        until_waiting(rival, &name, 2).await;
         let before = proxy.dropped();
         proxy.inflict(Fault::DropReplies);
         holder.release().await?;
@@ -53,6 +57,14 @@ pub async fn a_lost_wake_up_is_made_up_for(
     })
     .await;
     Ok(())
+}
+
+async fn until_waiting(rival: &LockManager, name: &str, many: u64) {
+    until("they are in the queue", async || {
+        let seen = rival.inspect(name).await;
+        seen.is_ok_and(|seen| seen.waiters == Some(many))
+    })
+    .await;
 }
 
 /// Waits, has the lease alone, and releases it.

@@ -462,3 +462,17 @@ fn an_attempt_that_polls_goes_by_its_policy() {
     assert_eq!(it.on(HELD, at(20)), TOLD_HELD);
     assert_eq!(it.phase, Phase::Ended);
 }
+
+/// Catches: a guard that is dropped after its release failed cancels a lease that others share.
+#[test]
+fn a_release_that_failed_is_a_release_when_it_is_sent_again() {
+    let release = Some(Request::Release { tombstone: true });
+    let mut it = shared(Sharing::Holds, Wait::Never);
+    it.on(STARTED, at(0));
+    it.on(granted(), at(0));
+    assert_eq!(sends(it.on(Event::GiveUp, at(1))), release);
+    // Past its bound: it is not sent again.
+    let end = it.on(failed(Outcome::Unknown), at(9_000));
+    assert!(matches!(end, Step::Answer(Answer::Failed(_))), "{end:?}");
+    assert_eq!(sends(it.on(Event::Gone, at(9_001))), release);
+}

@@ -249,3 +249,33 @@ async fn send_back(service: Arc<Service>, mut unwanted: mpsc::UnboundedReceiver<
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_core::backend::TokioRuntime;
+
+    use super::*;
+
+    /// Catches: an attempt that was not polled while the channel broke waits for a push that is lost.
+    #[test]
+    fn a_break_that_has_healed_is_a_change() {
+        let registry = Registry {
+            client: String::new(),
+            runtime: Arc::new(TokioRuntime),
+            waiting: Mutex::default(),
+            shards: Box::new([Shard {
+                reach: Mutex::default(),
+                wanted: false.into(),
+            }]),
+            wanted: Notify::new(),
+            unwanted: mpsc::unbounded_channel().0,
+        };
+        registry.reaches(0, Reach::Subscribed);
+        let before = registry.shards[0].reach();
+        registry.reaches(0, Reach::Subscribed);
+        assert_eq!(registry.shards[0].reach(), before);
+        registry.reaches(0, Reach::No);
+        registry.reaches(0, Reach::Subscribed);
+        assert_ne!(registry.shards[0].reach(), before);
+    }
+}

@@ -57,6 +57,37 @@ async fn a_grant_without_a_waiter_is_sent_back() {
     client.until_waiting("r", 0).await;
 }
 
+/// Catches: a push that comes after its lease has been released leaves a tombstone, for which each
+/// request goes the long way.
+#[tokio::test]
+async fn a_push_that_is_sent_back_for_nothing_leaves_nothing() {
+    let world = World::new().await;
+    let (holder, client) = (world.client().await, world.listening_client().await);
+    let (ended, grant) = client.holds("r").await;
+    let lease = sequencer(&ended, grant);
+    let released = client.0.release(&lease, false).await.unwrap();
+    assert_eq!(released, Released::Released);
+    world.push(&ended, grant.token.get(), 1).await;
+
+    // Pushes are sent back in their order.
+    let (held, grant) = holder.holds("s").await;
+    let gone = waiting("s");
+    let waiter = client.waits(&gone);
+    holder.until_waiting("s", 1).await;
+    waiter.abort();
+    holder.release(&held, grant).await;
+    until("the next push is sent back", async || {
+        let mut look = redis::cmd("ZSCORE");
+        look.arg(world.key("suspended:s"))
+            .arg(format!("/{}", gone.attempt.id));
+        world.run::<Option<u64>>(&look).await.is_some()
+    })
+    .await;
+    let mut exists = redis::cmd("EXISTS");
+    exists.arg(world.key("suspended:r"));
+    assert_eq!(world.run::<u32>(&exists).await, 0);
+}
+
 /// As with a client that repeats a request for ever, each time as a new attempt.
 /// Catches: a lease that keeps each attempt, or ends with one of those that it has forgotten.
 #[tokio::test]
