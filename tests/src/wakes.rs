@@ -9,8 +9,9 @@ use crate::{
     proxy::{Fault, Proxy},
 };
 
-/// How long a waiter may take until it is served: a new connection, and a look.
-const SERVED: Duration = Duration::from_secs(20);
+/// How long a waiter may take until it is served: a new connection, and a look. Less than it takes
+/// until leases and places run out, by which the waiter would be served in the end.
+const SERVED: Duration = Duration::from_secs(8);
 
 /// A waiter whose wake-up was lost with its connection is served all the same, and another waiter
 /// behind it, too. `locks` go through the proxy, `rival` does not.

@@ -256,7 +256,7 @@ mod tests {
 
     use super::*;
 
-    /// Catches: an attempt that was not polled while the channel broke waits for a push that is lost.
+    /// Catches: an attempt that was not polled while the channel broke waits for a lost push.
     #[test]
     fn a_break_that_has_healed_is_a_change() {
         let registry = Registry {
