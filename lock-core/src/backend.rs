@@ -73,11 +73,14 @@ pub use crate::{
 ///    the grant or another renewal has promised: others may rely on a longer ttl.
 /// 7. **Release is compared** (`release_only_own`). A release ends the lease of that holder and
 ///    token and no other. Sent again with a tombstone, it says [`Released::Released`] again.
-/// 8. **Waiting** (`waits_until_release`, `wait_deadline`). A look with `queue` takes a place, or
-///    keeps the one that the attempt has. It answers [`Reply::Queued`] while somebody else has the
-///    lease. A release wakes the next waiter, or the waiter looks again by itself, after the time
-///    that its answer said. A look without `queue` leaves the queue and answers [`Reply::Held`], or
-///    it answers [`Reply::Queued`], and is cancelled.
+/// 8. **Waiting** (`waits_until_release`, `wait_deadline`, `a_doubled_wake_up_serves_once`,
+///    `an_early_wake_up_serves_no_one`, `an_overheard_wake_up_serves_its_own`). A look with `queue`
+///    takes a place, or keeps the one that the attempt has. It answers [`Reply::Queued`] while
+///    another holder has the lease. A release wakes the next waiter, or the waiter looks again by
+///    itself, after the time that its answer said. [`Wake::Look`] and [`Wake::Offered`] give
+///    nothing by themselves: they may come twice, too early, or at the wrong attempt. A look
+///    without `queue` leaves the queue and answers [`Reply::Held`], or it answers
+///    [`Reply::Queued`], and is cancelled.
 /// 9. **Cancel** (`cancel_leaves_nothing`, `cancel_is_per_attempt`). A request may be dropped at
 ///    any await. After `cancel` has returned `Ok`, that attempt holds nothing, waits for nothing,
 ///    and never will, even if its request is still under way. Another attempt of the same holder is
