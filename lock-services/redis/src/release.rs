@@ -39,7 +39,7 @@ impl RedisBackend {
             }
             released.map(|(released, _)| released)
         };
-        let released = service.tasks.run(release).await;
+        let released = service.tasks.run_to_end(release).await;
         released.unwrap_or_else(|ended| Err(broken_off(ended)))
     }
 }
