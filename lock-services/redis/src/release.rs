@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RedisBackend, servers::turns::broken_off, service::Tombstone};
+use super::{RedisBackend, service::Tombstone};
 use lock_core::{Error, Released, Sequencer};
 
 impl RedisBackend {
@@ -39,7 +39,6 @@ impl RedisBackend {
             }
             released.map(|(released, _)| released)
         };
-        let released = service.tasks.run_to_end(release).await;
-        released.unwrap_or_else(|ended| Err(broken_off(ended)))
+        service.tasks.finish(release).await
     }
 }

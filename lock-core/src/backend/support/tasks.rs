@@ -1,10 +1,12 @@
 use std::{
     convert::Infallible,
+    future::poll_fn,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
+    task::{Context, Poll},
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
@@ -90,6 +92,23 @@ impl Tasks {
         self.answer(request, false).await
     }
 
+    /// Runs a request where its caller runs, and the rest of it on a task if the caller goes away.
+    ///
+    /// A request that nothing waits for but its caller needs no task until then.
+    ///
+    /// # Cancel safety
+    /// A request that has begun comes to its end, unless its runtime ends.
+    pub async fn finish<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let mut rest = Rest {
+            request: Some(Box::pin(request)),
+            tasks: self,
+        };
+        poll_fn(|context| rest.poll(context)).await
+    }
+
     /// Runs work that belongs to no caller. Its owner sees to it that it ends. If the runtime has
     /// ended, the work is dropped.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -137,6 +156,34 @@ impl Tasks {
     }
 }
 
+/// A request that a caller runs, until it goes away.
+struct Rest<'a, T: Send + 'static> {
+    request: Option<BoxFuture<'static, T>>,
+    tasks: &'a Tasks,
+}
+
+impl<T: Send + 'static> Rest<'_, T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        // One that panics is not polled again.
+        let Some(mut request) = self.request.take() else {
+            return Poll::Pending;
+        };
+        let polled = request.as_mut().poll(context);
+        if polled.is_pending() {
+            self.request = Some(request);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Rest<'_, T> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            self.tasks.spawn(request.map(drop));
+        }
+    }
+}
+
 impl OwnedTask {
     /// Whether it has ended.
     #[must_use]
@@ -178,6 +225,21 @@ mod tests {
         while weak.upgrade().is_some() {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Catches: a request that ends with its caller although others depend on it.
+    #[tokio::test]
+    async fn a_request_is_finished_without_its_caller() {
+        let (ended, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let tells = Arc::clone(&ended);
+        let waits = Arc::clone(&goes_on);
+        let request = async move {
+            waits.notified().await;
+            tells.notify_one();
+        };
+        assert!(tasks().finish(request).now_or_never().is_none());
+        goes_on.notify_one();
+        ended.notified().await;
     }
 
     /// Catches: a call from another runtime hangs, or panics.

@@ -54,7 +54,7 @@ impl Turns {
     }
 }
 
-pub(crate) fn broken_off(ended: RuntimeEnded) -> Error {
+fn broken_off(ended: RuntimeEnded) -> Error {
     Error::unknown(ErrorKind::Unavailable).because(ended.to_string())
 }
 
