@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::Runtime;
+use crate::{BoxFuture, Runtime};
 
 /// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
 /// runtime on which this was made.
@@ -60,14 +60,14 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// The request is dropped soon after this is: at its present await, or the next.
-    pub async fn run<T>(
+    pub fn run<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, true).await
+        self.answer(request.boxed(), true)
     }
 
     /// As [`run`](Self::run), but the request goes on although the caller goes away.
@@ -80,14 +80,14 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// A request that has begun comes to its end.
-    pub async fn run_to_end<T>(
+    pub fn run_to_end<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, false).await
+        self.answer(request.boxed(), false)
     }
 
     /// Runs work that belongs to no caller. Its owner sees to it that it ends. If the runtime has
@@ -111,9 +111,11 @@ impl Tasks {
         OwnedTask(owner)
     }
 
+    /// The request is boxed before anything waits. An `async fn` has room for its arguments and for
+    /// each copy of them, and a request is large: all futures around this one would be so, too.
     async fn answer<T>(
         &self,
-        request: impl Future<Output = T> + Send + 'static,
+        request: BoxFuture<'static, T>,
         ends_with_caller: bool,
     ) -> Result<T, RuntimeEnded>
     where

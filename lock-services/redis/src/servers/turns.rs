@@ -32,8 +32,8 @@ impl Turns {
 
     /// Runs a request when it is its turn.
     ///
-    /// No `async fn`: that would have room for several copies of the request, which is large, and
-    /// so would every future around it.
+    /// No `async fn`, as the parts of [`Tasks::run`], so that no future around this one has room for
+    /// a copy of the request.
     ///
     /// # Cancel safety
     /// As that of [`Tasks::run`].
@@ -47,11 +47,9 @@ impl Turns {
         }
         // The semaphore is never closed.
         let turn = Arc::clone(&self.on_tasks).acquire_owned();
-        let in_turn = turn.then(|turn| request.inspect(|_| drop(turn))).boxed();
-        Either::Right(async move {
-            let answer = tasks.run(in_turn).await;
-            answer.unwrap_or_else(|ended| Err(broken_off(ended)))
-        })
+        let in_turn = turn.then(|turn| request.inspect(|_| drop(turn)));
+        let answer = tasks.run(in_turn);
+        Either::Right(answer.map(|run| run.unwrap_or_else(|ended| Err(broken_off(ended)))))
     }
 }
 
