@@ -32,8 +32,8 @@ impl Turns {
 
     /// Runs a request when it is its turn.
     ///
-    /// No `async fn`, as the parts of [`Tasks::run`], so that no future around this one has room for
-    /// a copy of the request.
+    /// No `async fn`, as the parts of [`Tasks::run`]: no future around this one has room for a copy
+    /// of the request.
     ///
     /// # Cancel safety
     /// As that of [`Tasks::run`].
