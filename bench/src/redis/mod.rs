@@ -55,6 +55,13 @@ pub(crate) const FIGURES: &[Figure] = &[
         measure: |rounds| Box::pin(throughput::vs_rslock(rounds)),
     },
     Figure {
+        name: "client_cpu_vs_rslock",
+        what: "client CPU of a cycle, 64 tasks on 64 locks / the same of rslock",
+        target: AtMost(1.75),
+        pinnings: &[SameCore, CrossCore],
+        measure: |rounds| Box::pin(throughput::client_cpu_vs_rslock(rounds)),
+    },
+    Figure {
         name: "idle_gap_vs_rslock",
         what: "8 waiters that hold for 1 ms and think for 2: time from release to the next \
                holder, rslock's / ours",

@@ -10,7 +10,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::Runtime;
+use crate::{BoxFuture, Runtime};
 
 /// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
 /// runtime on which this was made.
@@ -62,14 +62,14 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// The request is dropped soon after this is: at its present await, or the next.
-    pub async fn run<T>(
+    pub fn run<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, true).await
+        self.answer(request.boxed(), true)
     }
 
     /// As [`run`](Self::run), but the request goes on although the caller goes away.
@@ -82,14 +82,14 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// A request that has begun comes to its end.
-    pub async fn run_to_end<T>(
+    pub fn run_to_end<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, false).await
+        self.answer(request.boxed(), false)
     }
 
     /// Runs a request where its caller runs, and the rest of it on a task if the caller goes away.
@@ -130,9 +130,11 @@ impl Tasks {
         OwnedTask(owner)
     }
 
+    /// The request is boxed before anything waits. An `async fn` has room for its arguments and for
+    /// each copy of them, and a request is large: all futures around this one would be so, too.
     async fn answer<T>(
         &self,
-        request: impl Future<Output = T> + Send + 'static,
+        request: BoxFuture<'static, T>,
         ends_with_caller: bool,
     ) -> Result<T, RuntimeEnded>
     where
