@@ -18,7 +18,7 @@ impl RedisBackend {
         lease: &Sequencer,
         tombstone: bool,
     ) -> Result<Released, Error> {
-        let (service, shard) = (&self.service, self.service.keys.of(lease.resource()).shard);
+        let (service, shard) = (&self.service, self.service.keys.shard(lease.resource()));
         let may_hand = !tombstone && self.replication.is_none();
         let waiters = may_hand.then(|| self.pushes.waiters_in(shard)).flatten();
         let Some(waiters) = waiters else {
@@ -26,12 +26,13 @@ impl RedisBackend {
                 true => Tombstone::OfAcquisition,
                 false => Tombstone::None,
             };
-            return Ok(service.release(lease, tombstone, None).await?.0);
+            return Ok(service.release(lease, shard, tombstone, None).await?.0);
         };
         let (ending, lease) = (Arc::clone(service), lease.clone());
         let release = async move {
             let client = Some(waiters.client());
-            let released = ending.release(&lease, Tombstone::None, client).await;
+            let ended = ending.release(&lease, shard, Tombstone::None, client);
+            let released = ended.await;
             match &released {
                 Ok((_, Some(grant))) => waiters.receive(grant.clone(), true),
                 Ok((_, None)) => {}

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::FutureExt;
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
