@@ -259,8 +259,8 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     // One each, because a connection that did not answer is given up.
     let (acquiring, releasing) = (impatient(server.url()).await, impatient(server.url()).await);
     let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
-    // The first acquire of a connection asks something else before.
-    let first = acquiring.acquire("first").await.unwrap();
+    // The first acquire of a connection, or of a shard, asks something else before.
+    let first = acquiring.acquire("r").await.unwrap();
     first.release().await.unwrap();
     let commands = commands(server.url()).await;
     let counters = async || -> BTreeMap<String, u64> {
