@@ -23,9 +23,15 @@ const TAIL: &str = "
   protects one row; it notices that another client has written since, and does not know whose
   turn it is. The two locks exclude others while their transaction lasts, and know of no holder
   that was paused before it began.
-- A fenced update is one message, like any update: the server checks the grant in the statement
-  itself. A fenced transaction is three messages, like any transaction, because the check is in
-  the message that begins it. Messages are what a network charges for.
+- A fenced update is one message, like any update, because the server checks the grant when it
+  reads the arguments. A fenced transaction is three messages, like any transaction, because the
+  check is in the message that begins it. Messages are what a network charges for. (By default a
+  sqlx pool sends one more before each use, with and without a fence; not here.)
+- With 32 clients and no network the processor of the server is the limit, and the check is work:
+  90,000 instructions beside the 100,000 of an update. Finding the mark takes 26,000 of them, the
+  function around it 16,000, the note for triggers of protected tables 13,000, the digest of the
+  holder 9,000, the lock of the resource 5,000, and the argument the rest. The transaction pays for
+  a `CALL` that is parsed anew each time, too.
 ";
 
 /// Writes the section.
