@@ -78,7 +78,7 @@ impl Medians {
 }
 
 /// Makes variants take turns, each going first as often as the others, and returns their medians.
-pub(crate) async fn rotate<V: Copy>(
+pub(crate) async fn rotate<V: Copy + Send + Sync>(
     rounds: u32,
     variants: &[V],
     mut turn: impl AsyncFnMut(V, &mut Samples) -> Result<(), BoxError>,

@@ -106,9 +106,9 @@ create table fenced.high_water_mark (
 comment on table fenced.high_water_mark is
   'The greatest token claimed per resource, and by whom. It never falls; rows are never deleted.';
 
--- False, for a condition on a mark that has been found. The planner believes that it costs a lot, so
--- it looks a mark up by its index. Without it the planner reads the whole table while that has a
--- few pages: with 500 marks, ten times the work.
+-- False, for a condition on a mark that has been found. The planner believes that it costs a lot,
+-- and so it looks a mark up by its index. Without it the planner reads the whole table while that
+-- has few pages, which costs more with each mark.
 create function fenced.is_elsewhere() returns boolean
 language plpgsql stable cost 1000000 as $$ begin return false; end $$;
 

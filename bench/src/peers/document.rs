@@ -20,7 +20,7 @@ pub(super) struct Document {
     /// The libraries that could not be built or measured, and why.
     pub(super) missing: Vec<String>,
     pub(super) rows: Vec<Row>,
-    /// What each protection of a write costs.
+    /// The cost of each protection of a write.
     pub(super) protections: Vec<Cost>,
 }
 

@@ -1,5 +1,4 @@
-//! Writes under the fence compared with the same writes without it, and with what else could protect
-//! them.
+//! Writes under the fence compared with the same writes without it, and with other protections.
 
 pub(crate) mod cost;
 mod load;

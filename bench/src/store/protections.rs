@@ -42,7 +42,7 @@ pub(crate) const PROTECTIONS: [Protection; 8] = [
     Protection::AdvisoryLock,
 ];
 
-/// What an application could use instead of a fence.
+/// The protections that an application could use instead of a fence.
 pub(crate) const ALTERNATIVES: [Protection; 3] = [
     Protection::VersionColumn,
     Protection::ForUpdate,
@@ -93,10 +93,6 @@ impl Writers {
 
     /// The median time of a write, in microseconds, with each of these protections, which take
     /// turns.
-    #[expect(
-        clippy::future_not_send,
-        reason = "the clients of a bench share one thread"
-    )]
     pub(super) async fn medians(
         &self,
         rounds: u32,
