@@ -75,11 +75,7 @@ impl Figure {
         progress: &str,
     ) -> Result<Measured, BoxError> {
         eprintln!("[{progress}] {}, {}", self.name, pinning.name());
-        pinning.pin_for_clients()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on((self.measure)(rounds))
+        pinning.run((self.measure)(rounds))
     }
 }
 

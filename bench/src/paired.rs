@@ -77,25 +77,38 @@ impl Medians {
     }
 }
 
+/// Makes variants take turns, each going first as often as the others, and returns their medians.
+pub(crate) async fn rotate<V: Copy + Send + Sync>(
+    rounds: u32,
+    variants: &[V],
+    mut turn: impl AsyncFnMut(V, &mut Samples) -> Result<(), BoxError>,
+) -> Result<Vec<f64>, BoxError> {
+    let mut samples: Vec<Samples> = variants.iter().map(|_| Samples::default()).collect();
+    for first in (0..variants.len()).cycle().take(rounds as usize) {
+        for place in (first..variants.len()).chain(0..first) {
+            turn(variants[place], &mut samples[place]).await?;
+        }
+    }
+    Ok(samples.into_iter().map(Samples::median).collect())
+}
+
 /// Makes two variants take turns, each going first as often as the other.
 pub(crate) async fn take_turns(
     rounds: u32,
     mut ours: impl AsyncFnMut(&mut Samples) -> Result<(), BoxError>,
     mut other: impl AsyncFnMut(&mut Samples) -> Result<(), BoxError>,
 ) -> Result<Medians, BoxError> {
-    let (mut of_ours, mut of_other) = (Samples::default(), Samples::default());
-    for round in 0..rounds {
-        for turn in 0..2 {
-            if (round + turn) % 2 == 0 {
-                ours(&mut of_ours).await?;
-            } else {
-                other(&mut of_other).await?;
-            }
+    let medians = rotate(rounds, &[true, false], async |is_ours, samples| {
+        if is_ours {
+            ours(samples).await
+        } else {
+            other(samples).await
         }
-    }
+    });
+    let medians = medians.await?;
     Ok(Medians {
-        ours: of_ours.median(),
-        other: of_other.median(),
+        ours: medians[0],
+        other: medians[1],
     })
 }
 

@@ -26,12 +26,18 @@ impl Pinning {
         }
     }
 
-    /// Pins this thread, and everything that it starts from now on, to the core of the clients.
-    pub(crate) fn pin_for_clients(self) -> Result<(), BoxError> {
+    /// Does this on a runtime of its own. Pins this thread, and everything that it starts from now
+    /// on, to the core of the clients.
+    pub(crate) fn run<T>(
+        self,
+        work: impl Future<Output = Result<T, BoxError>>,
+    ) -> Result<T, BoxError> {
         pin(match self {
             Self::SameCore => 0,
             Self::CrossCore => 1,
-        })
+        })?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(work)
     }
 }
 

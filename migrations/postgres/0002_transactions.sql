@@ -36,9 +36,11 @@ begin
      and pg_catalog.current_setting('transaction_read_only') operator(pg_catalog.=) 'off'
      and pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 4711)) then
     perform from fenced.high_water_mark m
-      where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
-        and m.holder operator(pg_catalog.=) fenced.kept_digest($3)
-        and m.issuer operator(pg_catalog.=) $4;
+      where m.resource operator(pg_catalog.=) $1
+        and (m.token operator(pg_catalog.=) $2
+             and m.holder operator(pg_catalog.=) fenced.kept_digest($3)
+             and m.issuer operator(pg_catalog.=) $4
+             or fenced.is_elsewhere());
     if not found then
       perform fenced.raise_refusal($1, $2, fenced.kept_digest($3), $4);
     end if;
@@ -240,3 +242,48 @@ grant execute on routine fenced.begin_fenced, fenced.begin_fenced_fast, fenced.s
 create domain fenced.autocommit as boolean
   constraint autocommit_check check (transaction_timestamp() = statement_timestamp());
 grant usage on domain fenced.autocommit to public;
+
+-- True if the mark shows this grant; then it is noted for triggers. The caller has the lock of the
+-- resource. It compares and notes in one statement, because each statement costs. All names are
+-- qualified, as in fenced.begin_fenced.
+create function fenced.note_fence(resource text, token bigint, holder bytea, issuer text)
+returns boolean
+language plpgsql security definer as $$
+begin
+  return pg_catalog.set_config('fenced.open_transaction', pg_catalog.format('%s %s=%s ',
+    pg_catalog.rtrim(pg_catalog.current_setting('fenced.open_transaction', true)),
+    $1, $2), true) is not null
+    from fenced.high_water_mark m
+    where m.resource operator(pg_catalog.=) $1
+      and (m.token operator(pg_catalog.=) $2
+           and m.holder operator(pg_catalog.=) pg_catalog.encode(pg_catalog.sha256($3), 'hex')
+           and m.issuer operator(pg_catalog.=) $4
+           or fenced.is_elsewhere());
+end $$;
+
+-- An argument that fences the statement to which it belongs, and which need not mention it. The
+-- server reads all arguments before the statement begins, in the transaction of the statement. A
+-- value of this type exists only if that transaction is let in. So an INSERT, UPDATE or DELETE is
+-- fenced as it stands, and is planned and answered as it is without a fence.
+--
+-- At READ COMMITTED and without timeouts this is fenced.begin_fenced with fewer steps. In any other
+-- case, and to refuse, it calls that. A standby takes no writes and knows no locks of the primary.
+--
+-- Constraints are checked in the order of their names. Several such arguments are checked in their
+-- own order. The holder is presented in UTF-8.
+create type fenced.statement_grant as (
+  resource text, token bigint, holder bytea, issuer text, lock_timeout_ms integer
+);
+create domain fenced.statement_fence as fenced.statement_grant
+  constraint autocommit_check check (transaction_timestamp() = statement_timestamp())
+  constraint fence_check check (
+    current_setting('transaction_isolation') = 'read committed' and not pg_is_in_recovery()
+    and pg_try_advisory_xact_lock_shared(hashtextextended((value).resource, 4711))
+    and fenced.note_fence((value).resource, (value).token, (value).holder, (value).issuer)
+    or fenced.begin_fenced((value).resource, (value).token,
+                           convert_from((value).holder, 'UTF8'), (value).issuer,
+                           (value).lock_timeout_ms) is not null);
+grant usage on domain fenced.statement_fence to public;
+
+revoke all on function fenced.note_fence from public;
+grant execute on function fenced.note_fence to public;

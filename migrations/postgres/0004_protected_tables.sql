@@ -46,8 +46,9 @@ begin
        pg_catalog.hashtextextended(check_row_write.resource, 4711)) then
     perform from fenced.high_water_mark m
       where m.resource operator(pg_catalog.=) check_row_write.resource
-        and pg_catalog.strpos(fences, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
-            operator(pg_catalog.>) 0;
+        and (pg_catalog.strpos(fences, pg_catalog.concat(' ', m.resource, '=', m.token, ' '))
+             operator(pg_catalog.>) 0
+             or fenced.is_elsewhere());
   else
     perform from fenced.high_water_mark m
       where m.resource operator(pg_catalog.=) check_row_write.resource

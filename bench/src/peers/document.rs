@@ -9,7 +9,7 @@ use super::{
     load::{CONTEST, CYCLE, Load, Sample},
     pause::LateWrite,
 };
-use crate::error::BoxError;
+use crate::{error::BoxError, store::cost::Cost};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Document {
@@ -20,6 +20,8 @@ pub(super) struct Document {
     /// The libraries that could not be built or measured, and why.
     pub(super) missing: Vec<String>,
     pub(super) rows: Vec<Row>,
+    /// The cost of each protection of a write.
+    pub(super) protections: Vec<Cost>,
 }
 
 /// A library on a service: medians of all rounds.
@@ -63,12 +65,19 @@ impl Document {
                 .map(|(language, why)| format!("{language:?}: {why}"))
                 .collect(),
             rows: Vec::new(),
+            protections: Vec::new(),
         })
     }
 
-    /// Notes a measurement that failed, and prints it at once.
+    /// Notes a library that could not be measured, and prints it at once.
     pub(super) fn fails(&mut self, library: &Library, load: &str, error: &(dyn Error + 'static)) {
-        let missing = format!("{} on {:?}, {load}: {error}", library.name, library.service);
+        let what = format!("{} on {:?}, {load}", library.name, library.service);
+        self.lacks(&what, error);
+    }
+
+    /// Notes a measurement that failed, and prints it at once.
+    pub(super) fn lacks(&mut self, what: &str, error: &(dyn Error + 'static)) {
+        let missing = format!("{what}: {error}");
         eprintln!("cannot be measured: {missing}");
         self.missing.push(missing);
     }

@@ -12,6 +12,7 @@ mod page;
 mod pause;
 mod picture;
 mod program;
+mod protections;
 mod servers;
 
 use std::{path::PathBuf, time::Duration};
@@ -24,7 +25,7 @@ use self::{
     load::{CONTEST, CYCLE, THROUGHPUT},
     servers::Servers,
 };
-use crate::error::BoxError;
+use crate::{error::BoxError, store::cost};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -34,7 +35,7 @@ pub(crate) struct Options {
     /// How long each load lasts.
     #[arg(long, default_value_t = 2000, value_name = "MILLISECONDS")]
     millis: u32,
-    /// Only these libraries, separated by commas.
+    /// Only these libraries, separated by commas, or `protections`: the cost of a fenced write.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -45,11 +46,30 @@ pub(crate) struct PageOptions {
     document: PathBuf,
 }
 
-/// Measures all libraries that this machine can build, and prints one JSON document.
+/// Instead of the name of a library.
+const PROTECTIONS: &str = "protections";
+
+/// Measures all libraries that this machine can build, and what protects a write, and prints one
+/// JSON document.
 pub(crate) fn measure(options: &Options) -> Result<bool, BoxError> {
-    let wanted = libraries::choose(&options.only)?;
+    let (protections, libraries): (Vec<_>, Vec<_>) = options
+        .only
+        .iter()
+        .cloned()
+        .partition(|name| name == PROTECTIONS);
+    let wanted = if protections.is_empty() || !libraries.is_empty() {
+        libraries::choose(&libraries)?
+    } else {
+        Vec::new()
+    };
     let runtime = tokio::runtime::Runtime::new()?;
-    let document = runtime.block_on(measured(&wanted, options))?;
+    let mut document = runtime.block_on(measured(&wanted, options))?;
+    if options.only.is_empty() || !protections.is_empty() {
+        match cost::measure() {
+            Ok(costs) => document.protections = costs,
+            Err(error) => document.lacks(PROTECTIONS, &*error),
+        }
+    }
     println!("{}", serde_json::to_string_pretty(&document)?);
     Ok(document.missing.is_empty())
 }

@@ -7,6 +7,7 @@ use super::{
     libraries::Service,
     pause::LateWrite,
     picture::{Bar, bars, number},
+    protections,
 };
 
 const HEAD: &str = "\
@@ -96,6 +97,10 @@ pub(super) fn files(document: &Document) -> Result<Vec<(&'static str, String)>, 
                 |row| vec![row.contest.p99_us.get()],
             ),
         ),
+        (
+            "bench-fence.svg",
+            protections::picture(&document.protections),
+        ),
     ])
 }
 
@@ -130,6 +135,7 @@ fn page(document: &Document) -> Result<String, fmt::Error> {
             &of(document, service).collect::<Vec<_>>(),
         )?;
     }
+    protections::section(&mut page, &document.protections)?;
     Ok(page + "\n" + TAIL)
 }
 

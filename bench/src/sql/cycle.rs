@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use e2e::{
-    proxy::{Fault, Proxy},
-    servers::Redis,
-};
+use e2e::servers::Redis;
 use fenced_store::PgFencedLocks;
-use sqlx::postgres::PgConnectOptions;
 
 use super::world::{World, fenced_write, update};
 use crate::{
     figure::{BoxError, Measured, Unit},
     paired::{compare, per_second, take_turns},
     pinning::start_server,
-    store::durable_postgres,
+    store::{durable_postgres, over_network},
 };
 
 const CYCLES: u32 = 25;
@@ -45,13 +41,8 @@ pub(super) async fn fenced_vs_plain(rounds: u32) -> Result<Measured, BoxError> {
 
 pub(super) async fn fenced_vs_plain_over_network(rounds: u32) -> Result<Measured, BoxError> {
     let server = durable_postgres()?;
-    let direct: PgConnectOptions = server.url().parse()?;
-    let network = Proxy::start(&format!("tcp://127.0.0.1:{}", direct.get_port())).await;
-    // In each direction; a timer adds up to one more.
-    network.inflict_on_new(Fault::Delay(Duration::from_millis(1)));
-    let address = network.url("tcp");
-    let port = address.rsplit(':').next().unwrap_or_default().parse()?;
-    let world = World::reached_by(direct.port(port), server, CONNECTIONS).await?;
+    let (_network, address) = over_network(&server, Duration::from_millis(3)).await?;
+    let world = World::reached_by(address, server, CONNECTIONS).await?;
     whole_vs_plain(&world, rounds, 5).await
 }
 

@@ -36,7 +36,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_fenced_cycle_vs_plain_rtt3ms",
-        what: "the same over round trips of about 3 ms: four of them / three",
+        what: "the same over round trips of 3 ms: four of them / three",
         target: AtMost(1.4),
         pinnings: &[CrossCore],
         measure: |rounds| Box::pin(cycle::fenced_vs_plain_over_network(rounds)),

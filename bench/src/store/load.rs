@@ -5,7 +5,6 @@ use std::time::Instant;
 use fenced_store::{Dialect, FencedStore};
 use futures_util::future::try_join_all;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
-use sqlx::{Encode, Executor, IntoArguments, Type};
 
 use crate::{figure::BoxError, paired::Samples};
 
@@ -93,21 +92,4 @@ impl Load {
         }
         Ok(())
     }
-}
-
-/// Adds one to the balance of the client's account, which no other client changes.
-pub(super) async fn add<DB>(
-    connection: &mut DB::Connection,
-    update: &'static str,
-    client: u32,
-) -> Result<(), BoxError>
-where
-    DB: Dialect,
-    DB::Arguments: IntoArguments<DB>,
-    for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
-    for<'q> i64: Encode<'q, DB> + Type<DB>,
-{
-    let update = sqlx::query(update).bind(i64::from(client));
-    update.execute(connection).await?;
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The cost of the fence on Postgres.
+//! Servers for the cost of the fence on Postgres, and the figures that compare two sides.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use sqlx::{
 };
 
 use super::{
-    load::{Load, ONE_CLIENT},
-    transactions::{POSTGRES, fenced_vs_plain, single_vs_plain},
+    load::{Load, MANY_CLIENTS, ONE_CLIENT},
+    protections::{ALTERNATIVES, Protection, Writers},
 };
 use crate::{
-    figure::{BoxError, Measured},
+    figure::{BoxError, Measured, Unit},
     pinning::start_server,
 };
 
@@ -32,35 +32,79 @@ const DURABLE: [&str; 4] = [
     "checkpoint_timeout=1h",
 ];
 
-/// One statement by each client.
-pub(super) async fn single(rounds: u32, load: Load) -> Result<Measured, BoxError> {
+/// No commit waits for the disk, so that many clients keep the processor of the server busy.
+const SATURATED: [&str; 3] = [
+    "synchronous_commit=off",
+    "shared_buffers=128MB",
+    "checkpoint_timeout=1h",
+];
+
+/// Each client writes with one of both protections, and with the other.
+pub(super) async fn one_by_other(
+    rounds: u32,
+    load: Load,
+    one: Protection,
+    other: Protection,
+) -> Result<Measured, BoxError> {
     let server = durable()?;
-    let store = store(server.url().parse()?, load).await?;
-    single_vs_plain(store, load, rounds).await
+    one_by_best(server.url().parse()?, rounds, load, one, &[other]).await
 }
 
-/// A transaction by each client.
-pub(super) async fn tx(rounds: u32, load: Load) -> Result<Measured, BoxError> {
-    let server = durable()?;
-    let store = store(server.url().parse()?, load).await?;
-    fenced_vs_plain(store, POSTGRES, load, rounds).await
+/// The same on a server that is busy all the time.
+pub(super) async fn one_by_other_saturated(
+    rounds: u32,
+    one: Protection,
+    other: Protection,
+) -> Result<Measured, BoxError> {
+    let server = start_server(async || DatabaseServer::postgres(&SATURATED).await)?;
+    one_by_best(server.url().parse()?, rounds, MANY_CLIENTS, one, &[other]).await
 }
 
-/// One client at the other end of a network.
-pub(super) async fn tx_over_network(rounds: u32) -> Result<Measured, BoxError> {
+/// The same by one client at the other end of a network.
+pub(super) async fn one_by_other_over_network(
+    rounds: u32,
+    one: Protection,
+    other: Protection,
+) -> Result<Measured, BoxError> {
     let load = Load {
         transactions: 5,
         ..ONE_CLIENT
     };
     let server = durable()?;
-    let direct: PgConnectOptions = server.url().parse()?;
-    let network = Proxy::start(&format!("tcp://127.0.0.1:{}", direct.get_port())).await;
-    // In each direction; a timer adds up to one more.
-    network.inflict_on_new(Fault::Delay(Duration::from_millis(1)));
-    let address = network.url("tcp");
-    let port = address.rsplit(':').next().unwrap_or_default().parse()?;
-    let store = store(direct.port(port), load).await?;
-    fenced_vs_plain(store, POSTGRES, load, rounds).await
+    let (_network, address) = over_network(&server, Duration::from_millis(3)).await?;
+    one_by_best(address, rounds, load, one, &[other]).await
+}
+
+/// A protection by the best one of those that an application could use instead.
+pub(super) async fn one_by_alternatives(
+    rounds: u32,
+    load: Load,
+    one: Protection,
+) -> Result<Measured, BoxError> {
+    let server = durable()?;
+    one_by_best(server.url().parse()?, rounds, load, one, &ALTERNATIVES).await
+}
+
+async fn one_by_best(
+    address: PgConnectOptions,
+    rounds: u32,
+    load: Load,
+    one: Protection,
+    others: &[Protection],
+) -> Result<Measured, BoxError> {
+    let writers = Writers::claim(store(address, load).await?, load).await?;
+    let all = [&[one], others].concat();
+    let medians = writers.medians(rounds, &all).await?;
+    let [ours, others @ ..] = medians.as_slice() else {
+        return Err("nothing was measured".into());
+    };
+    let best = others.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok(Measured {
+        ratio: ours / best,
+        ours: *ours,
+        other: best,
+        unit: Unit::Micros,
+    })
 }
 
 /// A server that loses nothing in a crash.
@@ -68,18 +112,40 @@ pub(crate) fn durable() -> Result<DatabaseServer, BoxError> {
     start_server(async || DatabaseServer::postgres(&DURABLE).await)
 }
 
-/// A store with a connection and an account for each client.
-async fn store(options: PgConnectOptions, load: Load) -> Result<PgFencedStore, BoxError> {
+/// A network with round trips of this length in front of a server, and the address to connect to.
+pub(crate) async fn over_network(
+    server: &DatabaseServer,
+    round_trip: Duration,
+) -> Result<(Proxy, PgConnectOptions), BoxError> {
+    let direct: PgConnectOptions = server.url().parse()?;
+    let network = Proxy::start(&format!("tcp://127.0.0.1:{}", direct.get_port())).await;
+    network.inflict_on_new(Fault::Delay(round_trip / 2));
+    let port = network.port();
+    Ok((network, direct.port(port)))
+}
+
+/// A store with an account for each client. The pool is as an application needs it where messages
+/// count: a connection is given back while another one is taken, and none is tested when it is
+/// taken, which would be a message more for each write.
+pub(super) async fn store(
+    address: PgConnectOptions,
+    load: Load,
+) -> Result<PgFencedStore, BoxError> {
+    let connections = 2 * load.clients;
     let pool = PgPoolOptions::new()
-        .min_connections(load.clients)
-        .max_connections(load.clients);
-    let store = FencedStore::new(pool.connect_with(options).await?);
+        .min_connections(connections)
+        .max_connections(connections)
+        .test_before_acquire(false);
+    let store = FencedStore::new(pool.connect_with(address).await?);
     store.migrate().await?;
     store
         .pool()
-        .execute("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)")
+        .execute(
+            "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL,
+                                    version bigint NOT NULL)",
+        )
         .await?;
-    sqlx::query("INSERT INTO accounts SELECT id, 0 FROM generate_series(0, $1 - 1) AS id")
+    sqlx::query("INSERT INTO accounts SELECT id, 0, 0 FROM generate_series(0, $1 - 1) AS id")
         .bind(i64::from(ACCOUNTS))
         .execute(store.pool())
         .await?;

@@ -2,17 +2,18 @@
 
 use fenced_store::{FencedStore, SqliteFencedStore};
 use sqlx::{
-    Executor,
+    Executor, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
 };
 
-use super::{
-    load::ONE_CLIENT,
-    transactions::{Statements, fenced_vs_plain},
+use super::load::ONE_CLIENT;
+use crate::{
+    figure::{BoxError, Measured, Unit},
+    paired::compare,
 };
-use crate::figure::{BoxError, Measured};
 
-/// Every transaction is on disk when it is committed: these are the settings that we recommend.
+/// Begin, one update, commit; on the same connection. Every transaction is on disk when it is
+/// committed: these are the settings that we recommend.
 pub(super) async fn tx_vs_plain(rounds: u32) -> Result<Measured, BoxError> {
     let directory = tempfile::tempdir()?;
     let file = SqliteConnectOptions::new()
@@ -27,11 +28,27 @@ pub(super) async fn tx_vs_plain(rounds: u32) -> Result<Measured, BoxError> {
          INSERT INTO accounts VALUES (0, 0)",
     )
     .await?;
-    let store = FencedStore::new(pool);
+    let store = FencedStore::new(pool.clone());
     store.migrate().await?;
-    let statements = Statements {
-        begin: "BEGIN IMMEDIATE",
-        update: "UPDATE accounts SET balance = balance + 1 WHERE id = $1",
+    let grants = ONE_CLIENT.claim(&store).await?;
+    let fenced = async || {
+        let mut tx = store.begin(&grants[0]).await?;
+        update(&mut tx).await?;
+        tx.commit().await?;
+        Ok::<_, BoxError>(())
     };
-    fenced_vs_plain(store, statements, ONE_CLIENT, rounds).await
+    let plain = async || {
+        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+        update(&mut tx).await?;
+        tx.commit().await?;
+        Ok::<_, BoxError>(())
+    };
+    let medians = compare(rounds, ONE_CLIENT.transactions, fenced, plain).await?;
+    Ok(medians.ours_by_other(Unit::Micros))
+}
+
+async fn update(connection: &mut SqliteConnection) -> Result<(), BoxError> {
+    let update = "UPDATE accounts SET balance = balance + 1 WHERE id = $1";
+    sqlx::query(update).bind(0).execute(connection).await?;
+    Ok(())
 }

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use lock_core::Sequencer;
 use sqlx::{
     Arguments, AssertSqlSafe, Connection, Either, Encode, Executor, PgConnection, PgPool, Postgres,
-    Row, SqlSafeStr, SqlStr, Type,
+    SqlSafeStr, SqlStr, Type,
     encode::IsNull,
     error::BoxDynError,
-    postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, types::Oid},
+    postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, types::PgRecordEncoder},
     query::Query,
 };
 
 use super::{
-    calls::milliseconds,
+    calls::rounded_up_ms,
     errors::{is_statement_gone, nothing_is_stored, of_fused},
 };
 use crate::{
@@ -25,6 +26,17 @@ use crate::{
     },
 };
 
+/// Whether a statement can be fenced as it stands: it is not one that ends or begins a transaction,
+/// or calls a procedure that does. Others take the steps of a transaction.
+pub(super) fn fits(statement: &str) -> bool {
+    let word: &str = statement.trim_start();
+    let end = word.find(|letter: char| !letter.is_ascii_alphabetic());
+    let word = &word[..end.unwrap_or(word.len())];
+    ["DELETE", "INSERT", "MERGE", "UPDATE", "WITH"]
+        .iter()
+        .any(|write| word.eq_ignore_ascii_case(write))
+}
+
 /// Returns the number of rows that the statement affected. The message is a transaction of its own.
 pub(super) async fn execute(
     pool: &PgPool,
@@ -33,13 +45,14 @@ pub(super) async fn execute(
     statement: &Statement<Postgres>,
 ) -> Result<u64, FenceError> {
     let mut arguments = statement.arguments.clone();
-    let sql = fused(
-        statement.sql.as_str(),
-        arguments.len(),
-        request,
-        lock_timeout,
-    );
-    bind(&mut arguments, request).map_err(sqlx::Error::Encode)?;
+    let mut fences: usize = 0;
+    for fence in request.fences() {
+        let lock_timeout_ms = lock_timeout.map(rounded_up_ms);
+        let fence = StatementFence(fence.sequencer(), lock_timeout_ms);
+        arguments.add(fence).map_err(sqlx::Error::Encode)?;
+        fences += 1;
+    }
+    let sql = marked(statement.sql.as_str(), fences);
     let send = || send(pool, sql.clone(), arguments.clone(), statement.persistent);
     past_leaked(pool, send)
         .await
@@ -74,87 +87,80 @@ async fn write(
     query: Query<'_, Postgres, PgArguments>,
 ) -> Result<Result<u64, sqlx::Error>, sqlx::Error> {
     let mut results = connection.fetch_many(query);
-    let (mut only_row, mut completed): (Option<PgRow>, bool) = (None, false);
+    let mut affected = None;
     // Reads all results, because a deferred constraint fails after the statement is complete.
     loop {
         match results.try_next().await {
-            Ok(Some(Either::Left(_))) => completed = true,
-            Ok(Some(Either::Right(row))) => only_row = Some(row),
+            Ok(Some(Either::Left(done))) => affected = Some(done.rows_affected()),
+            Ok(Some(Either::Right(_))) => {}
             Ok(None) => break,
-            Err(error) if !completed && nothing_is_stored(&error) => return Err(error),
+            Err(error) if affected.is_none() && nothing_is_stored(&error) => return Err(error),
             Err(error) => return Ok(Err(error)),
         }
     }
-    Ok(rows_affected(only_row))
+    Ok(affected.ok_or(sqlx::Error::RowNotFound))
 }
 
-fn rows_affected(row: Option<PgRow>) -> Result<u64, sqlx::Error> {
-    let count: i64 = row
-        .ok_or(sqlx::Error::RowNotFound)?
-        .try_get(ROWS_AFFECTED)?;
-    Ok(count.unsigned_abs())
-}
-
-/// The name of the column with the number of affected rows.
-const ROWS_AFFECTED: &str = "rows_affected";
-
-/// The statement of the user inside ours. Its placeholders keep their numbers, and ours follow.
-///
-/// Columns are computed from left to right, so the checks come first. They run in any case, because
-/// the rows are counted afterwards. Postgres does not promise this order, but another order does no
-/// harm: a check that fails later rolls the write back, and until then the locks of the checks that
-/// have passed keep claims out. The line break ends a comment in the statement of the user.
-fn fused(
-    statement: &str,
-    arguments: usize,
-    request: &BeginRequest,
-    lock_timeout: Option<Duration>,
-) -> SqlStr {
-    let lock_timeout = milliseconds(lock_timeout);
-    let mut placeholders = (arguments + 1..).map(|number| format!("${number}"));
-    let mut next = || placeholders.next().unwrap_or_default();
-    let autocommit = next();
-    let mut checks = String::new();
-    for _ in request.fences() {
-        let (resource, token, holder, issuer) = (next(), next(), next(), next());
-        checks += &format!(
-            "fenced.begin_fenced({resource}, {token}, {holder}, {issuer}, {lock_timeout}), "
-        );
-    }
+/// The statement of the user with a remark. sqlx keeps prepared statements by their text, and the
+/// same text without a fence has other arguments. The line break ends a comment of the user.
+fn marked(statement: &str, fences: usize) -> SqlStr {
     AssertSqlSafe(format!(
-        "WITH fenced_write AS ({statement}\nRETURNING 1) \
-         SELECT {checks}\
-         (SELECT pg_catalog.count(*) FROM fenced_write) AS {ROWS_AFFECTED} \
-         WHERE {autocommit}::fenced.autocommit",
+        "{statement}\n-- fenced-store: the last {fences} arguments are fences"
     ))
     .into_sql_str()
 }
 
-/// Binds the arguments in the order of the placeholders.
-fn bind(arguments: &mut PgArguments, request: &BeginRequest) -> Result<(), BoxDynError> {
-    arguments.add(Autocommit)?;
-    for fence in request.fences() {
-        let sequencer = fence.sequencer();
-        arguments.add(sequencer.resource().as_str())?;
-        arguments.add(i64::from(sequencer.token()))?;
-        arguments.add(sequencer.holder().digest())?;
-        arguments.add(sequencer.issuer().as_str())?;
-    }
-    Ok(())
-}
+/// A value of the type `fenced.statement_fence`: it exists only in a transaction that began with
+/// the statement, and that the fence has let in. The statement does not mention it.
+struct StatementFence<'a>(&'a Sequencer, Option<i32>);
 
-/// `true` of the type `fenced.autocommit`. Values of this type only exist outside of transactions.
-struct Autocommit;
-
-/// The server infers the type, so sqlx need not ask for its number.
-impl Type<Postgres> for Autocommit {
+impl Type<Postgres> for StatementFence<'_> {
+    /// sqlx asks for its number, once for each connection.
     fn type_info() -> PgTypeInfo {
-        PgTypeInfo::with_oid(Oid(0))
+        PgTypeInfo::with_name("fenced.statement_fence")
     }
 }
 
-impl Encode<'_, Postgres> for Autocommit {
+impl Encode<'_, Postgres> for StatementFence<'_> {
     fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
-        Encode::<Postgres>::encode(true, buffer)
+        let Self(sequencer, lock_timeout_ms) = self;
+        let mut grant = PgRecordEncoder::new(buffer);
+        grant
+            .encode(sequencer.resource().as_str())?
+            .encode(i64::from(sequencer.token()))?
+            .encode(sequencer.holder().digest().as_bytes())?
+            .encode(sequencer.issuer().as_str())?
+            .encode(*lock_timeout_ms)?;
+        grant.finish();
+        Ok(IsNull::No)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: a statement that would end the transaction in which it is checked.
+    #[test]
+    fn only_writes_are_fenced_as_they_stand() {
+        for statement in [
+            "update accounts",
+            "\n INSERT INTO a",
+            "With a AS",
+            "DELETE\tFROM a",
+        ] {
+            assert!(fits(statement), "{statement}");
+        }
+        for statement in [
+            "COMMIT",
+            "BEGIN",
+            "CALL f()",
+            "DO $$",
+            "-- a\nCOMMIT",
+            "",
+            "WITHOUT",
+        ] {
+            assert!(!fits(statement), "{statement}");
+        }
     }
 }

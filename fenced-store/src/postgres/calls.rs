@@ -179,17 +179,17 @@ fn grant(sequencer: &Sequencer) -> String {
     )
 }
 
-/// 0 would mean "without bound" to the server, so the minimum is 1.
+/// NULL if there is none.
 pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
-    timeout.map_or_else(
-        || "NULL".to_owned(),
-        |timeout| {
-            let rounded_up = timeout.as_nanos().div_ceil(1_000_000);
-            rounded_up
-                .clamp(1, i32::MAX.unsigned_abs().into())
-                .to_string()
-        },
-    )
+    timeout
+        .map(rounded_up_ms)
+        .map_or_else(|| "NULL".to_owned(), |ms| ms.to_string())
+}
+
+/// 0 would mean "without bound" to the server, so the minimum is 1.
+pub(super) fn rounded_up_ms(timeout: Duration) -> i32 {
+    let rounded_up = timeout.as_nanos().div_ceil(1_000_000);
+    i32::try_from(rounded_up).unwrap_or(i32::MAX).max(1)
 }
 
 #[cfg(test)]

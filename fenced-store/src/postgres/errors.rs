@@ -115,8 +115,11 @@ pub(super) fn has_waited_for_open_transactions(
     detail_of(error, "55P03").is_some_and(|waited: Waited| waited.resource == *resource)
 }
 
-/// An error of the user's statement inside ours. A missing object may be one of the user.
+/// An error of the user's statement with our fences. A missing object may be one of the user.
 pub(super) fn of_fused(source: sqlx::Error) -> FenceError {
+    if matches!(&source, sqlx::Error::TypeNotFound { type_name } if type_name.contains("fenced")) {
+        return FenceError::NotMigrated { source };
+    }
     match database_error(&source).map(|error| (error.code(), error.message())) {
         Some(("3F000" | "42883" | "42704", text)) if text.contains("fenced") => {
             FenceError::NotMigrated { source }

@@ -125,13 +125,14 @@ impl Operations for Postgres {
     }
 
     /// In one message, unless the options have an isolation level: such a message cannot set one.
+    /// It is also only for writes.
     async fn at_once(
         pool: &PgPool,
         options: &PgTxOptions,
         request: &BeginRequest,
         statement: &Statement<Self>,
     ) -> Option<Result<u64, FenceError>> {
-        if options.isolation.is_some() {
+        if options.isolation.is_some() || !at_once::fits(statement.sql.as_str()) {
             return None;
         }
         Some(at_once::execute(pool, options.lock_timeout, request, statement).await)

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 use crate::{FenceError, NotReady, Rights, dialect::Errors};
 
 /// The functions that transactions call.
-const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'settle'";
+const TO_WRITE: &str = "'begin_fenced', 'begin_fenced_fast', 'high_water', 'note_fence', 'settle'";
 
 /// The functions that only claims call; `terminate_older` runs with the rights of its caller.
 const TO_CLAIM: &str = "'claim', 'open_transactions', 'resource_lock_key', 'terminate_older'";

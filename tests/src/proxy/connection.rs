@@ -25,6 +25,7 @@ use super::{
     fault::{Break, Flow, Passage},
     frames::{self, Frames, Kind},
     lock,
+    on_time::sleep_until,
     trap::{Place, Snare, Traps},
 };
 
@@ -129,7 +130,7 @@ impl Connection {
     ) {
         while let Some((came_in, message)) = messages.recv().await {
             let delay = self.flow.borrow().delay;
-            tokio::time::sleep_until(came_in + delay).await;
+            sleep_until(came_in + delay).await;
             let delivered = match message {
                 Some(message) => self.deliver(&message, &mut to, stream).await,
                 None if self.may_pass(stream, Kind::Reply).await => to.shutdown().await,

@@ -28,6 +28,7 @@ mod connection;
 mod fault;
 mod frames;
 mod lossy;
+mod on_time;
 mod trap;
 
 use std::{

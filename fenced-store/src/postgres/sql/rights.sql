@@ -17,9 +17,10 @@ FROM pg_namespace n CROSS JOIN LATERAL (
   WHERE r.pronamespace = n.oid AND r.proname IN ({routines})
     AND NOT has_function_privilege(r.oid, 'EXECUTE')
   UNION ALL
-  SELECT 4, 'use the type fenced.autocommit', 'USAGE ON DOMAIN fenced.autocommit'
+  SELECT 4, format('use the type fenced.%I', t.typname),
+         format('USAGE ON DOMAIN fenced.%I', t.typname)
   FROM pg_type t
-  WHERE t.typnamespace = n.oid AND t.typname = 'autocommit'
+  WHERE t.typnamespace = n.oid AND t.typname IN ('autocommit', 'statement_fence')
     AND NOT has_type_privilege(t.oid, 'USAGE')
 ) AS lacks (rank, what, given)
 WHERE n.nspname = 'fenced'

@@ -15,13 +15,12 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// Executes one statement instead of beginning a transaction for several: checks, writes and
     /// commits.
     ///
-    /// In Postgres that is *one* round trip: the statement is sent as part of a larger one that
-    /// checks the mark first. The SQL of SQLite, MySQL and MariaDB cannot express that, so there
-    /// the call takes three steps. In Postgres the statement
-    /// - is an `INSERT`, `UPDATE` or `DELETE` without `RETURNING`, which may begin with `WITH`; for
-    ///   anything else, and for a table with conditional rules, begin a transaction;
-    /// - runs at the isolation level of the session and with its timeouts. If the options of the
-    ///   store set an isolation level, the call takes the three steps in Postgres, too.
+    /// In Postgres that is *one* round trip for an `INSERT`, `UPDATE`, `DELETE` or `MERGE`, which
+    /// may begin with `WITH`: the statement gets an argument more, and the server checks the mark
+    /// when it reads that. The statement runs at the isolation level of the session and with its
+    /// timeouts. The call takes three steps for any other statement, if the options of the store
+    /// set an isolation level, and on SQLite, MySQL and MariaDB. Rows of a `RETURNING` are not
+    /// returned.
     ///
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.

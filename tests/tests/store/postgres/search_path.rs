@@ -17,7 +17,12 @@ use crate::{
 };
 
 /// Those without a search path of their own, which are called by every transaction.
-const QUALIFIED: [&str; 3] = ["begin_fenced", "begin_fenced_fast", "check_row_write"];
+const QUALIFIED: [&str; 4] = [
+    "begin_fenced",
+    "begin_fenced_fast",
+    "check_row_write",
+    "note_fence",
+];
 
 /// The schema `trap` has an equivalent of all that the catalog has for the types that we use.
 /// `trap_types` has types of the same names that take no value. All of it fails. (There is none for

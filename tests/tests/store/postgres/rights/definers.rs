@@ -20,6 +20,7 @@ const DEFINERS: &[(&str, &[&str])] = &[
             "begin_fenced_fast",
             "claim",
             "high_water",
+            "note_fence",
             "settle",
         ],
     ),

@@ -62,9 +62,11 @@ async fn the_error_names_the_missing_rights_of_a_role_and_how_to_give_them() {
         "SELECT ON fenced._migrations",
         "EXECUTE ON ROUTINE fenced.begin_fenced",
         "EXECUTE ON ROUTINE fenced.begin_fenced_fast",
+        "EXECUTE ON ROUTINE fenced.note_fence",
         "EXECUTE ON ROUTINE fenced.high_water",
         "EXECUTE ON ROUTINE fenced.settle",
         "USAGE ON DOMAIN fenced.autocommit",
+        "USAGE ON DOMAIN fenced.statement_fence",
     ];
     let to_claim = [
         "EXECUTE ON ROUTINE fenced.claim",

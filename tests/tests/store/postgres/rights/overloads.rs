@@ -75,6 +75,9 @@ const CALLS: &[&str] = &[
     "CALL fenced.begin_fenced_fast('account:42'::text, 33::bigint, 'h'::text, 'redis'::text,
                                    1000::integer, 1000::integer, 1000::integer, 'tx'::text); BEGIN;
      COMMIT",
+    "SELECT fenced.note_fence('account:42'::text, 33::bigint, 'h'::bytea, 'redis'::text)",
+    "SELECT ROW('account:42', 33, 'h', 'redis', 1000)::fenced.statement_grant
+       ::fenced.statement_fence",
     "SELECT fenced.high_water('account:42'::text)",
     "SELECT fenced.claim('job:j'::text, 5::bigint, 'h'::text, 'redis'::text, 1000::integer)",
     "BEGIN;
