@@ -65,7 +65,7 @@ create domain fenced.service_name as text collate "C"
 -- Whether clients can read a text. Only a database without an encoding keeps one that they cannot;
 -- for such a text this fails, and says which byte it is (22021).
 create function fenced.is_readable(value text) returns boolean
-language sql immutable parallel safe as $$
+language sql stable parallel safe as $$
   select case when pg_catalog.getdatabaseencoding() operator(pg_catalog.=) 'SQL_ASCII'
     then pg_catalog.length(pg_catalog.convert_to(value, 'SQL_ASCII'), 'UTF8')
          operator(pg_catalog.>=) 0
@@ -244,8 +244,10 @@ create function fenced.raise_mark(resource text, token bigint, holder text, issu
 returns boolean
 language plpgsql as $$
 begin
-  update fenced.high_water_mark m set token = $2, holder = $3, claimed_at = clock_timestamp()
-    where m.resource = $1 and m.issuer = $4 and m.token < $2;
+  update fenced.high_water_mark m
+    set token = $2, holder = $3, claimed_at = pg_catalog.clock_timestamp()
+    where m.resource operator(pg_catalog.=) $1 and m.issuer operator(pg_catalog.=) $4
+      and m.token operator(pg_catalog.<) $2;
   if found then
     return true;
   end if;
@@ -255,7 +257,8 @@ begin
     return true;
   end if;
   perform from fenced.high_water_mark m
-    where m.resource = $1 and m.token = $2 and m.holder = $3 and m.issuer = $4;
+    where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
+      and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
   return found;
 end $$;
 
@@ -266,12 +269,12 @@ create function fenced.claim_now(resource text, token bigint, holder text, issue
 returns boolean
 language plpgsql as $$
 begin
-  if not pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
-     or not pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
+  if not pg_catalog.pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
+     or not pg_catalog.pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
     return false;
   end if;
   -- In a statement after the locks, so that it sees what was committed before them.
-  if (select i.name from fenced.lock_service i) = $4 then
+  if (select i.name from fenced.lock_service i) operator(pg_catalog.=) $4 then
     return fenced.raise_mark($1, $2, $3, $4);
   end if;
   return false;

@@ -43,7 +43,8 @@ create domain fenced.wait_ms as bigint
   constraint wait_is_0_to_100_years check (value between 0 and 3155760000000); -- null: no bound
 create domain fenced.channel as text
   constraint channel_has_at_most_63_visible_ascii_characters
-    check (value is not null and value ~ '^[!-~]{0,63}$'); -- as pg_notify asks; '': none
+    check (value is not null and octet_length(value) <= 63 -- as pg_notify asks; '': none
+           and value ~ '^[!-~]*$');
 create domain fenced.max_waiters as integer
   constraint max_waiters_is_not_negative check (value >= 0); -- null: no bound
 create domain fenced.floor as bigint
@@ -62,7 +63,8 @@ create table fenced.lease (
   holder     text not null default '',        -- as it is kept; '': free
   expires_at timestamptz not null default '-infinity',
   attempts   text[] not null default '{}',    -- that share this lease
-  metadata   fenced.metadata
+  metadata   fenced.metadata,
+  is_quiet   boolean not null                 -- there is no waiter and no tombstone of it
 ) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
 comment on table fenced.lease is
   'One row per resource that was ever locked, with its present lease. Tokens never fall.';
@@ -105,8 +107,10 @@ comment on table fenced.forced_release is
 
 -- The clock in units of 10 us: 15 digits until the year 2286.
 create function fenced.clock_token() returns bigint
-language sql volatile
-as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
+language sql volatile as $$
+  select (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
+          operator(pg_catalog.*) 100000)::pg_catalog.int8
+$$;
 
 create function fenced.this_minute() returns integer
 language sql volatile
@@ -114,7 +118,9 @@ as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
 
 -- The resource of a lease: what follows its prefix.
 create function fenced.resource_of(lease text) returns text
-language sql immutable parallel safe as $$ select substr($1, strpos($1, ' ') + 1) $$;
+language sql immutable parallel safe as $$
+  select pg_catalog.substr($1, pg_catalog.strpos($1, ' ') operator(pg_catalog.+) 1)
+$$;
 
 -- The part of a kept digest that others may see.
 create function fenced.fingerprint(digest text) returns text
@@ -130,10 +136,19 @@ as $$
     else 0 end
 $$;
 
--- The mutex of a resource in the lock service, until the end of the transaction. Only a commit that
--- hangs holds it for longer. Sessions whose clients have gone would pile up behind that commit.
+-- Takes the mutex of a resource in the lock service, until the end of the transaction, if it is
+-- free and nobody waits for it.
+create function fenced.try_lock_lease(resource text) returns boolean
+language sql volatile as $$
+  select pg_catalog.current_setting('transaction_isolation')
+      operator(pg_catalog.=) 'read committed'
+    and pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(resource, 815))
+$$;
+
+-- The same, but waits. Only a commit that hangs holds a mutex for longer than a moment. Sessions
+-- whose clients have gone would pile up behind that commit.
 create function fenced.lock_lease(resource text) returns void
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception using
@@ -180,6 +195,7 @@ begin
   insert into fenced.tombstone (resource, holder, attempt, token, minute)
     values ($1, $2, $3, $4, fenced.this_minute())
     on conflict on constraint tombstone_pkey do update set minute = excluded.minute;
+  update fenced.lease l set is_quiet = false where l.resource = $1 and l.is_quiet;
 end $$;
 
 -- The row of a resource, locked against renewals, after a lease that ran out was ended; null if it
@@ -249,19 +265,22 @@ begin
     return null;
   end if;
   insert into fenced.lease
-      (resource, token, last_token, holder, expires_at, attempts, metadata)
-    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7)
+      (resource, token, last_token, holder, expires_at, attempts, metadata, is_quiet)
+    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7,
+            not exists (select from fenced.waiter w where w.resource = $1)
+              and not exists (select from fenced.tombstone t where t.resource = $1))
     on conflict on constraint lease_pkey do update
       set token = granted, last_token = granted, holder = $3, expires_at = excluded.expires_at,
-          attempts = excluded.attempts, metadata = $7;
+          attempts = excluded.attempts, metadata = $7, is_quiet = excluded.is_quiet;
   return granted;
 end $$;
 
 -- A floor may be ahead of the clock by a day, because clocks differ, but not by more. A higher one
 -- must be a mistake, and would use the tokens up.
 create function fenced.greatest_floor() returns bigint
-language sql volatile
-as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
+language sql volatile as $$
+  select least(fenced.clock_token() operator(pg_catalog.+) 8640000000, 999999999999999)
+$$;
 
 -- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
 create function fenced.enqueue(
@@ -285,6 +304,7 @@ begin
   end if;
   insert into fenced.waiter (resource, holder, attempt, channel, wait_until, seen_at)
     values ($1, $2, $3, $5, until, clock_timestamp());
+  update fenced.lease l set is_quiet = false where l.resource = $1 and l.is_quiet;
   return 'waiting';
 end $$;
 
@@ -316,7 +336,7 @@ begin
   end if;
 end $$;
 
-revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
+revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease, fenced.try_lock_lease,
   fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
   fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,
