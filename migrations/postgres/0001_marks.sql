@@ -273,7 +273,15 @@ begin
      or not pg_catalog.pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
     return false;
   end if;
-  -- In a statement after the locks, so that it sees what was committed before them.
+  -- In statements after the locks, so that they see what was committed before these.
+  update fenced.high_water_mark m
+    set token = $2, holder = $3, claimed_at = pg_catalog.clock_timestamp()
+    where m.resource operator(pg_catalog.=) $1 and m.issuer operator(pg_catalog.=) $4
+      and m.token operator(pg_catalog.<) $2
+      and (select i.name from fenced.lock_service i) operator(pg_catalog.=) $4;
+  if found then
+    return true;
+  end if;
   if (select i.name from fenced.lock_service i) operator(pg_catalog.=) $4 then
     return fenced.raise_mark($1, $2, $3, $4);
   end if;

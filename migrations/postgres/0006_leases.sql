@@ -59,11 +59,11 @@ create domain fenced.metadata as text
 create table fenced.lease (
   resource   fenced.lease_name primary key,
   token      bigint not null,                 -- of this lease, or of the last one
-  last_token bigint not null,                 -- the greatest that was ever taken
+  revocation bigint not null default 0,       -- the token of the last release by force
   holder     text not null default '',        -- as it is kept; '': free
   expires_at timestamptz not null default '-infinity',
   attempts   text[] not null default '{}',    -- that share this lease
-  metadata   fenced.metadata,
+  metadata   text,                            -- as fenced.metadata
   is_quiet   boolean not null                 -- there is no waiter and no tombstone of it
 ) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
 comment on table fenced.lease is
@@ -106,11 +106,14 @@ comment on table fenced.forced_release is
   'Leases that an operator ended a minute or two ago: the same call again has the same answer.';
 
 -- The clock in units of 10 us: 15 digits until the year 2286.
-create function fenced.clock_token() returns bigint
-language sql volatile as $$
-  select (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp())
-          operator(pg_catalog.*) 100000)::pg_catalog.int8
+create function fenced.token_of(clock timestamptz) returns bigint
+language sql stable parallel safe as $$
+  select (pg_catalog.date_part('epoch', clock) operator(pg_catalog.*) 100000)::pg_catalog.int8
 $$;
+
+-- The greatest token of a resource that was ever taken.
+create function fenced.last_token(lease fenced.lease) returns bigint
+language sql immutable parallel safe as $$ select greatest(lease.token, lease.revocation) $$;
 
 create function fenced.this_minute() returns integer
 language sql volatile
@@ -259,18 +262,19 @@ create function fenced.grant_lease(
 ) returns bigint
 language plpgsql as $$
 declare
-  granted constant bigint := greatest(free.last_token + 1, fenced.clock_token(), at_least);
+  granted constant bigint := greatest(
+    fenced.last_token(free) + 1, fenced.token_of(clock_timestamp()), at_least);
 begin
   if granted > 999999999999999 then
     return null;
   end if;
   insert into fenced.lease
-      (resource, token, last_token, holder, expires_at, attempts, metadata, is_quiet)
-    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7,
+      (resource, token, holder, expires_at, attempts, metadata, is_quiet)
+    values ($1, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7,
             not exists (select from fenced.waiter w where w.resource = $1)
               and not exists (select from fenced.tombstone t where t.resource = $1))
     on conflict on constraint lease_pkey do update
-      set token = granted, last_token = granted, holder = $3, expires_at = excluded.expires_at,
+      set token = granted, holder = $3, expires_at = excluded.expires_at,
           attempts = excluded.attempts, metadata = $7, is_quiet = excluded.is_quiet;
   return granted;
 end $$;
@@ -278,9 +282,8 @@ end $$;
 -- A floor may be ahead of the clock by a day, because clocks differ, but not by more. A higher one
 -- must be a mistake, and would use the tokens up.
 create function fenced.greatest_floor() returns bigint
-language sql volatile as $$
-  select least(fenced.clock_token() operator(pg_catalog.+) 8640000000, 999999999999999)
-$$;
+language sql volatile
+as $$ select least(fenced.token_of(clock_timestamp()) + 8640000000, 999999999999999) $$;
 
 -- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
 create function fenced.enqueue(
@@ -336,7 +339,7 @@ begin
   end if;
 end $$;
 
-revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease, fenced.try_lock_lease,
+revoke all on function fenced.token_of, fenced.last_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease, fenced.try_lock_lease,
   fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
   fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,

@@ -47,22 +47,20 @@ create function fenced.acquire(
 language plpgsql security definer as $$
 declare
   digest constant pg_catalog.text := fenced.kept_digest($2);
-  least_token constant pg_catalog.int8 := greatest(fenced.clock_token(), $7::fenced.floor);
+  now constant pg_catalog.timestamptz := pg_catalog.clock_timestamp();
 begin
-  if fenced.try_lock_lease($1)
-     and pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'on' then
+  if $7 operator(pg_catalog.=) 0 and $8 is null
+     and ($10 is null or $10 operator(pg_catalog.>=) now)
+     and pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'on'
+     and fenced.try_lock_lease($1) then
     update fenced.lease l
-      set token = greatest(l.last_token operator(pg_catalog.+) 1, least_token),
-          last_token = greatest(l.last_token operator(pg_catalog.+) 1, least_token),
+      set token = greatest(l.token operator(pg_catalog.+) 1, fenced.token_of(now)),
           holder = digest,
-          expires_at = pg_catalog.clock_timestamp()
+          expires_at = now
             operator(pg_catalog.+) ($4::fenced.ttl_ms operator(pg_catalog.*) interval '1 ms'),
-          attempts = array[$3::fenced.attempt::pg_catalog.text], metadata = $8
+          attempts = array[$3::fenced.attempt::pg_catalog.text]
       where l.resource operator(pg_catalog.=) $1 and l.holder operator(pg_catalog.=) ''
-        and l.is_quiet and l.last_token operator(pg_catalog.<) 999999999999999
-        and ($10 is null or $10 operator(pg_catalog.>=) pg_catalog.clock_timestamp())
-        and ($7 operator(pg_catalog.=) 0
-             or $7 operator(pg_catalog.<=) fenced.greatest_floor())
+        and l.is_quiet and l.token operator(pg_catalog.<) 999999999999999
       returning l.token into token;
     if found then
       outcome := 'granted';
@@ -208,7 +206,7 @@ begin
     return;
   end if;
   if exists (select from fenced.lease l
-             where l.resource = any ($1) and l.last_token >= 999999999999999) then
+             where l.resource = any ($1) and fenced.last_token(l) >= 999999999999999) then
     outcome := 'exhausted';
     return;
   end if;
@@ -392,14 +390,14 @@ begin
     outcome := 'not_held';
     return;
   end if;
-  if lease.last_token = 999999999999999 then
+  if fenced.last_token(lease) = 999999999999999 then
     outcome := 'exhausted';
     return;
   end if;
   update fenced.lease l
-    set last_token = l.last_token + 1, holder = '', expires_at = '-infinity', attempts = '{}',
-        metadata = null
-    where l.resource = $1 returning l.last_token into revocation;
+    set revocation = fenced.last_token(l) + 1, holder = '', expires_at = '-infinity',
+        attempts = '{}', metadata = null
+    where l.resource = $1 returning l.revocation into revocation;
   perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
   insert into fenced.forced_release (resource, token, revocation, minute)
     values ($1, $2, revocation, fenced.this_minute());

@@ -259,7 +259,8 @@ impl Machines {
 
     fn forget_copies(&self, state: &mut State, client: usize) {
         let flawed = self.is(Flaw::ReleaseNotCompared) || self.is(Flaw::ConfirmNotCompared);
-        let stays = !self.is(Flaw::TombstoneGoesFirst);
+        let counts = !self.is(Flaw::QuietDespiteTombstone);
+        let stays = counts && !self.is(Flaw::TombstoneGoesFirst);
         let acquisition = self.acquisition(client);
         let server = &mut state.server;
         let has = server.has(client);

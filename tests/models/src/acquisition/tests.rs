@@ -158,6 +158,8 @@ fn every_rule_of_a_database_is_needed() {
         ),
         (Flaw::RowDeleted, RISE, transact()),
         (Flaw::IdleStaysFirst, WAITER, idle()),
+        (Flaw::QuietDespiteWaiter, TURN, Machines::three(Hints, 0)),
+        (Flaw::QuietDespiteTombstone, LEFT, look(LEAVE)),
         (Flaw::ClaimPasses, claim, transact()),
     ]);
 }
