@@ -169,7 +169,7 @@ end $$;
 -- and later claims do not overtake that change. No resource has a space in its name.
 create function fenced.lock_service_key() returns bigint
 language sql immutable parallel safe
-as $$ select fenced.resource_lock_key('the issuer'::text) $$;
+as $$ select fenced.resource_lock_key('the issuer'::pg_catalog.text) $$;
 
 -- Keeps the issuer as it is while a claim is under way. The row is locked, too: where the snapshot
 -- may be older than the wait, that fails.

@@ -71,7 +71,7 @@ begin
       return;
     end if;
   end if;
-  select a.* into outcome, token, left_ms, claimed
+  select a.outcome, a.token, a.left_ms, a.claimed into outcome, token, left_ms, claimed
     from fenced.acquire_in_full($1, digest, $3, $4, $5, $6, $7, $8, $9, $10, $11) a;
 end $$;
 
@@ -487,7 +487,8 @@ end $$;
 create function fenced.lock_service_version() returns integer
 language sql immutable as $$ select 2 $$;
 
-revoke all on function fenced.force_release from public;
+revoke all on function fenced.acquire_in_full, fenced.after_release, fenced.force_release
+  from public;
 grant execute on function fenced.acquire, fenced.acquire_together, fenced.renew, fenced.release,
   fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
   fenced.lock_service_version to public;

@@ -207,6 +207,10 @@ async fn functions_without_a_search_path_of_their_own_are_qualified() {
     }
     assert_eq!(unqualified("if x = 1 then"), ["="]);
     assert_eq!(
+        unqualified("set a = 1, b = (c = 2) where d = 3"),
+        ["=", "="]
+    );
+    assert_eq!(
         unqualified("perform concat('=', y::text)"),
         ["concat", "text"]
     );
@@ -226,6 +230,8 @@ fn unqualified(source: &str) -> Vec<String> {
     let mut before = String::new();
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == '$';
     let mut rest = code.as_str();
+    // What is not of a nested expression, between SET and the next clause of an UPDATE.
+    let (mut assigns, mut depth) = (false, 0);
     while let Some(first) = rest.chars().next() {
         let length = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
         let is_operator = |c: char| "+-*/<>=~!@#%^&|`?:".contains(c);
@@ -237,6 +243,13 @@ fn unqualified(source: &str) -> Vec<String> {
             &rest[..first.len_utf8()]
         };
         rest = &rest[token.len()..];
+        match token {
+            "set" => (assigns, depth) = (true, 0),
+            "from" | "where" | "returning" | ";" => assigns = false,
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            _ => {}
+        }
         if is_name(first) {
             let called = rest.trim_start().starts_with('(') && !WORDS.contains(&token);
             if (called || before == "::") && !token.contains('.') {
@@ -246,8 +259,9 @@ fn unqualified(source: &str) -> Vec<String> {
                 found.push(token.to_owned());
             }
         } else if is_operator(first) && ![":=", "::"].contains(&token) {
+            let is_assignment = token == "=" && assigns && depth == 0;
             // As in operator(pg_catalog.=).
-            if before != "pg_catalog." {
+            if !is_assignment && before != "pg_catalog." {
                 found.push(token.to_owned());
             }
         }
