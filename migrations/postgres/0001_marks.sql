@@ -111,7 +111,7 @@ comment on table fenced.high_water_mark is
 -- for ever.
 create function fenced.resource_lock_key(resource text) returns bigint
 language sql immutable strict parallel safe
-as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
+as $$ select pg_catalog.hashtextextended(resource, 4711::pg_catalog.int8) $$;
 
 -- Raises the refusal that fits the mark as it is now. The holder is as it is kept.
 create function fenced.raise_refusal(
