@@ -284,7 +284,6 @@ create function fenced.release(
 )
 language plpgsql security definer as $$
 declare
-  digest constant pg_catalog.text := fenced.kept_digest($3);
   is_quiet pg_catalog.bool;
 begin
   if pg_catalog.set_config('synchronous_commit', 'off', true) operator(pg_catalog.<>) 'off'
@@ -293,13 +292,14 @@ begin
   end if;
   update fenced.lease l set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
     where l.resource operator(pg_catalog.=) $1 and l.token operator(pg_catalog.=) $2
-      and l.holder operator(pg_catalog.=) digest
+      and l.holder operator(pg_catalog.=) fenced.kept_digest($3)
       and l.expires_at operator(pg_catalog.>) pg_catalog.clock_timestamp()
     returning l.is_quiet into is_quiet;
   if found and is_quiet and not $4 then
     outcome := 'released';
   else
-    outcome := fenced.after_release($1, $2, digest, $4, is_quiet is not null);
+    outcome := fenced.after_release(
+      $1, $2, fenced.kept_digest($3), $4, is_quiet is not null);
   end if;
 end $$;
 

@@ -39,6 +39,22 @@ impl Observer {
         self.ask(redis::cmd("KEYS").arg(pattern)).await
     }
 
+    /// The keys that match a pattern and hold something, but for those of leases that say that there
+    /// is none.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn leases(&self, pattern: &str) -> Vec<String> {
+        let mut leases = Vec::new();
+        for key in self.keys(pattern).await {
+            let lease = self.text(&key).await;
+            if lease.is_some_and(|lease| lease != "vacant") {
+                leases.push(key);
+            }
+        }
+        leases
+    }
+
     /// All keys that have a time to live, with the time that each has left.
     ///
     /// # Panics

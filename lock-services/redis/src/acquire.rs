@@ -131,7 +131,15 @@ impl Requests for Attempting<'_> {
         };
         loop {
             match place.news().await {
-                News::Pushed(pushed) => return Wake::Offered(self.look.offer_of(pushed)),
+                News::Pushed(pushed) => {
+                    let grant = self.look.offer_of(pushed);
+                    // One that is over by now is worth a look.
+                    let is_whole = pushed.is_whole && pushed.received < grant.lease.deadline();
+                    return match is_whole {
+                        true => Wake::Granted(grant),
+                        false => Wake::Offered(grant),
+                    };
+                }
                 News::Reach => {
                     let reach = self.backend.pushes.reach(self.look.shard());
                     if mem::replace(&mut *lock(&self.reach), reach) != reach {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redis::{FromRedisValue, RedisError, RedisResult, Value};
 
+use super::pushes::Message;
 use lock_core::FencingToken;
 
 /// An answer of `acquire.lua`.
@@ -68,11 +69,14 @@ pub(super) enum RenewedWord {
 }
 
 /// An answer of `release.lua`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReleasedWord {
-    Released,
-    /// Released, and the counter of the shard was lifted to the clock.
-    Raised,
+    Released {
+        /// The counter of the shard was lifted to the clock.
+        raised: bool,
+        /// The grant of a waiter of this client.
+        handed: Option<Message>,
+    },
     /// Released, and the queue has to be served by running it again.
     More,
     NotHolder,
@@ -199,9 +203,18 @@ impl RenewedWord {
 
 impl ReleasedWord {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
-        match word(&answer) {
-            b"released" => Ok(Self::Released),
-            b"raised" => Ok(Self::Raised),
+        let (answer, handed) = match &answer {
+            Value::Array(parts) => match parts.as_slice() {
+                [answer, grant] => (answer, Some(Message::read(grant).ok_or_else(unexpected)?)),
+                _ => return Err(unexpected()),
+            },
+            answer => (answer, None),
+        };
+        match word(answer) {
+            word @ (b"released" | b"raised") => Ok(Self::Released {
+                raised: word == b"raised",
+                handed,
+            }),
             b"more" => Ok(Self::More),
             b"not_holder" => Ok(Self::NotHolder),
             _ => Err(unexpected()),

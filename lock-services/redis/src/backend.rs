@@ -108,11 +108,7 @@ impl LockBackend for RedisBackend {
     }
 
     async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
-        let tombstone = match tombstone {
-            true => Tombstone::OfAcquisition,
-            false => Tombstone::None,
-        };
-        self.service.release(lease, tombstone).await
+        self.release_lease(lease, tombstone).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
@@ -125,7 +121,8 @@ impl LockBackend for RedisBackend {
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         let tombstone = Tombstone::OfAttempt(attempt);
-        self.service.release(lease, tombstone).await
+        let (released, _) = self.service.release(lease, tombstone, None).await?;
+        Ok(released)
     }
 
     async fn force_release(

@@ -95,34 +95,14 @@ impl Keys {
 }
 
 impl<'a> ResourceKeys<'a> {
-    /// The keys of this resource alone, which every script has that may hand it on.
-    pub(super) const fn of_its_own(&self) -> [Key<'a>; 4] {
-        [self.lease(), self.queue(), self.suspended(), self.waiters()]
-    }
-
     /// The token counter of the shard. No time to live; nothing deletes it.
     pub(super) const fn counter(&self) -> Key<'a> {
         Key([self.base, "counter", ""])
     }
 
-    /// The lease.
+    /// The lease. `lua/keys.lua` names the other keys of the resource after it.
     pub(super) const fn lease(&self) -> Key<'a> {
         Key([self.base, "lease:", self.resource])
-    }
-
-    /// The queue of waiters: a sorted set of holders by ticket.
-    pub(super) const fn queue(&self) -> Key<'a> {
-        Key([self.base, "queue:", self.resource])
-    }
-
-    /// A sorted set of waiters that could not be reached and of tombstones, by since when.
-    pub(super) const fn suspended(&self) -> Key<'a> {
-        Key([self.base, "suspended:", self.resource])
-    }
-
-    /// The details of the waiters, a hash.
-    pub(super) const fn waiters(&self) -> Key<'a> {
-        Key([self.base, "waiters:", self.resource])
     }
 
     /// A key that is never there. A node of a cluster from which a slot is being moved runs a
@@ -130,11 +110,6 @@ impl<'a> ResourceKeys<'a> {
     /// the script fails half way when it uses that key again. With this one it is not run at all.
     pub(super) const fn absent(&self) -> Key<'a> {
         Key([self.base, "absent", ""])
-    }
-
-    /// Which lease was ended by force, and by which token it was revoked.
-    pub(super) const fn forced(&self) -> Key<'a> {
-        Key([self.base, "forced:", self.resource])
     }
 }
 

@@ -103,6 +103,7 @@ mod list;
 mod look;
 mod options;
 mod pushes;
+mod release;
 mod renew;
 mod replicas;
 mod scripts;
@@ -117,12 +118,13 @@ pub use self::backend::RedisBackend;
 /// The kind that errors name and the default issuer.
 const KIND: &str = "redis";
 
-/// How long an ended acquisition is remembered at least if a late request of it may arrive.
-pub const ENDED_TTL: Duration = Duration::from_secs(15);
-
 /// How long a place in the queue is kept for a waiter that cannot be reached and does not ask. All
 /// keys of a queue live that long after the last waiter has asked.
 pub const QUEUE_TTL: Duration = Duration::from_secs(30);
+
+/// How long an ended acquisition is remembered at least if a late request of it may arrive. So long
+/// the key of a lease stays after its end, which has to be as long as a queue beside it may stay.
+pub const ENDED_TTL: Duration = QUEUE_TTL;
 
 /// Longest lease of a pushed grant until it is confirmed: the cost of a vanished waiter to the
 /// queue.

@@ -39,13 +39,15 @@ scripts! {
 
 /// The parts that scripts have in common or try first, in the order in which they build on each
 /// other.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 10] = [
     part!("fast_acquire"),
     part!("fast_release"),
     part!("lease"),
+    part!("keys"),
     part!("fast_enqueue"),
     part!("fast_hand_over"),
     part!("shared"),
+    part!("keep"),
     part!("tokens"),
     part!("queue"),
 ];
@@ -113,7 +115,7 @@ fn with_constants(code: String) -> String {
 }
 
 /// The constants that scripts and clients have to agree on.
-fn constants() -> [(&'static str, String); 10] {
+fn constants() -> [(&'static str, String); 11] {
     let millis = |time: Duration| time.as_millis().to_string();
     // Commands take text, and it takes a while to make it of a number.
     let text = |time| format!("\"{}\"", millis(time));
@@ -124,6 +126,7 @@ fn constants() -> [(&'static str, String); 10] {
         ("QUEUE_TEXT", text(QUEUE_TTL)),
         ("PROVISIONAL_MS", millis(PROVISIONAL)),
         ("PROVISIONAL_TEXT", text(PROVISIONAL)),
+        ("VACANT", "\"vacant\"".to_owned()),
         ("MOVES", MOVES.to_string()),
         ("TOKEN_MAX", FencingToken::MAX.to_string()),
         (

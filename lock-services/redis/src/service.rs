@@ -7,6 +7,7 @@ use super::{
     call::Call,
     keys::{Key, Keys, ResourceKeys},
     lease_text,
+    pushes::Message,
     scripts::{CANCEL, CONFIRM, FORCE_RELEASE, INSPECT, RELEASE},
     servers::{link::Link, nodes::Nodes},
 };
@@ -57,23 +58,8 @@ pub(super) struct Unwanted {
 impl Service {
     /// A script that may hand the resource on, with its keys and the first argument.
     pub(super) fn call(&self, script: &Script, keys: &ResourceKeys<'_>, link: &Link) -> Call {
-        self.call_with(script, keys, None, link)
-    }
-
-    /// The same with one key more.
-    fn call_with(
-        &self,
-        script: &Script,
-        keys: &ResourceKeys<'_>,
-        last: Option<Key<'_>>,
-        link: &Link,
-    ) -> Call {
-        let absent = self.absent(keys);
-        let keys_in_order = std::iter::once(keys.counter())
-            .chain(keys.of_its_own())
-            .chain(last)
-            .chain(absent);
-        let mut call = Call::new(script, keys_in_order);
+        let given = [keys.counter(), keys.lease()];
+        let mut call = Call::new(script, given.into_iter().chain(self.absent(keys)));
         self.say_where_counters_start(&mut call, keys.shard, link);
         call
     }
@@ -112,12 +98,13 @@ impl Service {
         Ok(answer.map_err(|error| error.on(resource))?.1)
     }
 
-    /// Ends a lease, or one hold of it.
+    /// Ends a lease, or one hold of it. The answer may bring the grant of a waiter of the client.
     pub(super) async fn release(
         &self,
         lease: &Sequencer,
         tombstone: Tombstone,
-    ) -> Result<Released, Error> {
+        client: Option<&str>,
+    ) -> Result<(Released, Option<Message>), Error> {
         let (keys, ours) = (self.keys.of(lease.resource()), lease_text::full(lease));
         let tombstone = match tombstone {
             Tombstone::None => None,
@@ -126,7 +113,8 @@ impl Service {
         };
         let fill_in = |link: &Link| {
             let mut call = self.call(&RELEASE, &keys, link);
-            call.arg(&ours).arg(&tombstone);
+            call.arg(&ours)
+                .rare_args([client.map(str::to_owned), tombstone.clone()]);
             call
         };
         loop {
@@ -137,12 +125,13 @@ impl Service {
                 .await;
             let (link, word) = answer.map_err(|error| error.on(lease.resource()))?;
             match word {
-                ReleasedWord::Released => return Ok(Released::Released),
-                ReleasedWord::Raised => {
-                    link.has_raised(keys.shard, sent);
-                    return Ok(Released::Released);
+                ReleasedWord::Released { raised, handed } => {
+                    if raised {
+                        link.has_raised(keys.shard, sent);
+                    }
+                    return Ok((Released::Released, handed));
                 }
-                ReleasedWord::NotHolder => return Ok(Released::NotHolder),
+                ReleasedWord::NotHolder => return Ok((Released::NotHolder, None)),
                 ReleasedWord::More => {}
             }
         }
@@ -200,7 +189,7 @@ impl Service {
     ) -> Result<Forced, Error> {
         let keys = self.keys.of(resource);
         let fill_in = |link: &Link| {
-            let mut call = self.call_with(&FORCE_RELEASE, &keys, Some(keys.forced()), link);
+            let mut call = self.call(&FORCE_RELEASE, &keys, link);
             call.arg(token.get());
             call
         };
@@ -215,7 +204,7 @@ impl Service {
 
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
         let keys = self.keys.of(resource);
-        let call = Call::new(&INSPECT, [keys.lease(), keys.waiters()]);
+        let call = Call::new(&INSPECT, [keys.counter(), keys.lease()]);
         let inspected = self
             .nodes
             .run(keys.shard, &call, Inspected::parse)

@@ -140,7 +140,7 @@ impl RedisBackend {
             .collect();
         let counter = keys.first().map(ResourceKeys::counter);
         let absent = keys.first().and_then(|first| self.service.absent(first));
-        let keys = keys.iter().flat_map(ResourceKeys::of_its_own);
+        let keys = keys.iter().map(ResourceKeys::lease);
         let mut call = Call::new(&TOGETHER, counter.into_iter().chain(keys).chain(absent));
         self.service
             .say_where_counters_start(&mut call, shard, link);

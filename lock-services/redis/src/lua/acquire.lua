@@ -1,14 +1,11 @@
 #!lua
 -- Tries fast_acquire.lua, fast_enqueue.lua.
--- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
 -- Grants a lease, or takes a place in the queue, or says how long another lease stands in the way.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] queue of waiters
--- KEYS[4] suspended waiters, and tombstones
--- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] what follows the token in the lease: ":holder:f:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
@@ -39,21 +36,21 @@ local function look_at_what_is_asked_for()
   holder, ttl, attempt, metadata = asked_for()
   asker, floor, start = ARGV[4] or "", ARGV[5] or "", ARGV[6] == "1"
   waits = asker ~= ""
-  marked = redis.call("EXISTS", KEYS[4]) > 0
+  marked = redis.call("EXISTS", suspended) > 0
 end
 
 local function grant()
   local counter, wrong = counter_before(floor, 1, start)
   if not counter then return wrong end
-  local granted = {token = draw(counter, 1), holder = holder, attempts = attempt, state = "f",
+  lease = {token = draw(counter, 1), holder = holder, attempts = attempt, state = "f",
     metadata = metadata}
-  extend(KEYS[2], granted, ttl)
-  return {"granted", granted.token, ttl, "f"}
+  extend(lease, ttl)
+  return {"granted", lease.token, ttl, "f"}
 end
 
 -- The hash also has the last ticket, and a waiter that has not confirmed its grant.
 local function how_many_wait()
-  local many = redis.call("HLEN", KEYS[5]) - 1
+  local many = redis.call("HLEN", details) - 1
   if lease and lease.state == "p" then many = many - 1 end
   return math.max(many, 0)
 end
@@ -63,7 +60,7 @@ local function has_room()
   local most = tonumber(ARGV[7])
   if not most or waiter(holder) then return true end
   if how_many_wait() < most then return true end
-  forget_the_unreachable(KEYS[4], KEYS[5])
+  forget_the_unreachable(suspended, details)
   forget_the_silent()
   return how_many_wait() < most
 end
@@ -72,46 +69,42 @@ end
 local function enqueue()
   local entry = waiter(holder)
   if not entry then
-    if marked then forget_the_unreachable(KEYS[4], KEYS[5]) end
-    entry = {ticket = text(redis.call("HINCRBY", KEYS[5], "#", 1))}
+    if marked then forget_the_unreachable(suspended, details) end
+    entry = {ticket = text(redis.call("HINCRBY", details, "#", 1))}
   end
   entry.askers = with_asker(entry.askers, asker)
   entry.ttl, entry.floor, entry.metadata, entry.asked = ttl, floor, metadata, now
   write_waiter(holder, entry)
   if marked then
-    redis.call("ZREM", KEYS[4], holder, "!" .. asker:match("^%x*"))
-    redis.call("PEXPIRE", KEYS[4], QUEUE_TEXT)
+    redis.call("ZREM", suspended, holder, "!" .. asker:match("^%x*"))
+    redis.call("PEXPIRE", suspended, QUEUE_TEXT)
   end
-  redis.call("ZADD", KEYS[3], entry.ticket, holder)
-  redis.call("PEXPIRE", KEYS[3], QUEUE_TEXT)
-  redis.call("PEXPIRE", KEYS[5], QUEUE_TEXT)
+  redis.call("ZADD", queue, entry.ticket, holder)
+  redis.call("PEXPIRE", queue, QUEUE_TEXT)
+  redis.call("PEXPIRE", details, QUEUE_TEXT)
 end
 
 local function waiting()
   local left = lease and math.max(lease.left, 0) or 0
-  local place = redis.call("ZRANK", KEYS[3], holder) or 0
+  local place = redis.call("ZRANK", queue, holder) or 0
   -- Small numbers may go out as they are.
   return {"waiting", left, now, place}
 end
 
-local function acquire()
-  look()
-  look_at_what_is_asked_for()
-  if foreign then return {"broken_lease"} end
-
-  if marked and is_buried(KEYS[4], holder, attempt) then return {"ended"} end
+-- The answer to what is asked for, unless the key of the lease holds something else.
+local function answer_to_it()
+  if marked and is_buried(suspended, holder, attempt) then return {"ended"} end
 
   if lease and lease.holder == holder then
     if lease.left > 0 then
       local attempts = with_attempt(lease.attempts, attempt)
-      if attempts ~= lease.attempts then
-        lease.attempts = attempts
-        save(KEYS[2], lease)
-      end
+      lease.changed = attempts ~= lease.attempts or lease.state == "h"
+      lease.attempts = attempts
+      if lease.state == "h" then lease.state = "w" end
       if waits and lease.state == "p" then enqueue() end
       return {"again", lease.token, text(lease.left - 1), lease.state}
     end
-    if lease.state == "f" then return {"ended"} end
+    if lease.state ~= "p" then return {"ended"} end
   end
 
   if lease and lease.left > 0 then
@@ -124,7 +117,7 @@ local function acquire()
   -- A lease that ran out is settled before the caller takes its place. The place clears the mark
   -- of the caller's client, because this request shows that the client is there, so that its other
   -- waiters are not suspended.
-  local alone = not marked and redis.call("EXISTS", KEYS[3], KEYS[5]) == 0
+  local alone = not marked and redis.call("EXISTS", queue, details) == 0
   marked = marked or lease ~= nil
   settle_what_is_over()
   if alone then return grant() end
@@ -149,4 +142,11 @@ local function acquire()
   -- Where a counter starts anew its head asks again, and is the head still.
   if waits and answer[1] ~= "missing" then leave(holder) end
   return answer
+end
+
+local function acquire()
+  look()
+  look_at_what_is_asked_for()
+  if foreign then return {"broken_lease"} end
+  return finish(answer_to_it())
 end

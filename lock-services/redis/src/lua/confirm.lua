@@ -1,13 +1,10 @@
 #!lua flags=allow-oom
--- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
 -- Makes a provisional lease a full one: its holder is there. Its place in the queue is given up.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] queue of waiters
--- KEYS[4] suspended waiters, and tombstones
--- KEYS[5] details of the waiters
 -- ARGV[1] where counters start, not used here
 -- ARGV[2] holder
 -- ARGV[3] token
@@ -25,6 +22,6 @@ local function confirm()
   end
   if lease.state == "p" then leave(lease.holder) end
   lease.state = "f"
-  extend(KEYS[2], lease, ARGV[4])
-  return "renewed"
+  extend(lease, ARGV[4])
+  return finish("renewed")
 end

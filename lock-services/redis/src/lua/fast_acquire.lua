@@ -1,15 +1,13 @@
--- The fast path of an acquire of an idle resource: no lease, no queue, no suspended waiter, no
--- tombstone, a sound counter, and no special option. For acquire.lua, whose keys and arguments it
--- reads. It answers nothing to a caller that has to go another way.
+-- The fast path of an acquire of an idle resource, with a sound counter, and no special option. For
+-- acquire.lua, whose keys and arguments it reads. It answers nothing to a caller that has to go
+-- another way.
 
--- How many keys there are of what may stand in the way; nothing if that was not looked at.
-local there
+-- What the key of the lease holds, or nothing.
+local held
 
 local function fast_acquire()
-  there = nil
-  if ARGV[5] then return nil end
-  there = redis.call("EXISTS", KEYS[2], KEYS[3], KEYS[4])
-  if there > 0 or ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
+  held = redis.pcall("GET", KEYS[2])
+  if held or ARGV[5] or ARGV[1] == "raise" or redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local token = redis.pcall("INCRBY", KEYS[1], "1")
   if type(token) ~= "number" then return nil end
   if token > 0 and token <= TOKEN_MAX then

@@ -1,11 +1,14 @@
--- The fast path of a release with waiters, the first of which can be reached and has no special
--- option, while no waiter is suspended. For release.lua, behind fast_release.lua. It answers
--- nothing to a caller that has to go another way.
+-- The fast path of a release of a full lease that needs no tombstone, with or without waiters, the
+-- first of which can be reached and has no special option, while no waiter is suspended. For
+-- release.lua, behind fast_release.lua. It answers nothing to a caller that has to go another way.
 
--- The first in the queue, and its details.
-local function first_waiter()
-  local head = redis.call("ZRANGE", KEYS[3], "0", "0")[1]
-  return head, head and redis.call("HGET", KEYS[5], head)
+-- Whether the lease is the caller's, full, and not over.
+local function is_ours()
+  if type(held) ~= "string" then return false end
+  local token, holder, state = held:match("^(%d+):(%x+):(%l):")
+  local our_token, our_holder = grant_of(ARGV[2])
+  return token == our_token and holder == our_holder and state ~= "p"
+    and redis.call("PTTL", KEYS[2]) > ENDED_MS
 end
 
 -- Lifts a counter that was below the clock before its last token to it. Returns the last token.
@@ -14,33 +17,55 @@ local function lift(token, time)
   return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or token
 end
 
-local function fast_hand_over()
-  -- One is the queue and nothing else.
-  if there ~= 1 then return nil end
+-- Draws a token at this time. Nothing if there is none.
+local function draw_at(time)
   if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
-  local head, details = first_waiter()
-  if not details then return nil end
-  -- With a channel, one attempt, and no floor.
-  local client, attempt, ttl, metadata = details:match("^(%x+)/(%x+):(%d+)::%d+:%d+:(.*)$")
-  if not client then return nil end
-  local time = redis.call("TIME")
-  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
   local token = redis.pcall("INCRBY", KEYS[1], "1")
   if type(token) ~= "number" then return nil end
   if ARGV[1] == "raise" then token = lift(token, time) end
-  if token <= 0 or token > TOKEN_MAX then
-    redis.call("INCRBY", KEYS[1], "-1")
-    return nil
+  if token > 0 and token <= TOKEN_MAX then return ("%d"):format(token) end
+  redis.call("INCRBY", KEYS[1], "-1")
+end
+
+local function fast_hand_over()
+  if not is_ours() then return nil end
+  local queue, suspended, details = keys_beside(KEYS[2])
+  local others = redis.call("EXISTS", queue, suspended, details)
+  if others == 0 then
+    redis.call("DEL", KEYS[2])
+    return "released"
   end
-  token = ("%d"):format(token)
-  if ttl + 0 > PROVISIONAL_MS then ttl = PROVISIONAL_TEXT end
-  local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. client
-  local receivers = redis.pcall("SPUBLISH", channel, attempt .. ":" .. head .. ":" .. token .. ":"
-    .. ttl .. ":" .. now .. ":" .. KEYS[2])
-  -- The token is lost.
-  if type(receivers) ~= "number" or receivers == 0 then return nil end
-  redis.call("SET", KEYS[2], write_lease(token, head, "p", ttl, attempt, metadata),
+  local head = redis.call("ZRANGE", queue, "0", "0")[1]
+  local asked = head and redis.call("HGET", details, head)
+  -- A third key would be what is suspended.
+  if not asked or others > 2 then return nil end
+  -- With a channel, one attempt, and no floor.
+  local client, attempt, ttl, metadata = asked:match("^(%x+)/(%x+):(%d+)::%d+:%d+:(.*)$")
+  if not client then return nil end
+  local time = redis.call("TIME")
+  local now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
+  local token = draw_at(time)
+  if not token then return nil end
+
+  local answer, state = ARGV[1] == "raise" and "raised" or "released", "p"
+  if client == ARGV[3] then
+    state = "h"
+    redis.call("ZREM", queue, head)
+    redis.call("HDEL", details, head)
+    -- Only the last ticket is left.
+    if redis.call("HLEN", details) == 1 then redis.call("DEL", details) end
+  elseif ttl + 0 > PROVISIONAL_MS then
+    ttl = PROVISIONAL_TEXT
+  end
+  local grant = attempt .. ":" .. head .. ":" .. token .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2]
+  if state == "h" then
+    answer = {answer, grant}
+  else
+    local receivers = redis.pcall("SPUBLISH", base .. "grants:" .. client, grant)
+    -- The token is lost.
+    if type(receivers) ~= "number" or receivers == 0 then return nil end
+  end
+  redis.call("SET", KEYS[2], write_lease(token, head, state, ttl, attempt, metadata),
     "PX", ("%d"):format(ttl + 1 + ENDED_MS))
-  if ARGV[1] == "raise" then return "raised" end
-  return "released"
+  return answer
 end

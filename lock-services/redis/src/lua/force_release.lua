@@ -1,29 +1,25 @@
 #!lua flags=allow-oom
--- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
 -- Ends the lease with this token, of any holder, and hands the resource on. Draws a token without a
 -- holder first: a store that has it as its mark refuses the former holder.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] queue of waiters
--- KEYS[4] suspended waiters, and tombstones
--- KEYS[5] details of the waiters
--- KEYS[6] what was ended by force, "token:revocation"
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] token
 --
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
--- Idempotent: while KEYS[6] stays, it says again by which token the lease was revoked. If more
+-- Idempotent: while what was ended by force stays, it says again by which token the lease was revoked. If more
 -- than MOVES waiters are out of reach, the next request goes on.
 
 local function force_release()
   look()
   if foreign then return {"broken_lease"} end
   if not lease or lease.token ~= ARGV[2] or lease.left <= 0 then
-    local forced = redis.call("GET", KEYS[6]) or ""
+    local forced = redis.call("GET", forced) or ""
     local revocation = forced:match("^" .. ARGV[2] .. ":(%d+)$")
     if revocation then return {"ended", revocation} end
     return {"not_held"}
@@ -32,11 +28,10 @@ local function force_release()
   local counter, wrong = counter_before("", 1, false)
   if not counter then return wrong end
   local revocation = draw(counter, 1)
-  redis.call("SET", KEYS[6], lease.token .. ":" .. revocation, "PX", ENDED_TEXT)
-  bury(KEYS[4], KEYS[5], "=" .. lease.holder)
+  redis.call("SET", forced, lease.token .. ":" .. revocation, "PX", ENDED_TEXT)
+  bury(suspended, details, "=" .. lease.holder)
   if lease.state == "p" then leave(lease.holder) end
-  redis.call("DEL", KEYS[2])
   lease = nil
   hand_on()
-  return {"ended", revocation}
+  return finish({"ended", revocation})
 end

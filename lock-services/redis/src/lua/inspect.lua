@@ -1,19 +1,20 @@
 #!lua flags=no-writes
--- Begins with lease.lua, shared.lua.
+-- Begins with lease.lua, keys.lua, shared.lua.
 --
 -- Looks at a resource. Changes nothing. The time left is that which the holder counts.
 --
--- KEYS[1] lease of the resource
--- KEYS[2] details of the waiters
+-- KEYS[1] token counter of the shard
+-- KEYS[2] lease of the resource
 --
 -- Returns {"held", waiters, token, holder, left_ms, metadata} | {"free", waiters} | {"broken"}
 
 local function inspect()
-  local lease, foreign = load(KEYS[1])
+  local lease, foreign = load(KEYS[2])
   if foreign then return {"broken"} end
+  local _, _, details = keys_beside(KEYS[2])
   local live = lease and lease.left > 0
   -- The last ticket is in there, too, and a waiter that has not confirmed its grant.
-  local waiters = redis.call("HLEN", KEYS[2]) - 1
+  local waiters = redis.call("HLEN", details) - 1
   if live and lease.state == "p" then waiters = waiters - 1 end
   waiters = text(math.max(waiters, 0))
   if not live then return {"free", waiters} end

@@ -1,11 +1,13 @@
 -- The queue of waiters. For scripts whose
 --   KEYS[1]  is the token counter of the shard
 --   KEYS[2]  is the lease of the resource
---   KEYS[3]  the queue: holders by ticket
---   KEYS[4]  what is suspended and what has ended, since when
---   KEYS[5]  a hash of the waiters' details; "#" is the last ticket
+-- Beside these are
+--   queue      holders by ticket
+--   suspended  what is suspended and what has ended, since when
+--   details    a hash of the waiters' details; "#" is the last ticket
+--   forced     what was ended by force, "token:revocation"
 --
--- KEYS[4] has
+-- What is suspended or has ended:
 --   holder          a waiter that could not be reached
 --   "!client"       a client that could not be reached, or did not confirm a grant in time. Its
 --                   waiters keep their tickets, and come back into the queue when they ask again
@@ -19,6 +21,8 @@
 -- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
 -- client without a channel is "".
 
+local queue, suspended, details, forced = keys_beside(KEYS[2])
+
 -- The lease, and whether its key holds something else.
 local lease, foreign
 
@@ -27,8 +31,14 @@ local function look()
   lease, foreign = load(KEYS[2])
 end
 
+-- The answer of a script that may have changed something.
+local function finish(answer)
+  keep(KEYS[2], lease, queue, suspended, details)
+  return answer
+end
+
 local function waiter(holder)
-  local packed = redis.call("HGET", KEYS[5], holder)
+  local packed = redis.call("HGET", details, holder)
   if not packed then return nil end
   local askers, ttl, floor, ticket, asked, metadata =
     packed:match("^([%x/,]+):(%d+):(%d*):(%d+):(%d+):(.*)$")
@@ -61,21 +71,20 @@ end
 local function write_waiter(holder, entry)
   local packed = entry.askers .. ":" .. entry.ttl .. ":" .. entry.floor .. ":" .. entry.ticket
     .. ":" .. entry.asked .. ":" .. entry.metadata
-  redis.call("HSET", KEYS[5], holder, packed)
+  redis.call("HSET", details, holder, packed)
 end
 
 local function leave(holder)
-  redis.call("ZREM", KEYS[3], holder)
-  redis.call("ZREM", KEYS[4], holder)
-  redis.call("HDEL", KEYS[5], holder)
+  redis.call("ZREM", queue, holder)
+  redis.call("ZREM", suspended, holder)
+  redis.call("HDEL", details, holder)
   -- Only the last ticket is left.
-  if redis.call("HLEN", KEYS[5]) == 1 then redis.call("DEL", KEYS[5]) end
+  if redis.call("HLEN", details) == 1 then redis.call("DEL", details) end
 end
 
 local function settle_what_is_over()
   if not lease or lease.left > 0 then return end
-  settle(lease, KEYS[3], KEYS[4], KEYS[5])
-  redis.call("DEL", KEYS[2])
+  settle(lease, queue, suspended, details)
   lease = nil
 end
 
@@ -91,7 +100,7 @@ end
 -- Makes room in a full queue, among the first: a lease may be held for long, and its waiters may be
 -- dead for long.
 local function forget_the_silent()
-  for _, holder in ipairs(redis.call("ZRANGE", KEYS[3], 0, MOVES - 1)) do
+  for _, holder in ipairs(redis.call("ZRANGE", queue, 0, MOVES - 1)) do
     local entry = waiter(holder)
     if not entry or now - entry.asked > QUEUE_MS then leave(holder) end
   end
@@ -103,8 +112,7 @@ local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
   local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. kept .. ":" .. now
     .. ":" .. KEYS[2]
-  local channel = KEYS[1]:sub(1, -#"counter" - 1) .. "grants:" .. entry.client
-  local receivers = redis.pcall("SPUBLISH", channel, message)
+  local receivers = redis.pcall("SPUBLISH", base .. "grants:" .. entry.client, message)
   return type(receivers) == "number" and receivers > 0
 end
 
@@ -122,29 +130,29 @@ end
 -- request; or "more": MOVES waiters were out of reach, run it again.
 local function hand_on(caller, start)
   for _ = 1, MOVES do
-    local holder = redis.call("ZRANGE", KEYS[3], 0, 0)[1]
+    local holder = redis.call("ZRANGE", queue, 0, 0)[1]
     if not holder then return "empty" end
     -- The caller is here, whatever this very script has found out about its client.
     if holder == caller then return "caller" end
     local entry = waiter(holder)
     if not entry then
-      redis.call("ZREM", KEYS[3], holder)
-    elseif redis.call("ZSCORE", KEYS[4], "!" .. entry.client) then
-      redis.call("ZREM", KEYS[3], holder)
-      suspend(KEYS[4], holder)
+      redis.call("ZREM", queue, holder)
+    elseif redis.call("ZSCORE", suspended, "!" .. entry.client) then
+      redis.call("ZREM", queue, holder)
+      suspend(suspended, holder)
     else
       local counter, wrong = counter_before(entry.floor, 1, start)
       local kept = math.min(entry.ttl, PROVISIONAL_MS)
       if counter and reaches(entry, holder, counter.first, kept) then
         lease = {token = draw(counter, 1), holder = holder, attempts = attempts_of(entry),
           state = "p", metadata = entry.metadata}
-        extend(KEYS[2], lease, kept)
+        extend(lease, kept)
         return "granted"
       end
       if wrong and not asks_too_much(wrong) then return "stuck" end
-      redis.call("ZREM", KEYS[3], holder)
-      suspend(KEYS[4], holder)
-      if counter and entry.client ~= "" then suspend(KEYS[4], "!" .. entry.client) end
+      redis.call("ZREM", queue, holder)
+      suspend(suspended, holder)
+      if counter and entry.client ~= "" then suspend(suspended, "!" .. entry.client) end
     end
   end
   return "more"

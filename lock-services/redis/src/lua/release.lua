@@ -1,20 +1,21 @@
 #!lua flags=allow-oom
 -- Tries fast_release.lua, fast_hand_over.lua.
--- Begins with lease.lua, shared.lua, tokens.lua, queue.lua.
+-- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
 -- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
--- KEYS[3] queue of waiters
--- KEYS[4] suspended waiters, and tombstones
--- KEYS[5] details of the waiters
 -- ARGV[1] where counters start: "clock", "raise" to lift them to it first, or a token
 -- ARGV[2] what the lease begins with if it is full: "token:holder:f:"
--- ARGV[3] what gets a tombstone: the attempt whose hold is given back, "" for the acquisition; left
+-- ARGV[3] client that asks, if waiters of it may be handed the resource by the answer, or ""
+-- ARGV[4] what gets a tombstone: the attempt whose hold is given back, "" for the acquisition; left
 --         out if every request of the acquisition was answered, so that none can come later
+-- A missing argument is "", or left out if none comes after it.
 --
 -- Returns "released" | "raised": released, and the counter was lifted as ARGV[1] says
+--       | {"released" or "raised", grant}: handed in full to a waiter of the client, as a push would
+--         have told it
 --       | "more": released, run it again | "not_holder"
 --
 -- Idempotent with a tombstone: while it stays, a release that is sent again is released again.
@@ -25,10 +26,9 @@ local function released()
   return "released"
 end
 
-local function release()
-  look()
+local function end_hold()
   local token, holder = grant_of(ARGV[2])
-  local attempt = ARGV[3]
+  local attempt = ARGV[4]
   local is_hold = attempt and attempt ~= ""
   -- With the token, because a holder may have had several.
   local receipt = "+" .. (is_hold and attempt or holder) .. ":" .. token
@@ -38,21 +38,25 @@ local function release()
     ours = has_all(lease.attempts)
   end
   if not ours then
-    if redis.call("ZSCORE", KEYS[4], receipt) then return released() end
+    if redis.call("ZSCORE", suspended, receipt) then return released() end
     return "not_holder"
   end
 
   if attempt then
-    bury(KEYS[4], KEYS[5], receipt, is_hold and "/" .. attempt or "=" .. holder)
+    bury(suspended, details, receipt, is_hold and "/" .. attempt or "=" .. holder)
   end
   local others = is_hold and without_attempt(lease.attempts, attempt)
   if others then
-    lease.attempts = others
-    save(KEYS[2], lease)
+    lease.attempts, lease.changed = others, true
     return "released"
   end
-  redis.call("DEL", KEYS[2])
   if lease.state == "p" then leave(holder) end
   lease = nil
   return released()
+end
+
+local function release()
+  look()
+  if foreign then return "not_holder" end
+  return finish(end_hold())
 end

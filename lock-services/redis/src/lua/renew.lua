@@ -40,7 +40,8 @@ local function renew_one(key, plain)
     return "n"
   end
   if lease.state == "p" then return "n" end
-  extend(key, lease, ARGV[1])
+  extend(lease, ARGV[1])
+  write(key, lease)
   return "r"
 end
 

@@ -15,9 +15,9 @@
 local function rewrite()
   local lease = load(KEYS[1])
   if not lease or lease.holder ~= ARGV[1] or lease.token ~= ARGV[2] or lease.left <= 0
-    or lease.state ~= "f" then
+    or lease.state == "p" then
     return {"not_holder"}
   end
-  save(KEYS[1], lease)
+  write(KEYS[1], lease)
   return {"written"}
 end

@@ -21,7 +21,7 @@ local function text(number) return string.format("%d", number) end
 -- The lease that a key holds, or nil and whether the key holds something else.
 local function load(key)
   local packed = redis.pcall("GET", key)
-  if not packed then return nil, false end
+  if not packed or packed == VACANT then return nil, false end
   if type(packed) == "table" then return nil, true end
   local token, holder, state, longest, attempts, metadata = read_lease(packed)
   if not token then return nil, true end
@@ -35,17 +35,21 @@ local function pack(lease)
     lease.metadata)
 end
 
--- Writes a lease that ends when it did before.
-local function save(key, lease)
-  redis.call("SET", key, pack(lease), "KEEPTTL")
-end
-
--- Writes a lease that lasts for so long from now, and never shorter than a client relies on. More
--- than the longest promise is left of it only if the clock was set back: no client relies on that.
-local function extend(key, lease, ttl)
+-- Has a lease last for so long from now, and never shorter than a client relies on. More than the
+-- longest promise is left of it only if the clock was set back: no client relies on that.
+local function extend(lease, ttl)
   lease.longest = text(math.max(lease.longest or 0, ttl))
   lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
-  redis.call("SET", key, pack(lease), "PX", text(lease.left + ENDED_MS))
+  lease.stays = text(lease.left + ENDED_MS)
+end
+
+-- Writes a lease. It ends when it did before, unless it was extended.
+local function write(key, lease)
+  if lease.stays then
+    redis.call("SET", key, pack(lease), "PX", lease.stays)
+  else
+    redis.call("SET", key, pack(lease), "KEEPTTL")
+  end
 end
 
 -- A lease keeps each attempt that was answered with it or waits for it, because a cancel ends the
@@ -67,49 +71,4 @@ local function without_attempt(attempts, attempt)
     if other ~= attempt then others[#others + 1] = other end
   end
   if #others > 0 then return table.concat(others, ",") end
-end
-
--- Forgets a few of what is older than QUEUE_MS: tombstones, and waiters that could not be reached
--- for so long and have not asked either.
-local function forget_the_unreachable(suspended, details)
-  local over = text(now - QUEUE_MS)
-  local old = redis.call("ZRANGE", suspended, "-inf", over, "BYSCORE", "LIMIT", 0, 16)
-  for _, member in ipairs(old) do
-    redis.call("ZREM", suspended, member)
-    redis.call("HDEL", details, member)
-  end
-end
-
-local function suspend(suspended, member)
-  redis.call("ZADD", suspended, now, member)
-  redis.call("PEXPIRE", suspended, QUEUE_TEXT)
-end
-
--- Leaves a tombstone, and perhaps a receipt. Some of what is older goes, so that a busy resource
--- does not collect it.
-local function bury(suspended, details, tombstone, receipt)
-  forget_the_unreachable(suspended, details)
-  suspend(suspended, tombstone)
-  if receipt then suspend(suspended, receipt) end
-end
-
--- Whether the acquisition or the attempt has a tombstone: neither is granted anything any more.
-local function is_buried(suspended, holder, attempt)
-  return redis.call("ZSCORE", suspended, "=" .. holder)
-    or redis.call("ZSCORE", suspended, "/" .. attempt)
-end
-
--- The last of a waiter's askers: its client and its attempt. An asker has 33 digits at most.
-local function latest_of(askers) return askers:match("(%x*)/(%x+)$", -33) end
-
--- A lease is over. A full one leaves a tombstone. A provisional one was pushed to a client that is
--- not there, or too slow: the queue goes on without that client until it asks.
-local function settle(lease, queue, suspended, details)
-  if lease.state == "f" then return bury(suspended, details, "=" .. lease.holder) end
-  local entry = redis.call("HGET", details, lease.holder)
-  if not entry then return end
-  redis.call("ZREM", queue, lease.holder)
-  suspend(suspended, lease.holder)
-  local client = latest_of(entry:match("^[^:]+"))
-  if client ~= "" then suspend(suspended, "!" .. client) end
 end

@@ -48,10 +48,19 @@ impl Waiting {
         waiter.is_some()
     }
 
+    pub(super) fn has_some(&self, shard: u16) -> bool {
+        self.of_shard(shard).next().is_some()
+    }
+
+    fn of_shard(&self, shard: u16) -> impl Iterator<Item = &Inbox> {
+        let of_shard = self.by_shard.range((shard, 0)..=(shard, u64::MAX));
+        of_shard.map(|(_, inbox)| &**inbox)
+    }
+
     /// Tells the waiters of a shard that its reach has changed.
     pub(super) fn reach_changed(&self, shard: u16) {
-        let of_shard = self.by_shard.range((shard, 0)..=(shard, u64::MAX));
-        of_shard.for_each(|(_, inbox)| inbox.put(News::Reach));
+        self.of_shard(shard)
+            .for_each(|inbox| inbox.put(News::Reach));
     }
 }
 

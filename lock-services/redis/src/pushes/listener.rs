@@ -203,8 +203,8 @@ impl Listener {
                 // We never unsubscribe.
                 PushKind::SUnsubscribe => channel(push).map(|name| Event::Dropped(number, name)),
                 _ => {
-                    if let Some(message) = Message::read(&push) {
-                        registry.receive(message);
+                    if let Some(message) = Message::of_push(&push) {
+                        registry.receive(message, false);
                     }
                     None
                 }

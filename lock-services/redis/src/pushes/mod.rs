@@ -21,10 +21,8 @@ use std::{
 
 use tokio::sync::{Notify, mpsc};
 
-use self::{
-    awaited::{Inbox, Waiting},
-    pushed_grant::Message,
-};
+use self::awaited::{Inbox, Waiting};
+pub(super) use self::pushed_grant::Message;
 use super::{
     servers::nodes::Nodes,
     service::{Service, Unwanted},
@@ -44,7 +42,7 @@ pub(super) struct Pushes {
     _tasks: [OwnedTask; 2],
 }
 
-/// A grant that was pushed to an attempt of this process.
+/// A grant that has come to an attempt of this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushed {
     pub(super) token: FencingToken,
@@ -53,6 +51,8 @@ pub(super) struct Pushed {
     /// The server's clock when it granted.
     pub(super) at: Duration,
     pub(super) received: Moment,
+    /// The lease is whole. Otherwise it has to be confirmed.
+    pub(super) is_whole: bool,
 }
 
 /// News for one attempt.
@@ -83,7 +83,7 @@ pub(super) enum Reach {
 
 /// The state that waiters and tasks share.
 #[derive(Debug)]
-struct Registry {
+pub(super) struct Registry {
     /// The name of this client in its channels: 16 hex digits.
     client: String,
     runtime: Arc<dyn Runtime>,
@@ -141,7 +141,7 @@ impl Pushes {
 
     /// The name of this client in its channels.
     pub(super) fn client(&self) -> &str {
-        &self.registry.client
+        self.registry.client()
     }
 
     /// Registers an attempt, which has to come before the first request that takes a place in the
@@ -158,6 +158,12 @@ impl Pushes {
     /// Whether pushes of a shard arrive. Each change is [news](Place::news).
     pub(super) fn reach(&self, shard: u16) -> Reached {
         self.registry.shards[usize::from(shard)].reach()
+    }
+
+    /// The waiters of this process, if there are any in a shard.
+    pub(super) fn waiters_in(&self, shard: u16) -> Option<Arc<Registry>> {
+        let some_wait = self.registry.waiting().has_some(shard);
+        some_wait.then(|| Arc::clone(&self.registry))
     }
 
     /// Has a shard's channel subscribed to.
@@ -196,12 +202,19 @@ impl Registry {
         lock(&self.waiting)
     }
 
-    fn receive(&self, message: Message) {
+    /// The name of this client in its channels.
+    pub(super) fn client(&self) -> &str {
+        &self.client
+    }
+
+    /// Gives a grant to its waiter.
+    pub(super) fn receive(&self, message: Message, is_whole: bool) {
         let pushed = Pushed {
             token: message.token,
             length: message.length,
             at: message.at,
             received: self.runtime.now(),
+            is_whole,
         };
         if self.waiting().give(message.attempt, pushed) {
             return;
@@ -224,6 +237,12 @@ impl Registry {
             })
             .map(|(number, _)| number)
             .collect()
+    }
+
+    /// A grant of a shard may have been missed, so all its waiters ask again.
+    pub(super) fn missed(&self, shard: u16) {
+        lock(&self.shards[usize::from(shard)].reach).changes += 1;
+        self.waiting().reach_changed(shard);
     }
 
     /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have

@@ -4,10 +4,10 @@ use redis::{PushInfo, PushKind, Value};
 
 use lock_core::{FencingToken, backend::AttemptId};
 
-/// A grant as `queue.lua` publishes it.
+/// A grant as the scripts publish it, or as the answer to a release has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
-    pub(super) attempt: AttemptId,
+pub(crate) struct Message {
+    pub(crate) attempt: AttemptId,
     /// The digest of the holder.
     pub(super) digest: String,
     pub(super) token: FencingToken,
@@ -21,16 +21,20 @@ pub(super) struct Message {
 
 impl Message {
     /// `None` for anything that is no grant.
-    pub(super) fn read(push: &PushInfo) -> Option<Self> {
-        if push.kind != PushKind::SMessage {
-            return None;
+    pub(super) fn of_push(push: &PushInfo) -> Option<Self> {
+        match push.data.as_slice() {
+            [_, payload] if push.kind == PushKind::SMessage => Self::read(payload),
+            _ => None,
         }
-        let payload = match push.data.as_slice() {
-            [_, Value::BulkString(payload)] => std::str::from_utf8(payload).ok()?,
-            [_, Value::SimpleString(payload)] => payload,
-            _ => return None,
-        };
-        Self::parse(payload)
+    }
+
+    /// `None` for anything that is no grant.
+    pub(crate) fn read(payload: &Value) -> Option<Self> {
+        match payload {
+            Value::BulkString(payload) => Self::parse(std::str::from_utf8(payload).ok()?),
+            Value::SimpleString(payload) => Self::parse(payload),
+            _ => None,
+        }
     }
 
     fn parse(payload: &str) -> Option<Self> {

@@ -5,7 +5,7 @@ use crate::{error::translate, keys::Keys};
 use lock_core::{Error, ErrorKind};
 
 /// The version of keys and scripts. Data of another version is not read.
-const FORMAT: u32 = 8;
+const FORMAT: u32 = 9;
 
 /// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
 #[derive(Clone, Debug)]

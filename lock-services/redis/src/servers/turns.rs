@@ -54,7 +54,7 @@ impl Turns {
     }
 }
 
-fn broken_off(ended: RuntimeEnded) -> Error {
+pub(crate) fn broken_off(ended: RuntimeEnded) -> Error {
     Error::unknown(ErrorKind::Unavailable).because(ended.to_string())
 }
 

@@ -340,14 +340,24 @@ impl Machines {
         }
     }
 
+    /// Whether this brings a grant of Redis, which is sent back if its attempt does not wait.
+    pub(super) fn is_push(&self, wake: &Wake) -> bool {
+        let grant = matches!(wake, Wake::Offered(_) | Wake::Granted(_));
+        grant && self.waking == Waking::Offers
+    }
+
     /// A wake-up arrives. The client sends a push back that no waiter of this process awaits.
     fn wake(&self, state: &mut State, client: usize, wake: Wake) {
         let it = &mut state.clients[client];
         let unregistered = self.is(Flaw::RegistersLate) && it.sent.is_some();
-        let Wake::Offered(offer) = wake else {
+        let (Wake::Offered(grant) | Wake::Granted(grant)) = wake else {
             return self.on(state, client, Event::Woken(wake));
         };
-        if it.waits() && !unregistered {
+        // The answer to a release arrives once.
+        if self.is_push(&wake) && matches!(wake, Wake::Granted(_)) && !self.is(Flaw::HandedTwice) {
+            it.wakes.retain(|other| *other != wake);
+        }
+        if !self.is_push(&wake) || it.waits() && !unregistered {
             return self.on(state, client, Event::Woken(wake));
         }
         it.wakes.retain(|other| *other != wake);
@@ -360,7 +370,7 @@ impl Machines {
                 self.on(state, other, Event::Woken(wake));
             }
             _ => {
-                let send_back = Copy::SendBack(offer.token.get());
+                let send_back = Copy::SendBack(grant.token.get());
                 state.clients[client].late.insert(send_back);
             }
         }

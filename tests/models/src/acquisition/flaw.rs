@@ -68,6 +68,14 @@ pub(crate) enum Flaw {
     LookClearsTooEarly,
     /// Redis: the caller is passed over if its process was set aside in the same script.
     CallerNotExempt,
+    /// Redis: the place of a waiter stays in the queue when the answer to a release has its lease.
+    HandedKeepsPlace,
+    /// Redis: the answer to a release gives its grant to the waiter once more.
+    HandedTwice,
+    /// Redis: the key of the lease goes with the lease, whatever else is there.
+    NeverVacant,
+    /// Redis: the key of the lease does not say that something else is there.
+    AlwaysAlone,
     /// PostgreSQL: the lease is read before the mutex is taken.
     OldSnapshot,
     /// PostgreSQL: a tombstone is deleted although a copy may arrive later.

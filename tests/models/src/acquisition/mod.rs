@@ -10,6 +10,7 @@ mod actions;
 mod database;
 mod driver;
 mod flaw;
+mod one_key;
 mod properties;
 mod relative;
 mod scenario;

@@ -244,6 +244,7 @@ impl Machines {
         for acquisition in 0..self.callers.len() {
             self.forget_acquisition(state, acquisition);
         }
+        state.server.forget_others();
         let token = state.server.tables.token;
         let tokens = state
             .tokens()
@@ -259,8 +260,12 @@ impl Machines {
 
     fn forget_copies(&self, state: &mut State, client: usize) {
         let flawed = self.is(Flaw::ReleaseNotCompared) || self.is(Flaw::ConfirmNotCompared);
-        let counts = !self.is(Flaw::QuietDespiteTombstone);
-        let stays = counts && !self.is(Flaw::TombstoneGoesFirst);
+        let kept = [
+            Flaw::TombstoneGoesFirst,
+            Flaw::QuietDespiteTombstone,
+            Flaw::NeverVacant,
+        ];
+        let stays = !kept.iter().any(|flaw| self.is(*flaw));
         let acquisition = self.acquisition(client);
         let server = &mut state.server;
         let has = server.has(client);
@@ -304,6 +309,7 @@ impl Machines {
         let has_ended = |held: Held| held.acquisition == acquisition && held.ends <= NOW;
         if !has_place && state.server.tables.held.is_some_and(has_ended) {
             self.settle(state);
+            self.keep(state);
         }
         if clients().all(|client| state.clients[client].late.is_empty()) {
             state.all_tables(|tables| tables.over.remove(acquisition));

@@ -84,6 +84,11 @@ impl Machines {
         Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut])
     }
 
+    /// Two attempts of one process wait, and another one looks.
+    pub(crate) const fn one_process(faults: u8) -> Self {
+        Self::of(PAUSED.split_at(3).0, Waking::Offers, faults)
+    }
+
     /// The same in which this may happen.
     pub(crate) const fn that(self, may: &'static [May]) -> Self {
         Self { may, ..self }

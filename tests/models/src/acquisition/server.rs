@@ -53,6 +53,8 @@ pub(super) struct Server {
     pub(super) aside: Set,
     /// Redis: processes whose channel is broken.
     pub(super) unreached: Set,
+    /// Redis: the key of the lease says that there is no lease, and perhaps something else.
+    pub(super) vacant: bool,
 }
 
 /// The state of which a database keeps a copy on the disk, and on a standby.
@@ -83,6 +85,10 @@ pub(super) struct Held {
     pub(super) offered: bool,
     /// It was pushed, and its acquisition has sent nothing since.
     pub(super) unheard: bool,
+    /// Redis: the same for the answer to a release of another attempt of the process.
+    pub(super) handed: bool,
+    /// Redis: the key of the lease says that nothing else of the resource is there.
+    pub(super) alone: bool,
 }
 
 /// The place of an acquisition in the queue.
@@ -96,12 +102,12 @@ pub(super) struct Place {
 
 impl Held {
     /// The time left, counted from a moment before the request was sent.
-    fn grant(self, asked: Moment) -> Grant {
+    pub(super) fn grant(self, asked: Moment) -> Grant {
         let token = FencingToken::new(self.token).expect("it was counted");
         Grant::new(token, Lease::counted_from(asked, self.ends.since(NOW)))
     }
 
-    fn reply(self, asked: Moment) -> Reply {
+    pub(super) fn reply(self, asked: Moment) -> Reply {
         match self.offered {
             true => Reply::Offered(self.grant(asked)),
             false => Reply::Granted(self.grant(asked)),
@@ -145,7 +151,7 @@ impl Server {
         places.find(|place| place.acquisition == acquisition)
     }
 
-    fn remove_place(&mut self, acquisition: usize) {
+    pub(super) fn remove_place(&mut self, acquisition: usize) {
         self.queue.retain(|place| place.acquisition != acquisition);
     }
 
@@ -177,6 +183,9 @@ impl Machines {
         asked: Option<Moment>,
     ) -> Reply {
         let before = state.server.tables.living();
+        if let Some(reply) = self.run_fast(state, client, copy, asked) {
+            return reply;
+        }
         let reply = match copy {
             Copy::Look { queue } => self.look(state, client, queue, asked),
             Copy::Confirm(token) => self.confirm(state, client, token, asked.unwrap_or(NOW)),
@@ -186,7 +195,8 @@ impl Machines {
             Copy::Cancel => self.cancel(state, client),
             Copy::SendBack(token) => {
                 let own = state.server.tables.own(self.acquisition(client));
-                let was_told = own.is_some_and(|held| !held.offered || held.token != token);
+                let was_told =
+                    own.is_some_and(|held| !(held.offered || held.handed) || held.token != token);
                 match self.flaw {
                     Some(Flaw::LatePushReleases) => {
                         Reply::Released(self.release(state, client, token, true))
@@ -197,6 +207,7 @@ impl Machines {
                 }
             }
         };
+        self.keep(state);
         if let (Copy::Cancel | Copy::SendBack(_), Some(held)) = (copy, before) {
             let lives = state.server.tables.exactly(held.acquisition, held.token);
             let holds = |stage| matches!(stage, Stage::Holding(it) if it.token.get() == held.token);
@@ -242,7 +253,7 @@ impl Machines {
         if queue {
             self.enqueue(state, client);
         }
-        match self.hand_on(state, Some((client, queue))) {
+        match self.hand_on(state, Some((client, queue)), None) {
             true => {
                 let granted = self.grant(state, client, Set::of(client), TTL);
                 let Server { tables, queue, .. } = &mut state.server;
@@ -269,6 +280,7 @@ impl Machines {
     fn look_again(&self, state: &mut State, client: usize, queue: bool, held: Held) -> Held {
         let mut now = Held {
             unheard: false,
+            handed: false,
             ..held
         };
         if self.is(Flaw::OnlyLatestAttempt) {
@@ -350,6 +362,8 @@ impl Machines {
             ends: NOW + TTL,
             offered: false,
             unheard: false,
+            handed: false,
+            alone: false,
         };
         tables.held = Some(confirmed);
         state.server.remove_place(acquisition);
@@ -376,7 +390,8 @@ impl Machines {
             let is_stranger = held.acquisition != acquisition;
             state.blame(Lie::StrangerEnded, is_stranger);
             state.by_release.insert(acquisition);
-            self.hand_on(state, None);
+            let process = (!tombstone).then_some(self.process(client));
+            self.hand_on(state, None, process);
         }
         let is_released = own.is_some() || state.server.tables.released.contains(acquisition);
         match is_released {
@@ -411,7 +426,7 @@ impl Machines {
         }
         let server = &state.server;
         if server.tables.held.is_none() {
-            self.hand_on(state, None);
+            self.hand_on(state, None, None);
         }
         Reply::Cancelled
     }
@@ -435,8 +450,13 @@ impl Machines {
     }
 
     /// Hands a free lease to the first in the queue. Returns whether that is the caller, or there
-    /// is none.
-    fn hand_on(&self, state: &mut State, caller: Option<(usize, bool)>) -> bool {
+    /// is none. On Redis the answer of a release may have the grant of a waiter of its process.
+    fn hand_on(
+        &self,
+        state: &mut State,
+        caller: Option<(usize, bool)>,
+        releasing: Option<usize>,
+    ) -> bool {
         if caller.is_some() && self.is(Flaw::OutOfTurn) {
             return true;
         }
@@ -462,6 +482,9 @@ impl Machines {
             let wake = match self.waking {
                 Waking::Hints if caller.is_some() => return false,
                 Waking::Hints => Wake::Look,
+                Waking::Offers if releasing == Some(process) => {
+                    Wake::Granted(self.hand_over(state, place))
+                }
                 Waking::Offers => Wake::Offered(self.offer(state, place)),
                 Waking::Grants => {
                     let held = self.grant(state, latest, place.attempts, TTL);
@@ -492,7 +515,13 @@ impl Machines {
         held.grant(NOW)
     }
 
-    fn grant(&self, state: &mut State, client: usize, attempts: Set, length: Duration) -> Held {
+    pub(super) fn grant(
+        &self,
+        state: &mut State,
+        client: usize,
+        attempts: Set,
+        length: Duration,
+    ) -> Held {
         let acquisition = self.acquisition(client);
         let server = &mut state.server;
         let before = (server.queue.iter()).take_while(|place| place.acquisition != acquisition);
@@ -505,6 +534,8 @@ impl Machines {
             ends: NOW + length,
             offered: length < TTL,
             unheard: false,
+            handed: false,
+            alone: true,
         };
         if !held.offered {
             server.remove_place(acquisition);

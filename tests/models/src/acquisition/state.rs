@@ -167,7 +167,7 @@ impl Client {
 
     /// A wake-up is under way. If pushes are not late, only a waiter gets it.
     pub(super) fn push(&mut self, wake: Wake, model: &Machines) {
-        let late = model.may(May::PushLate) && matches!(wake, Wake::Offered(_));
+        let late = model.may(May::PushLate) && model.is_push(&wake);
         if (late || self.waits()) && !self.wakes.contains(&wake) {
             self.wakes.push(wake);
         }
@@ -176,8 +176,7 @@ impl Client {
     /// Wake-ups do not matter any more, except late pushes.
     pub(super) fn stop_listening(&mut self, model: &Machines) {
         let late = model.may(May::PushLate);
-        let is_push = |wake: &Wake| late && matches!(wake, Wake::Offered(_));
-        self.wakes.retain(is_push);
+        self.wakes.retain(|wake| late && model.is_push(wake));
     }
 
     /// A request that was sent may arrive later, because its answer is not awaited any more.

@@ -57,6 +57,8 @@ fn redis_holds() {
     assert_holds("rival, late pushes", Machines::rival(Offers, 0).that(late));
     assert_holds("paused", Machines::paused());
     assert_holds("cut", Machines::cut());
+    assert_holds("one process", Machines::one_process(0).that(late));
+    assert_holds("one process, a fault", Machines::one_process(1));
     assert_holds("dead", Machines::three(Offers, 0).that(&[May::Die]));
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
@@ -126,6 +128,8 @@ fn every_rule_of_a_server_is_needed() {
 fn every_rule_of_redis_is_needed() {
     let late = || Machines::look_and_wait(Offers, 0).that(&[May::PushLate]);
     let rival = || Machines::rival(Offers, 0).that(&[May::PushLate, May::Leave]);
+    let look = || Machines::look_and_wait(Offers, 1).that(LEAVE);
+    let one_process = || Machines::one_process(0).that(&[May::PushLate, May::Leave]);
     assert_needed([
         (Flaw::RegistersLate, "no refusal for nothing", late()),
         (Flaw::LatePushCancels, LOSS, late()),
@@ -135,6 +139,10 @@ fn every_rule_of_redis_is_needed() {
         (Flaw::PlaceLeavesAtOffer, CHEAP, Machines::paused()),
         (Flaw::LookClearsTooEarly, TURN, Machines::paused()),
         (Flaw::CallerNotExempt, "a poll is enough", Machines::cut()),
+        (Flaw::HandedKeepsPlace, LEFT, one_process()),
+        (Flaw::HandedTwice, ONE, one_process()),
+        (Flaw::NeverVacant, LEFT, look()),
+        (Flaw::AlwaysAlone, TURN, Machines::three(Offers, 0)),
     ]);
 }
 

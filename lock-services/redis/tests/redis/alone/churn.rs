@@ -137,7 +137,7 @@ async fn two_thousand_cycles_with_cancellations_leave_nothing_but_counters() {
     })
     .await;
     until("no lease is left", async || {
-        observer.keys("*:lease:*").await.is_empty()
+        observer.leases("*:lease:*").await.is_empty()
     })
     .await;
     assert!(observer.channels().await.is_empty());

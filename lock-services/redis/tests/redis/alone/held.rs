@@ -51,12 +51,12 @@ async fn ten_thousand_held_locks_are_renewed_by_one_manager() {
         lost.len(),
         lost[0]
     );
-    assert!(observer.keys("*:lease:r*").await.len() == LOCKS);
+    assert!(observer.leases("*:lease:r*").await.len() == LOCKS);
 
     drop((guards, forgotten));
     locks.shutdown().await;
     until("all are released", async || {
-        observer.keys("*:lease:r*").await.is_empty()
+        observer.leases("*:lease:r*").await.is_empty()
     })
     .await;
 }

@@ -112,7 +112,7 @@ async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
     assert!(load.lost_from_twins() > 0, "the controls have lost nothing");
     let last = world.rival.acquire("r0").await.unwrap();
     last.release().await.unwrap();
-    assert!(world.observer.keys("*:lease:*").await.is_empty());
+    assert!(world.observer.leases("*:lease:*").await.is_empty());
     world.observer.passing_keys().await;
     drop(world.server);
 }

@@ -183,7 +183,7 @@ async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
             locks.inspect("r").await.unwrap().waiters == Some(1)
         }) => {}
     }
-    let trap = proxy.at_reply_to("forced:r", Fault::Cut);
+    let trap = proxy.at_reply_to(&guard.token().to_string(), Fault::Cut);
     let forced = locks.force_release("r").await.unwrap();
     assert!(trap.has_sprung(), "no answer was lost");
     let ForceReleased::Ended { holder, revocation } = forced else {

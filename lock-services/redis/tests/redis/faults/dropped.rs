@@ -107,7 +107,7 @@ async fn at_every_await(case: impl AsyncFn(&Round) -> bool) {
         assert!(round.polls > 1, "it awaits nothing");
     }
     let world = round.world;
-    assert!(world.observer.keys("*:lease:*").await.is_empty());
+    assert!(world.observer.leases("*:lease:*").await.is_empty());
     world.observer.passing_keys().await;
 }
 

@@ -34,7 +34,7 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
         let took = TokioRuntime.now().since(asked);
         assert!(lost.has_sprung(), "{way:?} did not happen");
         assert_eq!(guard.token().get(), last + 1, "a second token was drawn");
-        assert_eq!(world.observer.keys("*:lease:*").await.len(), 1);
+        assert_eq!(world.observer.leases("*:lease:*").await.len(), 1);
         if way == Fault::DropReplies {
             // In the end it got the time left of the grant to the first request.
             assert!(took >= RESPONSE_TIMEOUT, "{took:?}");

@@ -1,8 +1,10 @@
 //! The fair line on a real server: the grants when clients die, give up, or are slow.
 
 mod attempts;
+mod beside;
 mod ended;
 mod fast_paths;
+mod handed;
 mod handing_on;
 mod limits;
 mod order;

@@ -1,0 +1,45 @@
+//! Ending a lease, which may hand it to a waiter of the same process.
+
+use std::sync::Arc;
+
+use super::{RedisBackend, servers::turns::broken_off, service::Tombstone};
+use lock_core::{Error, Released, Sequencer};
+
+impl RedisBackend {
+    /// Ends a lease.
+    ///
+    /// If attempts of this process wait, the answer may have the grant of one of them, whole, so
+    /// that it needs no push and is not confirmed. Such a release goes on without its caller. If it
+    /// fails, the grant may be on the server all the same, so the waiters look.
+    ///
+    /// Replicas have such a grant no sooner than others, so it is not asked for where they have to.
+    pub(super) async fn release_lease(
+        &self,
+        lease: &Sequencer,
+        tombstone: bool,
+    ) -> Result<Released, Error> {
+        let (service, shard) = (&self.service, self.service.keys.of(lease.resource()).shard);
+        let may_hand = !tombstone && self.replication.is_none();
+        let waiters = may_hand.then(|| self.pushes.waiters_in(shard)).flatten();
+        let Some(waiters) = waiters else {
+            let tombstone = match tombstone {
+                true => Tombstone::OfAcquisition,
+                false => Tombstone::None,
+            };
+            return Ok(service.release(lease, tombstone, None).await?.0);
+        };
+        let (ending, lease) = (Arc::clone(service), lease.clone());
+        let release = async move {
+            let client = Some(waiters.client());
+            let released = ending.release(&lease, Tombstone::None, client).await;
+            match &released {
+                Ok((_, Some(grant))) => waiters.receive(grant.clone(), true),
+                Ok((_, None)) => {}
+                Err(_) => waiters.missed(shard),
+            }
+            released.map(|(released, _)| released)
+        };
+        let released = service.tasks.run_to_end(release).await;
+        released.unwrap_or_else(|ended| Err(broken_off(ended)))
+    }
+}
