@@ -44,9 +44,9 @@
 --
 -- Functions find nothing but the catalog and qualified names. Otherwise a role that may create
 -- objects in a schema of the caller's search_path could put its own function in the place of ours,
--- and act as the owner. Most functions have a search_path of their own for that. It costs a
--- microsecond per call, so the functions on the way of every transaction have none, and all their
--- names are qualified.
+-- and act as the owner. Most functions have a search_path of their own for that. It costs some
+-- microseconds per call, so the functions on the way of every transaction or lease have none, and
+-- all names in them are qualified.
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:

@@ -34,9 +34,11 @@
 -- it the grant is claimed in the same step, if nothing is in the way: claimed. Otherwise call
 -- fenced.claim, which waits.
 --
--- The frequent case is decided here in one statement: the lease is free, the row says that nobody
--- waits and nothing has ended, and the mutex is free. All others go to fenced.acquire_in_full, which
--- decides from the beginning.
+-- The frequent case is decided here in one statement: the lease is free, its row is quiet, and the
+-- mutex is free. Then wait_ms, channel and max_waiters are not looked at. All other cases go to
+-- fenced.acquire_in_full, which decides from the beginning. No lock can be in the way of that
+-- statement for long: renewals alone lock rows without the mutex, and only rows that are held. Its
+-- expressions are made anew for each call, and each function in them costs half a microsecond.
 create function fenced.acquire(
   resource text, holder text, attempt text, ttl_ms bigint,
   wait_ms bigint default 0, channel text default '', at_least bigint default 0,
@@ -75,7 +77,7 @@ begin
     from fenced.acquire_in_full($1, digest, $3, $4, $5, $6, $7, $8, $9, $10, $11) a;
 end $$;
 
--- The holder is as it is kept.
+-- In all cases. The holder is as it is kept.
 create function fenced.acquire_in_full(
   resource text, holder text, attempt text, ttl_ms bigint, wait_ms bigint, channel text,
   at_least bigint, metadata text, max_waiters integer, not_after timestamptz, claim_for text,
@@ -83,7 +85,7 @@ create function fenced.acquire_in_full(
 )
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  -- The domains refuse what is out of bounds, before anything is locked.
+  -- The domains refuse what is out of bounds, before anything is written.
   resource_ok constant fenced.lease_name := $1;
   attempt_ok constant fenced.attempt := $3;
   ttl_ok constant fenced.ttl_ms := $4;
@@ -278,7 +280,8 @@ end $$;
 
 -- Outcomes: released (also if it is sent again), not_holder.
 --
--- The tombstone may be left out if no copy of a request of this acquisition can still arrive.
+-- The tombstone may be left out if no copy of a request of this acquisition can still arrive. Then
+-- a release of a quiet lease is one statement; only a renewal of the same lease can hold it up.
 create function fenced.release(
   resource text, token bigint, holder text, tombstone boolean default true, out outcome text
 )

@@ -1,5 +1,5 @@
-//! Many tasks, each with a lock of its own, as on the page of the peers: the same programs under the
-//! same load, on the same server.
+//! Many tasks, each with a lock of its own, as on the page of the peers: the same programs under
+//! the same load.
 
 use std::{cmp::max, process::Command, time::Duration};
 

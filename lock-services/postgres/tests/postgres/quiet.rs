@@ -1,5 +1,5 @@
-//! The row of a lease says that nobody waits for it, and that nothing of it has ended: the short way
-//! of an acquire goes by that.
+//! The row of a lease says that it has no waiters and no tombstones. The short way of an acquire
+//! goes by that.
 
 use sqlx::{AssertSqlSafe, PgPool};
 
@@ -12,14 +12,14 @@ const STEPS: &[&str] = &[
     "select fenced.acquire('{r}', '{h}', '{a}', 60000)",
     "select fenced.acquire('{r}', '{h}', '{a}', 60000, 60000)",
     "select fenced.acquire('{r}', '{h}', '{a}', 60000, metadata => 'note')",
-    "select fenced.acquire_together('{q,r}', '{h}', '{a}', '{60000,60000}', '{0,0}', '{null,null}')",
+    "select fenced.acquire_together('{q,r}', '{h}', '{a}', '{10,10}', '{0,0}', '{null,null}')",
     "select fenced.release('{r}', {token}, '{h}', false)",
     "select fenced.release('{r}', {token}, '{h}', false)",
     "select fenced.release('{r}', {token}, '{h}')",
     "select fenced.release_hold('{r}', {token}, '{h}', '{a}')",
     "select fenced.cancel('{r}', '{h}', '{a}')",
     "select fenced.force_release('{r}', {token})",
-    "update fenced.lease set expires_at = clock_timestamp() where resource = '{r}' and holder <> ''",
+    "update fenced.lease set expires_at = now() where resource = '{r}' and holder <> ''",
     "update fenced.waiter set seen_at = '2000-01-01' where resource = '{r}'",
     "update fenced.tombstone set minute = minute - 2; select fenced.forget_tombstones()",
     "select fenced.forget_tombstones()",

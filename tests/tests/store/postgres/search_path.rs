@@ -25,7 +25,7 @@ const QUALIFIED: [&str; 5] = [
     "release",
 ];
 
-/// What they call, and what has no search path of its own.
+/// The functions that these call, and that have no search path of their own either.
 const CALLED: [&str; 8] = [
     "claim_now",
     "kept_digest",
@@ -230,7 +230,7 @@ fn unqualified(source: &str) -> Vec<String> {
     let mut before = String::new();
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == '$';
     let mut rest = code.as_str();
-    // What is not of a nested expression, between SET and the next clause of an UPDATE.
+    // Between SET and the next clause of an UPDATE, and inside how many brackets.
     let (mut assigns, mut depth) = (false, 0);
     while let Some(first) = rest.chars().next() {
         let length = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
