@@ -5,7 +5,7 @@ use std::{cmp::max, process::Command, time::Duration};
 
 use crate::{
     figure::{BoxError, Measured, Unit},
-    paired::{Medians, take_turns},
+    paired::{Medians, Samples, take_turns},
     peers::{
         libraries::rust_program,
         load::{Sample, THROUGHPUT, run},
@@ -30,16 +30,17 @@ pub(super) async fn cpu_vs_lease_table(rounds: u32) -> Result<Measured, BoxError
 
 async fn take_turns_of(rounds: u32, quantity: fn(Sample) -> f64) -> Result<Medians, BoxError> {
     let server = postgres().await?;
-    let turn = async |library| {
+    let turn = async |library, samples: &mut Samples| {
         let mut command = Command::new(rust_program()?);
         command.arg(library);
         let sample = run(command, THROUGHPUT, SPAN, server.url()).await?;
-        Ok::<_, BoxError>(quantity(sample))
+        samples.push(quantity(sample));
+        Ok(())
     };
     take_turns(
         max(rounds / 8, 1),
-        async |samples| Ok(samples.push(turn("palisade").await?)),
-        async |samples| Ok(samples.push(turn("lease-table").await?)),
+        async |samples| turn("palisade", samples).await,
+        async |samples| turn("lease-table", samples).await,
     )
     .await
 }
