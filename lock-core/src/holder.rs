@@ -55,10 +55,7 @@ impl Holder {
     /// A lock service and a store accept its bearer as the holder, so it is a secret, too.
     #[must_use]
     pub fn digest(self) -> String {
-        // Every request needs it, so it is formatted in one pass.
-        let digest = Sha256::digest(self.0.to_be_bytes());
-        let first = u128::from_be_bytes(std::array::from_fn(|index| digest[index]));
-        format!("{first:032x}")
+        hex(&Sha256::digest(self.0.to_be_bytes())[..16])
     }
 
     /// The SHA-256 of the [digest](Holder::digest), as 64 hex digits. A store keeps it instead of
@@ -71,10 +68,18 @@ impl Holder {
 
 /// The kept digest of a presented text: its SHA-256 as 64 hex digits.
 fn kept_digest_of(presented: &str) -> String {
-    let digest = Sha256::digest(presented.as_bytes());
-    let (high, low) = digest.split_at(16);
-    let number = |half: &[u8]| u128::from_be_bytes(std::array::from_fn(|index| half[index]));
-    format!("{:032x}{:032x}", number(high), number(low))
+    hex(&Sha256::digest(presented.as_bytes()))
+}
+
+/// Every request has a digest, and `format!` would look at it digit by digit as at a number.
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 /// The fingerprint of a presented text: the first 16 hex digits of its SHA-256.

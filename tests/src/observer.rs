@@ -39,8 +39,7 @@ impl Observer {
         self.ask(redis::cmd("KEYS").arg(pattern)).await
     }
 
-    /// The keys that match a pattern and hold something, but for those of leases that say that there
-    /// is none.
+    /// The keys of leases that match a pattern, but for those that say that there is no lease.
     ///
     /// # Panics
     /// If the server does not answer.

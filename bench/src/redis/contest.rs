@@ -1,4 +1,4 @@
-//! Waiters of one process that compete for one resource.
+//! Waiters that compete for one resource, over one client or several.
 
 use std::{
     ops::Range,
@@ -126,19 +126,22 @@ struct Hold {
 }
 
 impl Contest {
-    /// Runs the contest once, on a fresh resource. It is held until all waiters are in line.
-    pub(super) async fn run<C: Contender>(self, contender: &C) -> Result<Verdict, BoxError> {
+    /// Runs the contest once, on a fresh resource. It is held until all waiters are in line. The
+    /// clients take turns in having a waiter.
+    pub(super) async fn run<C: Contender>(self, clients: &[C]) -> Result<Verdict, BoxError> {
         static CONTESTS: AtomicU32 = AtomicU32::new(0);
         let resource = format!("contest:{}", CONTESTS.fetch_add(1, Ordering::Relaxed));
-        let gate = contender.take(&resource).await?;
+        let first = clients.first().ok_or("a contest needs a client")?;
+        let gate = first.take(&resource).await?;
         let over = Arc::new(AtomicBool::new(false));
         let mut waiters = JoinSet::new();
-        for waiter in 0..self.waiters {
-            let (contender, resource) = (contender.clone(), resource.clone());
-            waiters.spawn(self.wait(contender, resource, waiter, Arc::clone(&over)));
+        for (waiter, client) in (0..self.waiters).zip(clients.iter().cycle()) {
+            let over = Arc::clone(&over);
+            waiters.spawn(self.wait(client.clone(), resource.clone(), waiter, over));
+            // One after the other, so that clients alternate in the line, too.
+            first.until_in_line(&resource, waiter + 1).await?;
         }
-        contender.until_in_line(&resource, self.waiters).await?;
-        contender.give_back(gate).await?;
+        first.give_back(gate).await?;
         let opened = Instant::now();
         sleep(self.watched).await;
         let closed = Instant::now();

@@ -39,17 +39,48 @@ pub(super) async fn idle_gap_vs_rslock(rounds: u32) -> Result<Measured, BoxError
         contests(rounds),
         async |samples| {
             let locks = palisade::connect(server.url()).await?;
-            samples.push(contest.run(&locks).await?.gap_us);
+            samples.push(contest.run(&[locks]).await?.gap_us);
             Ok(())
         },
         async |samples| {
             let rslock = Rslock::new(server.url());
-            samples.push(contest.run(&rslock).await?.gap_us);
+            samples.push(contest.run(&[rslock]).await?.gap_us);
             Ok(())
         },
     )
     .await?;
     Ok(medians.other_by_ours(Unit::Micros))
+}
+
+/// Among waiters of one client, until acquire has returned: the answer to the release has the lease
+/// of the next one.
+pub(super) async fn inside_vs_script(rounds: u32) -> Result<Measured, BoxError> {
+    let server = start_server(Redis::start)?;
+    let contest = Contest {
+        waiters: 8,
+        hold: Duration::ZERO,
+        think: Duration::ZERO,
+        watched: Duration::from_millis(400),
+    };
+    let mut hop = Hop::connect(server.url()).await?;
+    let medians = take_turns(
+        contests(rounds),
+        async |samples| {
+            let locks = palisade::connect(server.url()).await?;
+            samples.push(contest.run(&[locks]).await?.returned_us);
+            Ok(())
+        },
+        async |samples| {
+            let mut answers = Samples::default();
+            for _ in 0..HOPS_PER_TURN {
+                answers.push(hop.time_of_an_answer().await?);
+            }
+            samples.push(answers.median());
+            Ok(())
+        },
+    )
+    .await?;
+    Ok(medians.ours_by_other(Unit::Micros))
 }
 
 pub(super) async fn p50_vs_push(rounds: u32) -> Result<Measured, BoxError> {
@@ -61,7 +92,8 @@ pub(super) async fn returned_vs_push(rounds: u32) -> Result<Measured, BoxError> 
     vs_push(rounds, |verdict| verdict.returned_us, 1).await
 }
 
-/// A number of contests among 64 waiters, compared with a push and so many answers more.
+/// A number of contests among 64 waiters of two clients that take turns, compared with a push and
+/// so many answers more.
 async fn vs_push(
     rounds: u32,
     number: fn(Verdict) -> f64,
@@ -78,8 +110,9 @@ async fn vs_push(
     let medians = take_turns(
         contests(rounds),
         async |samples| {
-            let locks = palisade::connect(server.url()).await?;
-            samples.push(number(contest.run(&locks).await?));
+            let connect = || palisade::connect(server.url());
+            let clients = [connect().await?, connect().await?];
+            samples.push(number(contest.run(&clients).await?));
             Ok(())
         },
         async |samples| {

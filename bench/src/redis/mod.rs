@@ -55,6 +55,13 @@ pub(crate) const FIGURES: &[Figure] = &[
         measure: |rounds| Box::pin(throughput::vs_rslock(rounds)),
     },
     Figure {
+        name: "client_cpu_vs_rslock",
+        what: "client CPU of a cycle, 64 tasks on 64 locks / the same of rslock",
+        target: AtMost(1.75),
+        pinnings: &[SameCore, CrossCore],
+        measure: |rounds| Box::pin(throughput::client_cpu_vs_rslock(rounds)),
+    },
+    Figure {
         name: "idle_gap_vs_rslock",
         what: "8 waiters that hold for 1 ms and think for 2: time from release to the next \
                holder, rslock's / ours",
@@ -63,9 +70,17 @@ pub(crate) const FIGURES: &[Figure] = &[
         measure: |rounds| Box::pin(handoff::idle_gap_vs_rslock(rounds)),
     },
     Figure {
+        name: "handoff_inside_vs_script",
+        what: "hand-off among 8 tasks of one client that contend for one lock, until acquire has \
+               returned / one EVALSHA of `return 1`",
+        target: AtMost(1.30),
+        pinnings: &[CrossCore, SameCore],
+        measure: |rounds| Box::pin(handoff::inside_vs_script(rounds)),
+    },
+    Figure {
         name: "handoff_p50_vs_push",
-        what: "hand-off among 64 waiters of one process, until its push has come in / one EVALSHA \
-               that publishes, until its push has come in",
+        what: "hand-off among 64 waiters of two clients that take turns, until its push has come \
+               in / one EVALSHA that publishes, until its push has come in",
         target: AtMost(1.15),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(handoff::p50_vs_push(rounds)),

@@ -2,6 +2,7 @@
 
 use e2e::servers::Redis;
 use lock_core::LockManager;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     floor::{connect, two_round_trips},
@@ -30,11 +31,20 @@ pub(super) async fn vs_floor(rounds: u32) -> Result<Measured, BoxError> {
             Ok(())
         }
     };
-    compare_rates(rounds, &locks, nothing).await
+    compare(rounds, Unit::PerSecond, &locks, nothing).await
 }
 
 /// Cycles per second, compared with a peer's.
 pub(super) async fn vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
+    compare_with_rslock(rounds, Unit::PerSecond).await
+}
+
+/// CPU time of the clients for a cycle, compared with a peer's.
+pub(super) async fn client_cpu_vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
+    compare_with_rslock(rounds, Unit::Micros).await
+}
+
+async fn compare_with_rslock(rounds: u32, unit: Unit) -> Result<Measured, BoxError> {
     let server = start_server(Redis::start)?;
     let locks = palisade::connect(server.url()).await?;
     let rslock = Rslock::new(server.url());
@@ -48,11 +58,13 @@ pub(super) async fn vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
             Ok(())
         }
     };
-    compare_rates(rounds, &locks, theirs).await
+    compare(rounds, unit, &locks, theirs).await
 }
 
-async fn compare_rates<F>(
+/// Cycles per second, or microseconds of CPU time for each.
+async fn compare<F>(
     rounds: u32,
+    unit: Unit,
     locks: &LockManager,
     other: impl Fn(u32) -> F + Send + Sync,
 ) -> Result<Measured, BoxError>
@@ -71,14 +83,32 @@ where
     let medians = take_turns(
         rounds,
         async |samples| {
-            samples.push(per_second(TASKS, CYCLES, ours).await?);
+            samples.push(measured(unit, ours).await?);
             Ok(())
         },
         async |samples| {
-            samples.push(per_second(TASKS, CYCLES, &other).await?);
+            samples.push(measured(unit, &other).await?);
             Ok(())
         },
     )
     .await?;
-    Ok(medians.ours_by_other(Unit::PerSecond))
+    Ok(medians.ours_by_other(unit))
+}
+
+async fn measured<F>(unit: Unit, task: impl Fn(u32) -> F) -> Result<f64, BoxError>
+where
+    F: Future<Output = Result<(), BoxError>> + Send + 'static,
+{
+    let before = cpu_us();
+    let rate = per_second(TASKS, CYCLES, task).await?;
+    Ok(match unit {
+        Unit::Micros => (cpu_us() - before) / f64::from(TASKS * CYCLES),
+        _ => rate,
+    })
+}
+
+/// CPU time of this process, in microseconds.
+fn cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
 }

@@ -168,23 +168,22 @@ impl Acquire {
         }
     }
 
-    async fn guarded(self, wait: Option<Wait>) -> Result<Attempt<LeaseGuard>, Error> {
-        let settings = self.settings.clone();
-        let attempt = self.granted(wait).await?;
-        Ok(attempt.map(|Granted { pending, grant }| LeaseGuard::new(pending, grant, &settings)))
+    async fn guarded(&self, wait: Option<Wait>) -> Result<Attempt<LeaseGuard>, Error> {
+        let guard = |Granted { pending, grant }| LeaseGuard::new(pending, grant, &self.settings);
+        Ok(self.granted(wait).await?.map(guard))
     }
 
     /// Acquires, counted and traced. Waits as configured unless another wait is given.
-    pub(super) async fn granted(self, wait: Option<Wait>) -> Result<Attempt<Granted>, Error> {
-        let resource = self.what.resource.clone()?;
-        self.check().map_err(|error| error.on(&resource))?;
+    pub(super) async fn granted(&self, wait: Option<Wait>) -> Result<Attempt<Granted>, Error> {
+        let resource = self.what.resource.as_ref().map_err(InvalidName::clone)?;
+        self.check().map_err(|error| error.on(resource))?;
         let inner = &*self.locks.inner;
         let wait = wait.unwrap_or_else(|| self.settings.until(&*inner.runtime));
-        let span = observed::span(&resource, inner.backend.kind());
+        let span = observed::span(resource, inner.backend.kind());
         let observed = Observed::begin(inner, wait, span.clone());
         let acquired = async {
-            let answer = self.asked(&resource, wait).await;
-            let answer = answer.map_err(|error| self.locks.failed(error).on(&resource));
+            let answer = self.asked(resource, wait).await;
+            let answer = answer.map_err(|error| self.locks.failed(error).on(resource));
             observed.end(&answer, observed::granted);
             answer
         };
@@ -205,14 +204,12 @@ impl IntoFuture for Acquire {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let locks = self.locks.clone();
-            let resource = self.what.resource.clone();
             match self.guarded(None).await? {
                 Attempt::Granted(guard) => Ok(guard),
                 Attempt::Held { retry_after } => {
-                    let timeout = locks.timeout(retry_after);
-                    Err(match resource {
-                        Ok(resource) => timeout.on(&resource),
+                    let timeout = self.locks.timeout(retry_after);
+                    Err(match &self.what.resource {
+                        Ok(resource) => timeout.on(resource),
                         Err(_) => timeout,
                     })
                 }

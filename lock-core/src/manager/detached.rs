@@ -51,15 +51,15 @@ impl Acquire {
     /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
     /// lease of an [`Owner`](super::Owner) then ends it for all of its handles.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
-        let (locks, ttl) = (self.locks.clone(), self.settings.ttl);
-        let attempt = self.renew(false).granted(None).await?;
+        let acquire = self.renew(false);
+        let attempt = acquire.granted(None).await?;
         Ok(attempt.map(|Granted { mut pending, grant }| {
             let sequencer = pending.granted(grant.token);
             pending.disarm();
             DetachedLease {
                 sequencer,
-                ttl,
-                remaining: grant.lease.deadline().since(locks.inner.runtime.now()),
+                ttl: acquire.settings.ttl,
+                remaining: grant.lease.deadline().since(acquire.locks.runtime().now()),
             }
         }))
     }

@@ -64,9 +64,9 @@ impl LeaseGuard {
     /// Takes over a grant: from here on the guard does the clean-up.
     pub(super) fn new(mut on_drop: OnDrop, grant: Grant, settings: &LeaseSettings) -> Self {
         let sequencer = on_drop.granted(grant.token);
-        let locks = Arc::clone(&on_drop.locks);
+        let locks = &on_drop.locks;
         let guarding = locks.guarded.enter(&sequencer);
-        let status = LeaseStatus::new(sequencer, grant.lease, settings, &locks);
+        let status = LeaseStatus::new(sequencer, grant.lease, settings, locks);
         let status = Arc::new(status);
         let watchdog = settings.renew.then_some(&locks.watchdog);
         let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));

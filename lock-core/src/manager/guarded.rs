@@ -1,7 +1,6 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
+
+use foldhash::HashMap;
 
 use crate::{Holder, ResourceName, Sequencer, support::lock};
 

@@ -36,16 +36,14 @@ impl<'a> Observed<'a> {
         answer: &Result<Attempt<T>, Error>,
         granted: impl FnOnce(&Meter, &Span, &T),
     ) {
-        let (meter, waited) = (
-            &self.locks.meter,
-            self.locks.runtime.now().since(self.since),
-        );
+        let meter = &self.locks.meter;
+        let waited = || self.locks.runtime.now().since(self.since);
         match answer {
             Ok(Attempt::Granted(grant)) => {
                 meter.waits.record(waited);
                 granted(meter, &self.span, grant);
                 if !self.span.is_disabled() {
-                    self.span.record("waited", debug_value(waited));
+                    self.span.record("waited", debug_value(waited()));
                 }
                 debug!("granted");
             }

@@ -100,8 +100,7 @@ impl LeaseStatus {
 
     /// The deadline, as long as it has not passed. Once it has, the lease is lost for good.
     pub(super) fn deadline(&self) -> Result<Moment, Lost> {
-        let now = self.runtime.now();
-        match self.change(|state| state.expire(now)) {
+        match self.change(|state| state.expire(&*self.runtime)) {
             State::Held { deadline, .. } => Ok(deadline),
             State::Lost(reason) => Err(self.lost_by(reason)),
             // Unreachable: releasing consumes the guard.
@@ -124,11 +123,10 @@ impl LeaseStatus {
 
     /// The step of the watchdog now.
     pub(super) fn due(&self) -> Due {
-        let now = self.runtime.now();
         let state = self.change(|state| {
-            state.expire(now);
+            state.expire(&*self.runtime);
             if let State::Held { last, .. } = state {
-                *last |= now >= self.hold_until;
+                *last |= self.runtime.now() >= self.hold_until;
             }
         });
         match state {
@@ -158,9 +156,8 @@ impl LeaseStatus {
 
     /// Has the watchdog let the lease end, or renew it again. Nothing brings a lost lease back.
     pub(super) fn pause_renewal(&self, pause: bool) {
-        let now = self.runtime.now();
         self.change(|state| {
-            state.expire(now);
+            state.expire(&*self.runtime);
             if let State::Held { paused, .. } = state {
                 *paused = pause;
             }
@@ -177,9 +174,8 @@ impl LeaseStatus {
 
     /// The guard gives the lease back: from here on it cannot be lost. Whether it was held.
     pub(super) fn release(&self) -> bool {
-        let now = self.runtime.now();
         let state = self.change(|state| {
-            state.expire(now);
+            state.expire(&*self.runtime);
             if let State::Held { .. } = state {
                 *state = State::Released;
             }
@@ -235,9 +231,8 @@ impl LeaseStatus {
         }
         if !matches!(entered, State::Held { .. }) {
             self.meter.held.down();
-            self.meter
-                .holds
-                .record(self.runtime.now().since(self.since));
+            let held = || self.runtime.now().since(self.since);
+            self.meter.holds.record(held);
         }
     }
 
@@ -255,10 +250,10 @@ impl LeaseStatus {
 }
 
 impl State {
-    /// A lease whose deadline has passed is lost.
-    fn expire(&mut self, now: Moment) {
+    /// A lease whose deadline has passed is lost. The clock is read for a held one only.
+    fn expire(&mut self, runtime: &dyn Runtime) {
         if let Self::Held { deadline, last, .. } = *self
-            && deadline <= now
+            && deadline <= runtime.now()
         {
             *self = Self::Lost(if last {
                 LostReason::MaxHold

@@ -205,6 +205,7 @@ impl ReleasedWord {
     pub(super) fn parse(answer: Value) -> RedisResult<Self> {
         let (answer, handed) = match &answer {
             Value::Array(parts) => match parts.as_slice() {
+                [answer] => (answer, None),
                 [answer, grant] => (answer, Some(Message::read(grant).ok_or_else(unexpected)?)),
                 _ => return Err(unexpected()),
             },

@@ -121,7 +121,9 @@ impl LockBackend for RedisBackend {
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
         let tombstone = Tombstone::OfAttempt(attempt);
-        let (released, _) = self.service.release(lease, tombstone, None).await?;
+        let shard = self.service.keys.shard(lease.resource());
+        let released = self.service.release(lease, shard, tombstone, None).await;
+        let (released, _) = released?;
         Ok(released)
     }
 
@@ -152,7 +154,7 @@ impl LockBackend for RedisBackend {
         if self.service.nodes.shards_share_scripts() {
             0
         } else {
-            self.service.keys.of(resource).shard
+            self.service.keys.shard(resource)
         }
     }
 }

@@ -1,14 +1,22 @@
 //! The text of a lease, `token:holder:state:longest:attempts:metadata`, as clients write it. The
 //! scripts read and write it in `lua/lease.lua`, which says what the parts mean.
 
+use std::fmt::Write;
+
 use lock_core::{Metadata, Sequencer, Ttl, backend::AcquireRequest};
+
+/// For all but the metadata.
+const ROOM: usize = 96;
 
 /// A full lease without its token, which the server draws: the argument of an acquire.
 pub(super) fn asked(request: &AcquireRequest) -> String {
     let (holder, attempt) = (request.attempt.holder.digest(), request.attempt.id);
     let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
     let ttl = request.ttl.as_millis();
-    format!(":{holder}:f:{ttl}:{attempt}:{metadata}")
+    let mut text = String::with_capacity(ROOM + metadata.len());
+    // Into memory, which does not fail.
+    write!(text, ":{holder}:f:{ttl}:{attempt}:{metadata}").ok();
+    text
 }
 
 /// The beginning of this grant's lease, if it is full.

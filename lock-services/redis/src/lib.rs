@@ -27,11 +27,15 @@
 //! |---|---|---|---|
 //! | `palisade:config` | string | none | `version:shards`, written once; a mismatch is fatal |
 //! | `palisade:{n}:counter` | string | none | the last token of the shard; deleted by nothing |
-//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | the holder, and the end |
+//! | `palisade:{n}:lease:NAME` | string | ttl + [`ENDED_TTL`] | holder, end, and if more is there |
 //! | `palisade:{n}:queue:NAME` | sorted set | [`QUEUE_TTL`] | the waiters, by ticket |
 //! | `palisade:{n}:suspended:NAME` | sorted set | [`QUEUE_TTL`] | suspended waiters; tombstones |
 //! | `palisade:{n}:waiters:NAME` | hash | [`QUEUE_TTL`] | the request of each of them |
 //! | `palisade:{n}:forced:NAME` | string | [`ENDED_TTL`] | release by force: token, revocation |
+//!
+//! The key of a lease is there as long as any other key of its resource is. So a script looks at
+//! this key alone if nothing but the lease is there. Scripts are given the counter and leases, and
+//! name the other keys after these; all keys of a shard have one hash tag.
 //!
 //! Holders are digests: the secret itself is never sent. The keys of a queue are gone with its last
 //! waiter. A client, which is a [`RedisBackend`], receives the grants of a shard on the channel
@@ -60,6 +64,10 @@
 //! for each of its waiters: its waiters are suspended, keep their tickets, and are back in the
 //! queue when they ask again. The same goes for a client whose channel has no subscriber. A waiter
 //! that does not ask for [`QUEUE_TTL`] is forgotten.
+//!
+//! A waiter of the client that releases needs no push: the answer to the release has its lease,
+//! which is full, because that client is there. This needs a release without a tombstone, and no
+//! `replicas`.
 //!
 //! Lost messages are found by asking. The first waiters ask again every 300 ms and when the present
 //! lease must have run out, those behind them less often, up to 15 s. Requests are repeated after a

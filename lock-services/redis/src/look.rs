@@ -171,7 +171,7 @@ impl Attempted {
         Self {
             service: Arc::clone(service),
             request: request.clone(),
-            shard: service.keys.of(&request.attempt.resource).shard,
+            shard: service.keys.shard(&request.attempt.resource),
             lease: lease_text::asked(request),
             first_sent: OnceLock::new(),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{RedisBackend, servers::turns::broken_off, service::Tombstone};
+use super::{RedisBackend, service::Tombstone};
 use lock_core::{Error, Released, Sequencer};
 
 impl RedisBackend {
@@ -18,7 +18,7 @@ impl RedisBackend {
         lease: &Sequencer,
         tombstone: bool,
     ) -> Result<Released, Error> {
-        let (service, shard) = (&self.service, self.service.keys.of(lease.resource()).shard);
+        let (service, shard) = (&self.service, self.service.keys.shard(lease.resource()));
         let may_hand = !tombstone && self.replication.is_none();
         let waiters = may_hand.then(|| self.pushes.waiters_in(shard)).flatten();
         let Some(waiters) = waiters else {
@@ -26,12 +26,13 @@ impl RedisBackend {
                 true => Tombstone::OfAcquisition,
                 false => Tombstone::None,
             };
-            return Ok(service.release(lease, tombstone, None).await?.0);
+            return Ok(service.release(lease, shard, tombstone, None).await?.0);
         };
         let (ending, lease) = (Arc::clone(service), lease.clone());
         let release = async move {
             let client = Some(waiters.client());
-            let released = ending.release(&lease, Tombstone::None, client).await;
+            let ended = ending.release(&lease, shard, Tombstone::None, client);
+            let released = ended.await;
             match &released {
                 Ok((_, Some(grant))) => waiters.receive(grant.clone(), true),
                 Ok((_, None)) => {}
@@ -39,7 +40,6 @@ impl RedisBackend {
             }
             released.map(|(released, _)| released)
         };
-        let released = service.tasks.run_to_end(release).await;
-        released.unwrap_or_else(|ended| Err(broken_off(ended)))
+        service.tasks.finish(release).await
     }
 }

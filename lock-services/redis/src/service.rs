@@ -102,10 +102,12 @@ impl Service {
     pub(super) async fn release(
         &self,
         lease: &Sequencer,
+        shard: u16,
         tombstone: Tombstone,
         client: Option<&str>,
     ) -> Result<(Released, Option<Message>), Error> {
-        let (keys, ours) = (self.keys.of(lease.resource()), lease_text::full(lease));
+        let keys = self.keys.in_shard(shard, lease.resource());
+        let ours = lease_text::full(lease);
         let tombstone = match tombstone {
             Tombstone::None => None,
             Tombstone::OfAcquisition => Some(String::new()),

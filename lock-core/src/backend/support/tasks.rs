@@ -1,14 +1,16 @@
 use std::{
     convert::Infallible,
+    future::poll_fn,
     panic::{AssertUnwindSafe, resume_unwind},
     sync::Arc,
+    task::{Context, Poll},
 };
 
 use futures_util::FutureExt;
 use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::Runtime;
+use crate::{BoxFuture, Runtime};
 
 /// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
 /// runtime on which this was made.
@@ -60,14 +62,14 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// The request is dropped soon after this is: at its present await, or the next.
-    pub async fn run<T>(
+    pub fn run<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, true).await
+        self.answer(request.boxed(), true)
     }
 
     /// As [`run`](Self::run), but the request goes on although the caller goes away.
@@ -80,14 +82,31 @@ impl Tasks {
     ///
     /// # Cancel safety
     /// A request that has begun comes to its end.
-    pub async fn run_to_end<T>(
+    pub fn run_to_end<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, RuntimeEnded>
+    ) -> impl Future<Output = Result<T, RuntimeEnded>> + Send
     where
         T: Send + 'static,
     {
-        self.answer(request, false).await
+        self.answer(request.boxed(), false)
+    }
+
+    /// Runs a request where its caller runs, and the rest of it on a task if the caller goes away.
+    ///
+    /// A request that nothing waits for but its caller needs no task until then.
+    ///
+    /// # Cancel safety
+    /// A request that has begun comes to its end, unless its runtime ends.
+    pub async fn finish<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let mut rest = Rest {
+            request: Some(Box::pin(request)),
+            tasks: self,
+        };
+        poll_fn(|context| rest.poll(context)).await
     }
 
     /// Runs work that belongs to no caller. Its owner sees to it that it ends. If the runtime has
@@ -111,9 +130,11 @@ impl Tasks {
         OwnedTask(owner)
     }
 
+    /// The request is boxed before anything waits. An `async fn` has room for its arguments and for
+    /// each copy of them, and a request is large: all futures around this one would be so, too.
     async fn answer<T>(
         &self,
-        request: impl Future<Output = T> + Send + 'static,
+        request: BoxFuture<'static, T>,
         ends_with_caller: bool,
     ) -> Result<T, RuntimeEnded>
     where
@@ -133,6 +154,34 @@ impl Tasks {
             Ok(Err(panic)) => resume_unwind(panic),
             // A task whose caller is there ends only with its runtime.
             Err(_) => Err(RuntimeEnded),
+        }
+    }
+}
+
+/// A request that a caller runs, until it goes away.
+struct Rest<'a, T: Send + 'static> {
+    request: Option<BoxFuture<'static, T>>,
+    tasks: &'a Tasks,
+}
+
+impl<T: Send + 'static> Rest<'_, T> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        // One that panics is not polled again.
+        let Some(mut request) = self.request.take() else {
+            return Poll::Pending;
+        };
+        let polled = request.as_mut().poll(context);
+        if polled.is_pending() {
+            self.request = Some(request);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for Rest<'_, T> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            self.tasks.spawn(request.map(drop));
         }
     }
 }
@@ -178,6 +227,21 @@ mod tests {
         while weak.upgrade().is_some() {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Catches: a request that ends with its caller although others depend on it.
+    #[tokio::test]
+    async fn a_request_is_finished_without_its_caller() {
+        let (ended, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let tells = Arc::clone(&ended);
+        let waits = Arc::clone(&goes_on);
+        let request = async move {
+            waits.notified().await;
+            tells.notify_one();
+        };
+        assert!(tasks().finish(request).now_or_never().is_none());
+        goes_on.notify_one();
+        ended.notified().await;
     }
 
     /// Catches: a call from another runtime hangs, or panics.

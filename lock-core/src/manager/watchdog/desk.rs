@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::schedule::{Key, Schedule};
 use crate::{
@@ -20,11 +20,12 @@ pub(super) struct Desk {
     /// Held for a few steps at a time, never across an await. Nothing under it panics or logs.
     state: Mutex<State>,
     news: Notify,
-    phase: watch::Sender<Phase>,
+    /// Wakes those that wait for a phase.
+    entered: Notify,
 }
 
 struct State {
-    open: bool,
+    phase: Phase,
     leases: Schedule<Arc<LeaseStatus>>,
     next_key: Key,
     clean_ups: Vec<BoxFuture<'static, ()>>,
@@ -54,21 +55,21 @@ impl Desk {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::new(State {
-                open: true,
+                phase: Phase::Open,
                 leases: Schedule::new(),
                 next_key: 0,
                 clean_ups: Vec::new(),
                 asleep_until: Moment::NEVER,
             }),
             news: Notify::new(),
-            phase: watch::Sender::new(Phase::Open),
+            entered: Notify::new(),
         }
     }
 
     /// Puts a lease into the schedule. `None` if the watchdog is closed.
     pub(super) fn add(&self, lease: &Arc<LeaseStatus>, moment: Moment) -> Option<Key> {
         let mut state = self.state();
-        if !state.open {
+        if state.phase != Phase::Open {
             return None;
         }
         let key = state.next_key;
@@ -101,7 +102,7 @@ impl Desk {
     /// Leaves a clean-up to be finished. False if the watchdog is closed.
     pub(super) fn finish(&self, clean_up: BoxFuture<'static, ()>) -> bool {
         let mut state = self.state();
-        let open = state.open;
+        let open = state.phase == Phase::Open;
         if open {
             state.clean_ups.push(clean_up);
             drop(state);
@@ -112,15 +113,11 @@ impl Desk {
 
     /// Closes the desk; the leases in the schedule are lost. False if it was closed already.
     pub(super) fn close(&self) -> bool {
-        let (was_open, leases) = {
-            let mut state = self.state();
-            let was_open = std::mem::replace(&mut state.open, false);
-            (was_open, state.leases.clear().collect::<Vec<_>>())
-        };
+        let was_open = self.enter(Phase::Closed);
+        let leases: Vec<_> = self.state().leases.clear().collect();
         for lease in leases {
             lease.lose(LostReason::ShutDown);
         }
-        self.enter(Phase::Closed);
         self.news.notify_one();
         was_open
     }
@@ -153,7 +150,7 @@ impl Desk {
     /// How long the watchdog may sleep now. `None` if it is closed and nothing is left.
     pub(super) fn fall_asleep(&self) -> Option<Moment> {
         let mut state = self.state();
-        if !state.open && state.clean_ups.is_empty() {
+        if state.phase != Phase::Open && state.clean_ups.is_empty() {
             return None;
         }
         state.asleep_until = state.leases.first().unwrap_or(Moment::NEVER);
@@ -165,22 +162,28 @@ impl Desk {
         self.news.notified().await;
     }
 
-    /// Enters a phase. There is no way back.
-    pub(super) fn enter(&self, phase: Phase) {
-        self.phase.send_if_modified(|present| {
-            let forward = phase > *present;
-            if forward {
-                *present = phase;
-            }
-            forward
-        });
+    /// Enters a phase. There is no way back. False if it is no step forward.
+    pub(super) fn enter(&self, phase: Phase) -> bool {
+        let mut state = self.state();
+        let forward = phase > state.phase;
+        if forward {
+            state.phase = phase;
+            drop(state);
+            self.entered.notify_waiters();
+        }
+        forward
     }
 
     /// Completes when the watchdog has reached this phase.
     pub(super) async fn reached(&self, phase: Phase) {
-        let mut phases = self.phase.subscribe();
-        // The sender is in `self`, so this cannot fail.
-        drop(phases.wait_for(|present| *present >= phase).await);
+        loop {
+            // Made before the phase is read, so that no change is missed.
+            let entered = self.entered.notified();
+            if self.state().phase >= phase {
+                return;
+            }
+            entered.await;
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -191,7 +194,7 @@ impl Desk {
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Desk")
-            .field("phase", &*self.phase.borrow())
+            .field("phase", &self.state().phase)
             .finish_non_exhaustive()
     }
 }

@@ -148,5 +148,7 @@ local function acquire()
   look()
   look_at_what_is_asked_for()
   if foreign then return {"broken_lease"} end
-  return finish(answer_to_it())
+  local answer = answer_to_it()
+  finish()
+  return answer
 end

@@ -17,8 +17,8 @@
 -- Idempotent.
 
 -- Whether a grant that found no attempt needs no answer. Nothing is left of it, or the answer to a
--- request of the attempt had the same grant before: then the lease was confirmed, or ran out and was
--- granted again.
+-- request of the attempt had the same grant before: then the lease was confirmed, or ran out and
+-- was granted again.
 local function is_settled(holder, token)
   if not lease or lease.holder ~= holder or lease.left <= 0 then return not waiter(holder) end
   return lease.state ~= "p" and lease.state ~= "h" or lease.token ~= token
@@ -37,5 +37,8 @@ local function cancel()
     lease.attempts, lease.changed = without_attempt(lease.attempts, attempt), true
     if not lease.attempts then lease = nil end
   end
-  return finish(not lease and hand_on() == "more" and "more" or "cancelled")
+  local outcome = not lease and hand_on()
+  finish()
+  if outcome == "more" then return "more" end
+  return "cancelled"
 end

@@ -23,5 +23,6 @@ local function confirm()
   if lease.state == "p" then leave(lease.holder) end
   lease.state = "f"
   extend(lease, ARGV[4])
-  return finish("renewed")
+  finish()
+  return "renewed"
 end

@@ -2,7 +2,7 @@
 -- acquire.lua, whose keys and arguments it reads. It answers nothing to a caller that has to go
 -- another way.
 
--- What the key of the lease holds, or nothing.
+-- The text in the key of the lease, or nothing.
 local held
 
 local function fast_acquire()

@@ -47,9 +47,8 @@ local function fast_hand_over()
   local token = draw_at(time)
   if not token then return nil end
 
-  local answer, state = ARGV[1] == "raise" and "raised" or "released", "p"
-  if client == ARGV[3] then
-    state = "h"
+  local state = client == ARGV[3] and "h" or "p"
+  if state == "h" then
     redis.call("ZREM", queue, head)
     redis.call("HDEL", details, head)
     -- Only the last ticket is left.
@@ -58,14 +57,13 @@ local function fast_hand_over()
     ttl = PROVISIONAL_TEXT
   end
   local grant = attempt .. ":" .. head .. ":" .. token .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2]
-  if state == "h" then
-    answer = {answer, grant}
-  else
+  if state == "p" then
     local receivers = redis.pcall("SPUBLISH", base .. "grants:" .. client, grant)
     -- The token is lost.
     if type(receivers) ~= "number" or receivers == 0 then return nil end
   end
   redis.call("SET", KEYS[2], write_lease(token, head, state, ttl, attempt, metadata),
     "PX", ("%d"):format(ttl + 1 + ENDED_MS))
-  return answer
+  if ARGV[1] == "raise" then return {"raised", state == "h" and grant or nil} end
+  return {"released", state == "h" and grant or nil}
 end

@@ -2,7 +2,7 @@
 -- release.lua, whose keys and arguments it reads. It answers nothing to a caller that has to go
 -- another way.
 
--- What the key of the lease holds, or nothing. Nothing if the release leaves a tombstone, too.
+-- The text in the key of the lease, or nothing. Nothing if the release leaves a tombstone, too.
 local held
 
 local function fast_release()

@@ -12,8 +12,8 @@
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
--- Idempotent: while what was ended by force stays, it says again by which token the lease was revoked. If more
--- than MOVES waiters are out of reach, the next request goes on.
+-- Idempotent: while what was ended by force stays, it says again by which token the lease was
+-- revoked. If more than MOVES waiters are out of reach, the next request goes on.
 
 local function force_release()
   look()
@@ -33,5 +33,6 @@ local function force_release()
   if lease.state == "p" then leave(lease.holder) end
   lease = nil
   hand_on()
-  return finish({"ended", revocation})
+  finish()
+  return {"ended", revocation}
 end

@@ -1,4 +1,4 @@
--- What there is of a resource beside its lease, and the one place where both are written. For
+-- The keys of a resource beside its lease, and the one place that writes the lease accordingly. For
 -- scripts that may change either.
 
 -- Writes what has become of the lease. Scripts that may have changed a resource end with this,

@@ -3,11 +3,11 @@
 --   KEYS[2]  is the lease of the resource
 -- Beside these are
 --   queue      holders by ticket
---   suspended  what is suspended and what has ended, since when
+--   suspended  suspended waiters, and tombstones, by since when
 --   details    a hash of the waiters' details; "#" is the last ticket
 --   forced     what was ended by force, "token:revocation"
 --
--- What is suspended or has ended:
+-- Members of `suspended`:
 --   holder          a waiter that could not be reached
 --   "!client"       a client that could not be reached, or did not confirm a grant in time. Its
 --                   waiters keep their tickets, and come back into the queue when they ask again
@@ -31,10 +31,9 @@ local function look()
   lease, foreign = load(KEYS[2])
 end
 
--- The answer of a script that may have changed something.
-local function finish(answer)
+-- The end of a script that may have changed something.
+local function finish()
   keep(KEYS[2], lease, queue, suspended, details)
-  return answer
 end
 
 local function waiter(holder)

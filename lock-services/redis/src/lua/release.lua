@@ -14,8 +14,8 @@
 -- A missing argument is "", or left out if none comes after it.
 --
 -- Returns "released" | "raised": released, and the counter was lifted as ARGV[1] says
---       | {"released" or "raised", grant}: handed in full to a waiter of the client, as a push would
---         have told it
+--       | {"released"} | {"raised"} | {"released" or "raised", grant}: handed in full to a waiter
+--         of the client, with the text of a push
 --       | "more": released, run it again | "not_holder"
 --
 -- Idempotent with a tombstone: while it stays, a release that is sent again is released again.
@@ -58,5 +58,7 @@ end
 local function release()
   look()
   if foreign then return "not_holder" end
-  return finish(end_hold())
+  local answer = end_hold()
+  finish()
+  return answer
 end

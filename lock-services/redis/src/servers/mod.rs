@@ -12,4 +12,4 @@ pub(crate) mod service_url;
 mod single_flight;
 mod slots;
 pub(crate) mod tls;
-pub(crate) mod turns;
+mod turns;

@@ -37,8 +37,10 @@ struct Inner {
     moves: Moves,
     layout: Layout,
     runtime: Arc<dyn Runtime>,
-    /// How long a command is tried that no server runs.
+    /// How long a command is tried again after a server has not run it.
     patience: Duration,
+    /// The slot of each shard.
+    slots: Box<[Slot]>,
 }
 
 #[derive(Debug)]
@@ -108,6 +110,10 @@ impl Nodes {
             servers,
             topology,
             moves,
+            // The number is the hash tag of all keys of the shard.
+            slots: (0..layout.shards)
+                .map(|shard| Slot::of(&shard.to_string()))
+                .collect(),
             layout,
             runtime,
             patience: timeout,
@@ -136,7 +142,7 @@ impl Nodes {
         script: &impl Request,
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<T, Error> {
-        let slot = slot_of(shard);
+        let slot = self.slot_of(shard);
         let (_, answer) = self.send(slot, |_| script, parse, Duration::ZERO).await?;
         Ok(answer)
     }
@@ -150,13 +156,14 @@ impl Nodes {
         parse: impl FnOnce(Value) -> RedisResult<T>,
     ) -> Result<(Link, T), Error> {
         let patience = self.0.patience;
-        self.send(slot_of(shard), script, parse, patience).await
+        self.send(self.slot_of(shard), script, parse, patience)
+            .await
     }
 
     /// The present connection to the server that has the shard, or a new one. If it fails, nothing
     /// was sent.
     pub(crate) async fn link_of(&self, shard: u16) -> Result<Link, Error> {
-        self.link(slot_of(shard), None).await
+        self.link(self.slot_of(shard), None).await
     }
 
     /// Turns at the server that has the shard, as far as is known: a request to another server does
@@ -164,7 +171,7 @@ impl Nodes {
     pub(crate) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
-            Servers::Many(cluster) => cluster.turns(slot_of(shard)),
+            Servers::Many(cluster) => cluster.turns(self.slot_of(shard)),
         }
     }
 
@@ -191,8 +198,8 @@ impl Nodes {
         };
         let mut links = HashMap::new();
         for shard in 0..self.0.layout.shards {
-            let link = cluster.link(slot_of(shard)).await?;
-            if let Some(owner) = cluster.owner(slot_of(shard)) {
+            let link = cluster.link(self.slot_of(shard)).await?;
+            if let Some(owner) = cluster.owner(self.slot_of(shard)) {
                 links.entry(owner).or_insert(link);
             }
         }
@@ -216,14 +223,14 @@ impl Nodes {
     pub(crate) async fn locate(&self, shard: u16) -> Result<Client, Error> {
         match &self.0.servers {
             Servers::One(server) => server.locate().await,
-            Servers::Many(cluster) => cluster.locate(slot_of(shard)).await,
+            Servers::Many(cluster) => cluster.locate(self.slot_of(shard)).await,
         }
     }
 
     /// Takes note of an error that a connection of one's own got from the server of a shard.
     pub(crate) fn learn(&self, shard: u16, error: &RedisError) {
         // Only for its notes: nothing is sent again here.
-        drop(self.0.not_run(error, slot_of(shard), None));
+        drop(self.0.not_run(error, self.slot_of(shard), None));
     }
 
     /// Changes whenever a shard may have moved to another server.
@@ -235,7 +242,9 @@ impl Nodes {
     pub(crate) fn serves(&self, shard: u16, address: &str) -> bool {
         let known = match &self.0.servers {
             Servers::One(server) => server.address(),
-            Servers::Many(cluster) => cluster.owner(slot_of(shard)).map(|owner| owner.to_string()),
+            Servers::Many(cluster) => cluster
+                .owner(self.slot_of(shard))
+                .map(|owner| owner.to_string()),
         };
         known.is_none_or(|known| known == address)
     }
@@ -249,7 +258,7 @@ impl Nodes {
         patience: Duration,
     ) -> Result<(Link, T), Error> {
         let runtime = &*self.0.runtime;
-        let give_up = runtime.now() + patience;
+        let mut give_up = None;
         let mut pauses = PAUSES.pauses();
         let mut redirections = 0;
         let mut asked = None;
@@ -266,6 +275,7 @@ impl Nodes {
             let Some(not_run) = self.0.not_run(&error, slot, asked.take()) else {
                 return Err(translate(error));
             };
+            let give_up = *give_up.get_or_insert_with(|| runtime.now() + patience);
             redirections += 1;
             match not_run {
                 NotRun::Moved if redirections < REDIRECTIONS => continue,
@@ -281,6 +291,10 @@ impl Nodes {
             };
             runtime.sleep(pause).await;
         }
+    }
+
+    fn slot_of(&self, shard: u16) -> Slot {
+        self.0.slots[usize::from(shard)]
     }
 
     async fn link(&self, slot: Slot, asked: Option<&Address>) -> Result<Link, Error> {
@@ -352,9 +366,4 @@ async fn scan(link: &mut Link, pattern: &str, step: usize) -> RedisResult<Vec<St
         }
         cursor = next;
     }
-}
-
-fn slot_of(shard: u16) -> Slot {
-    // The number is the hash tag of all keys of the shard.
-    Slot::of(&shard.to_string())
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::{FutureExt, future::Either};
 use lock_core::{
     Error, ErrorKind,
     backend::support::{RuntimeEnded, Tasks},
@@ -31,30 +32,28 @@ impl Turns {
 
     /// Runs a request when it is its turn.
     ///
+    /// No `async fn`, as the parts of [`Tasks::run`]: no future around this one has room for a copy
+    /// of the request.
+    ///
     /// # Cancel safety
     /// As that of [`Tasks::run`].
-    pub(crate) async fn run<T: Send + 'static>(
+    pub(crate) fn run<T: Send + 'static>(
         &self,
         tasks: &Tasks,
         request: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        if let Ok(_turn) = self.direct.try_acquire() {
-            return request.await;
+    ) -> impl Future<Output = Result<T, Error>> {
+        if let Ok(turn) = self.direct.try_acquire() {
+            return Either::Left(request.inspect(|_| drop(turn)));
         }
-        let turns = Arc::clone(&self.on_tasks);
-        let in_turn = async move {
-            // The semaphore is never closed.
-            let _turn = turns.acquire().await;
-            request.await
-        };
-        tasks
-            .run(in_turn)
-            .await
-            .unwrap_or_else(|ended| Err(broken_off(ended)))
+        // The semaphore is never closed.
+        let turn = Arc::clone(&self.on_tasks).acquire_owned();
+        let in_turn = turn.then(|turn| request.inspect(|_| drop(turn)));
+        let answer = tasks.run(in_turn);
+        Either::Right(answer.map(|run| run.unwrap_or_else(|ended| Err(broken_off(ended)))))
     }
 }
 
-pub(crate) fn broken_off(ended: RuntimeEnded) -> Error {
+fn broken_off(ended: RuntimeEnded) -> Error {
     Error::unknown(ErrorKind::Unavailable).because(ended.to_string())
 }
 

@@ -18,7 +18,7 @@ impl Server {
         !self.queue.is_empty() || !sets.into_iter().all(Set::is_empty)
     }
 
-    /// What was forgotten is not there.
+    /// Nothing else is there if all of it was forgotten.
     pub(super) fn forget_others(&mut self) {
         if !self.has_others() {
             self.vacant = false;

@@ -19,7 +19,7 @@ const SHORT: Ttl = Ttl::millis(60);
 /// The commands of a script read the clock, in ms, one after the other.
 const ONE_SCRIPT: i64 = 5;
 
-/// What a client may do next.
+/// A client, and what it has.
 struct Actor {
     client: Client,
     held: Vec<(AcquireRequest, Grant)>,
@@ -44,7 +44,7 @@ impl Actor {
         request
     }
 
-    /// One step. What it is answered does not matter here.
+    /// One step, whatever its answer is.
     async fn act(&mut self, pair: &[String; 2], random: &mut StdRng) -> String {
         let which = random.random_range(0..100);
         match which {
@@ -130,7 +130,7 @@ impl Actor {
     }
 }
 
-/// What the keys of one resource say, read in one step.
+/// The keys of one resource, read in one step.
 #[derive(Debug)]
 struct Seen {
     lease: Option<String>,
