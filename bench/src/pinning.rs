@@ -16,6 +16,8 @@ pub(crate) enum Pinning {
     SameCore,
     /// On two cores: every message wakes the other core, as it would wake another machine.
     CrossCore,
+    /// Wherever the system puts them, as in `bench peers`.
+    Unpinned,
 }
 
 impl Pinning {
@@ -23,6 +25,7 @@ impl Pinning {
         match self {
             Self::SameCore => "same-core",
             Self::CrossCore => "cross-core",
+            Self::Unpinned => "unpinned",
         }
     }
 
@@ -33,8 +36,9 @@ impl Pinning {
         work: impl Future<Output = Result<T, BoxError>>,
     ) -> Result<T, BoxError> {
         pin(match self {
-            Self::SameCore => 0,
-            Self::CrossCore => 1,
+            Self::SameCore => &[0],
+            Self::CrossCore => &[1],
+            Self::Unpinned => &[0, 1],
         })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(work)
@@ -44,7 +48,7 @@ impl Pinning {
 /// Starts processes or threads on the core of the server.
 pub(crate) fn on_server_core<T>(start: impl FnOnce() -> T) -> Result<T, BoxError> {
     let own = sched_getaffinity(None)?;
-    pin(0)?;
+    pin(&[0])?;
     let started = start();
     sched_setaffinity(None, &own)?;
     Ok(started)
@@ -56,7 +60,7 @@ pub(crate) fn start_server<S: Send + 'static>(
     start: impl AsyncFnOnce() -> S + Send + 'static,
 ) -> Result<S, BoxError> {
     let starting = thread::spawn(move || {
-        pin(0)?;
+        pin(&[0])?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(runtime.block_on(start()))
     });
@@ -64,11 +68,12 @@ pub(crate) fn start_server<S: Send + 'static>(
     started.unwrap_or_else(|_panic| Err("a server cannot be started".into()))
 }
 
-/// Pins this thread to one of the first two cores that are available to the process.
-fn pin(which: usize) -> Result<(), BoxError> {
-    let mut one = CpuSet::new();
-    one.set(allowed()?[which]);
-    sched_setaffinity(None, &one)?;
+/// Pins this thread to some of the first two cores that are available to the process.
+fn pin(which: &[usize]) -> Result<(), BoxError> {
+    let allowed = allowed()?;
+    let mut cores = CpuSet::new();
+    which.iter().for_each(|core| cores.set(allowed[*core]));
+    sched_setaffinity(None, &cores)?;
     Ok(())
 }
 

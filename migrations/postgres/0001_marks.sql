@@ -44,9 +44,9 @@
 --
 -- Functions find nothing but the catalog and qualified names. Otherwise a role that may create
 -- objects in a schema of the caller's search_path could put its own function in the place of ours,
--- and act as the owner. Most functions have a search_path of their own for that. It costs a
--- microsecond per call, so the functions on the way of every transaction have none, and all their
--- names are qualified.
+-- and act as the owner. Most functions have a search_path of their own for that. It costs some
+-- microseconds per call, so the functions on the way of every transaction or lease have none, and
+-- all names in them are qualified.
 
 -- Names are what the clients can read: visible ASCII without quote and backslash; of issuers,
 -- letters, digits and -._:
@@ -65,7 +65,7 @@ create domain fenced.service_name as text collate "C"
 -- Whether clients can read a text. Only a database without an encoding keeps one that they cannot;
 -- for such a text this fails, and says which byte it is (22021).
 create function fenced.is_readable(value text) returns boolean
-language sql immutable parallel safe as $$
+language sql stable parallel safe as $$
   select case when pg_catalog.getdatabaseencoding() operator(pg_catalog.=) 'SQL_ASCII'
     then pg_catalog.length(pg_catalog.convert_to(value, 'SQL_ASCII'), 'UTF8')
          operator(pg_catalog.>=) 0
@@ -117,7 +117,7 @@ language plpgsql stable cost 1000000 as $$ begin return false; end $$;
 -- for ever.
 create function fenced.resource_lock_key(resource text) returns bigint
 language sql immutable strict parallel safe
-as $$ select pg_catalog.hashtextextended(resource, 4711::bigint) $$;
+as $$ select pg_catalog.hashtextextended(resource, 4711::pg_catalog.int8) $$;
 
 -- Raises the refusal that fits the mark as it is now. The holder is as it is kept.
 create function fenced.raise_refusal(
@@ -175,7 +175,7 @@ end $$;
 -- and later claims do not overtake that change. No resource has a space in its name.
 create function fenced.lock_service_key() returns bigint
 language sql immutable parallel safe
-as $$ select fenced.resource_lock_key('the issuer'::text) $$;
+as $$ select fenced.resource_lock_key('the issuer'::pg_catalog.text) $$;
 
 -- Keeps the issuer as it is while a claim is under way. The row is locked, too: where the snapshot
 -- may be older than the wait, that fails.
@@ -250,8 +250,10 @@ create function fenced.raise_mark(resource text, token bigint, holder text, issu
 returns boolean
 language plpgsql as $$
 begin
-  update fenced.high_water_mark m set token = $2, holder = $3, claimed_at = clock_timestamp()
-    where m.resource = $1 and m.issuer = $4 and m.token < $2;
+  update fenced.high_water_mark m
+    set token = $2, holder = $3, claimed_at = pg_catalog.clock_timestamp()
+    where m.resource operator(pg_catalog.=) $1 and m.issuer operator(pg_catalog.=) $4
+      and m.token operator(pg_catalog.<) $2;
   if found then
     return true;
   end if;
@@ -261,7 +263,8 @@ begin
     return true;
   end if;
   perform from fenced.high_water_mark m
-    where m.resource = $1 and m.token = $2 and m.holder = $3 and m.issuer = $4;
+    where m.resource operator(pg_catalog.=) $1 and m.token operator(pg_catalog.=) $2
+      and m.holder operator(pg_catalog.=) $3 and m.issuer operator(pg_catalog.=) $4;
   return found;
 end $$;
 
@@ -272,12 +275,20 @@ create function fenced.claim_now(resource text, token bigint, holder text, issue
 returns boolean
 language plpgsql as $$
 begin
-  if not pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
-     or not pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
+  if not pg_catalog.pg_try_advisory_xact_lock_shared(fenced.lock_service_key())
+     or not pg_catalog.pg_try_advisory_xact_lock(fenced.resource_lock_key($1)) then
     return false;
   end if;
-  -- In a statement after the locks, so that it sees what was committed before them.
-  if (select i.name from fenced.lock_service i) = $4 then
+  -- In statements after the locks, so that they see what was committed before these.
+  update fenced.high_water_mark m
+    set token = $2, holder = $3, claimed_at = pg_catalog.clock_timestamp()
+    where m.resource operator(pg_catalog.=) $1 and m.issuer operator(pg_catalog.=) $4
+      and m.token operator(pg_catalog.<) $2
+      and (select i.name from fenced.lock_service i) operator(pg_catalog.=) $4;
+  if found then
+    return true;
+  end if;
+  if (select i.name from fenced.lock_service i) operator(pg_catalog.=) $4 then
     return fenced.raise_mark($1, $2, $3, $4);
   end if;
   return false;

@@ -21,8 +21,15 @@
 -- would keep that row locked when it has lost the race, and then wait for the mutex: a deadlock.
 -- Renewals take no mutex, and skip locked rows.
 --
--- A function that only other functions call has no search_path of its own, because it runs with
--- that of its caller. Postgres can inline such a function if it is in SQL.
+-- Nearly all cycles find a free lease without a queue, so fenced.acquire and fenced.release have a
+-- short way, which reads and writes one row. The row says in is_quiet whether there may be waiters
+-- or tombstones. Each function that makes one says so there, under the mutex. Only a grant that has
+-- looked sets it again.
+--
+-- fenced.acquire and fenced.release have no search_path of their own, which costs time, and neither
+-- have the functions that they call in each cycle: all names in these are qualified. The rest of
+-- them begins with a function that has one. A function that only functions with a search_path call
+-- runs with that of its caller. Postgres can inline such a function if it is in SQL.
 --
 -- A grant and a renewal are flushed, because a power cut that takes a lease back would let two
 -- clients hold it. A release and the queue need not be: a lease whose release is lost ends by its
@@ -30,7 +37,7 @@
 
 create domain fenced.lease_name as text collate "C"
   constraint prefix_has_1_to_64_letters_digits_or_marks
-    check (value ~ '^([A-Za-z0-9._:-]{1,64} |[^ ]*$)')
+    check (value ~ '^([A-Za-z0-9._:-]+ |[^ ]*$)' and strpos(value, ' ') <= 65)
   constraint resource_has_1_to_256_visible_ascii_characters
     check (value is not null and value ~ '^([^ ]* )?[]-~!#-[]+$'
            and length(value) <= 256 + strpos(value, ' '));
@@ -43,7 +50,8 @@ create domain fenced.wait_ms as bigint
   constraint wait_is_0_to_100_years check (value between 0 and 3155760000000); -- null: no bound
 create domain fenced.channel as text
   constraint channel_has_at_most_63_visible_ascii_characters
-    check (value is not null and value ~ '^[!-~]{0,63}$'); -- as pg_notify asks; '': none
+    check (value is not null and octet_length(value) <= 63 -- as pg_notify asks; '': none
+           and value ~ '^[!-~]*$');
 create domain fenced.max_waiters as integer
   constraint max_waiters_is_not_negative check (value >= 0); -- null: no bound
 create domain fenced.floor as bigint
@@ -58,11 +66,12 @@ create domain fenced.metadata as text
 create table fenced.lease (
   resource   fenced.lease_name primary key,
   token      bigint not null,                 -- of this lease, or of the last one
-  last_token bigint not null,                 -- the greatest that was ever taken
+  revocation bigint not null default 0,       -- the token of the last release by force
   holder     text not null default '',        -- as it is kept; '': free
   expires_at timestamptz not null default '-infinity',
   attempts   text[] not null default '{}',    -- that share this lease
-  metadata   fenced.metadata
+  metadata   text,                            -- as fenced.metadata
+  is_quiet   boolean not null                 -- it has no waiter and no tombstone
 ) with (fillfactor = 50); -- nothing that changes is indexed: updates stay on their page
 comment on table fenced.lease is
   'One row per resource that was ever locked, with its present lease. Tokens never fall.';
@@ -104,9 +113,14 @@ comment on table fenced.forced_release is
   'Leases that an operator ended a minute or two ago: the same call again has the same answer.';
 
 -- The clock in units of 10 us: 15 digits until the year 2286.
-create function fenced.clock_token() returns bigint
-language sql volatile
-as $$ select (extract(epoch from clock_timestamp()) * 100000)::bigint $$;
+create function fenced.token_of(clock timestamptz) returns bigint
+language sql stable parallel safe as $$
+  select (pg_catalog.date_part('epoch', clock) operator(pg_catalog.*) 100000)::pg_catalog.int8
+$$;
+
+-- The greatest token of a resource that was ever taken.
+create function fenced.last_token(lease fenced.lease) returns bigint
+language sql immutable parallel safe as $$ select greatest(lease.token, lease.revocation) $$;
 
 create function fenced.this_minute() returns integer
 language sql volatile
@@ -114,7 +128,9 @@ as $$ select (extract(epoch from clock_timestamp()) / 60)::integer $$;
 
 -- The resource of a lease: what follows its prefix.
 create function fenced.resource_of(lease text) returns text
-language sql immutable parallel safe as $$ select substr($1, strpos($1, ' ') + 1) $$;
+language sql immutable parallel safe as $$
+  select pg_catalog.substr($1, pg_catalog.strpos($1, ' ') operator(pg_catalog.+) 1)
+$$;
 
 -- The part of a kept digest that others may see.
 create function fenced.fingerprint(digest text) returns text
@@ -130,10 +146,19 @@ as $$
     else 0 end
 $$;
 
--- The mutex of a resource in the lock service, until the end of the transaction. Only a commit that
--- hangs holds it for longer. Sessions whose clients have gone would pile up behind that commit.
+-- Takes the mutex of a resource in the lock service, until the end of the transaction, if it is
+-- free and no other transaction waits for it.
+create function fenced.try_lock_lease(resource text) returns boolean
+language sql volatile as $$
+  select pg_catalog.current_setting('transaction_isolation')
+      operator(pg_catalog.=) 'read committed'
+    and pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended(resource, 815))
+$$;
+
+-- The same, but waits. Only a commit that hangs holds a mutex for longer than a moment. Sessions
+-- whose clients have gone would pile up behind that commit.
 create function fenced.lock_lease(resource text) returns void
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception using
@@ -180,6 +205,7 @@ begin
   insert into fenced.tombstone (resource, holder, attempt, token, minute)
     values ($1, $2, $3, $4, fenced.this_minute())
     on conflict on constraint tombstone_pkey do update set minute = excluded.minute;
+  update fenced.lease l set is_quiet = false where l.resource = $1 and l.is_quiet;
 end $$;
 
 -- The row of a resource, locked against renewals, after a lease that ran out was ended; null if it
@@ -243,17 +269,20 @@ create function fenced.grant_lease(
 ) returns bigint
 language plpgsql as $$
 declare
-  granted constant bigint := greatest(free.last_token + 1, fenced.clock_token(), at_least);
+  granted constant bigint := greatest(
+    fenced.last_token(free) + 1, fenced.token_of(clock_timestamp()), at_least);
 begin
   if granted > 999999999999999 then
     return null;
   end if;
   insert into fenced.lease
-      (resource, token, last_token, holder, expires_at, attempts, metadata)
-    values ($1, granted, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7)
+      (resource, token, holder, expires_at, attempts, metadata, is_quiet)
+    values ($1, granted, $3, clock_timestamp() + $5 * interval '1 ms', array[$4], $7,
+            not exists (select from fenced.waiter w where w.resource = $1)
+              and not exists (select from fenced.tombstone t where t.resource = $1))
     on conflict on constraint lease_pkey do update
-      set token = granted, last_token = granted, holder = $3, expires_at = excluded.expires_at,
-          attempts = excluded.attempts, metadata = $7;
+      set token = granted, holder = $3, expires_at = excluded.expires_at,
+          attempts = excluded.attempts, metadata = $7, is_quiet = excluded.is_quiet;
   return granted;
 end $$;
 
@@ -261,7 +290,7 @@ end $$;
 -- must be a mistake, and would use the tokens up.
 create function fenced.greatest_floor() returns bigint
 language sql volatile
-as $$ select least(fenced.clock_token() + 86400 * 100000::bigint, 999999999999999) $$;
+as $$ select least(fenced.token_of(clock_timestamp()) + 8640000000, 999999999999999) $$;
 
 -- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
 create function fenced.enqueue(
@@ -285,6 +314,7 @@ begin
   end if;
   insert into fenced.waiter (resource, holder, attempt, channel, wait_until, seen_at)
     values ($1, $2, $3, $5, until, clock_timestamp());
+  update fenced.lease l set is_quiet = false where l.resource = $1 and l.is_quiet;
   return 'waiting';
 end $$;
 
@@ -316,8 +346,9 @@ begin
   end if;
 end $$;
 
-revoke all on function fenced.clock_token, fenced.this_minute, fenced.left_ms, fenced.lock_lease,
-  fenced.is_alive, fenced.flush_commit, fenced.has_ended, fenced.was_released, fenced.bury,
+revoke all on function fenced.token_of, fenced.last_token, fenced.this_minute, fenced.left_ms,
+  fenced.lock_lease, fenced.try_lock_lease, fenced.is_alive, fenced.flush_commit,
+  fenced.has_ended, fenced.was_released, fenced.bury,
   fenced.lease_now, fenced.first_waiter, fenced.wake, fenced.grant_lease, fenced.greatest_floor,
   fenced.enqueue, fenced.without_attempt, fenced.check_lists, fenced.fingerprint,
   fenced.resource_of from public;

@@ -33,6 +33,12 @@
 -- claim_for is the name under which this database takes tokens as those of its lock service. With
 -- it the grant is claimed in the same step, if nothing is in the way: claimed. Otherwise call
 -- fenced.claim, which waits.
+--
+-- The frequent case is decided here in one statement: the lease is free, its row is quiet, and the
+-- mutex is free. Then wait_ms, channel and max_waiters are not looked at. All other cases go to
+-- fenced.acquire_in_full, which decides from the beginning. No lock can be in the way of that
+-- statement for long: renewals alone lock rows without the mutex, and only rows that are held. Its
+-- expressions are made anew for each call, and each function in them costs half a microsecond.
 create function fenced.acquire(
   resource text, holder text, attempt text, ttl_ms bigint,
   wait_ms bigint default 0, channel text default '', at_least bigint default 0,
@@ -40,13 +46,49 @@ create function fenced.acquire(
   not_after timestamptz default null, claim_for text default null,
   out outcome text, out token bigint, out left_ms bigint, out claimed boolean
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
-  -- The domains refuse what is out of bounds, before anything is locked.
+  digest constant pg_catalog.text := fenced.kept_digest($2);
+  now constant pg_catalog.timestamptz := pg_catalog.clock_timestamp();
+begin
+  if $7 operator(pg_catalog.=) 0 and $8 is null
+     and ($10 is null or $10 operator(pg_catalog.>=) now)
+     and pg_catalog.current_setting('synchronous_commit') operator(pg_catalog.=) 'on'
+     and fenced.try_lock_lease($1) then
+    update fenced.lease l
+      set token = greatest(l.token operator(pg_catalog.+) 1, fenced.token_of(now)),
+          holder = digest,
+          expires_at = now
+            operator(pg_catalog.+) ($4::fenced.ttl_ms operator(pg_catalog.*) interval '1 ms'),
+          attempts = array[$3::fenced.attempt::pg_catalog.text]
+      where l.resource operator(pg_catalog.=) $1 and l.holder operator(pg_catalog.=) ''
+        and l.is_quiet and l.token operator(pg_catalog.<) 999999999999999
+      returning l.token into token;
+    if found then
+      outcome := 'granted';
+      left_ms := $4;
+      if $11 is not null then
+        claimed := fenced.claim_now(fenced.resource_of($1), token, digest, $11);
+      end if;
+      return;
+    end if;
+  end if;
+  select a.outcome, a.token, a.left_ms, a.claimed into outcome, token, left_ms, claimed
+    from fenced.acquire_in_full($1, digest, $3, $4, $5, $6, $7, $8, $9, $10, $11) a;
+end $$;
+
+-- In all cases. The holder is as it is kept.
+create function fenced.acquire_in_full(
+  resource text, holder text, attempt text, ttl_ms bigint, wait_ms bigint, channel text,
+  at_least bigint, metadata text, max_waiters integer, not_after timestamptz, claim_for text,
+  out outcome text, out token bigint, out left_ms bigint, out claimed boolean
+)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  -- The domains refuse what is out of bounds, before anything is written.
   resource_ok constant fenced.lease_name := $1;
-  digest constant text := fenced.kept_digest($2);
   attempt_ok constant fenced.attempt := $3;
-  ttl constant interval := $4::fenced.ttl_ms * interval '1 ms';
+  ttl_ok constant fenced.ttl_ms := $4;
   wait constant fenced.wait_ms := $5;
   channel_ok constant fenced.channel := $6;
   floor constant fenced.floor := $7;
@@ -67,36 +109,15 @@ begin
     return;
   end if;
 
-  -- The common case in one statement: the lease is free, the queue is empty, and this acquisition
-  -- has not ended.
-  update fenced.lease l
-    set token = greatest(l.last_token + 1, now.token, floor),
-        last_token = greatest(l.last_token + 1, now.token, floor),
-        holder = digest, expires_at = clock_timestamp() + ttl, attempts = array[$3],
-        metadata = note
-    from (select fenced.clock_token() as token offset 0) now
-    where l.resource = $1 and l.holder = '' and l.last_token < 999999999999999
-      and not exists (select from fenced.waiter w where w.resource = $1)
-      and not fenced.has_ended($1, digest, $3)
-    returning l.token into token;
-  if found then
-    outcome := 'granted';
-    left_ms := $4;
-    if claim_for is not null then
-      claimed := fenced.claim_now(fenced.resource_of($1), token, digest, claim_for);
-    end if;
-    return;
-  end if;
-
   lease := fenced.lease_now($1);
-  if fenced.has_ended($1, digest, $3) then
-    delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
+  if fenced.has_ended($1, $2, $3) then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
     outcome := 'released';
     return;
   end if;
   first := fenced.first_waiter($1);
 
-  if lease.holder = digest then
+  if lease.holder = $2 then
     -- Sent again, or another attempt of the same acquisition.
     if $3 <> all (lease.attempts) then
       if cardinality(lease.attempts) >= 1000 then
@@ -105,10 +126,12 @@ begin
       end if;
       update fenced.lease l set attempts = l.attempts || $3 where l.resource = $1;
     end if;
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
     token := lease.token;
     left_ms := fenced.left_ms(lease.expires_at);
-  elsif coalesce(lease.holder, '') = '' and (first.holder is null or first.holder = digest) then
-    token := fenced.grant_lease($1, lease, digest, $3, $4, $7, $8);
+  elsif coalesce(lease.holder, '') = '' and (first.holder is null or first.holder = $2) then
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
+    token := fenced.grant_lease($1, lease, $2, $3, $4, $7, $8);
     left_ms := $4;
     if token is null then
       outcome := 'exhausted';
@@ -116,12 +139,9 @@ begin
     end if;
   end if;
   if token is not null then
-    if first.holder is not null then
-      delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
-    end if;
     outcome := 'granted';
     if claim_for is not null then
-      claimed := fenced.claim_now(fenced.resource_of($1), token, digest, claim_for);
+      claimed := fenced.claim_now(fenced.resource_of($1), token, $2, claim_for);
     end if;
     return;
   end if;
@@ -130,11 +150,11 @@ begin
   left_ms := greatest(1, fenced.left_ms(lease.expires_at));
   perform set_config('synchronous_commit', 'off', true);
   if wait = 0 then
-    delete from fenced.waiter w where w.resource = $1 and w.holder = digest and w.attempt = $3;
+    delete from fenced.waiter w where w.resource = $1 and w.holder = $2 and w.attempt = $3;
     outcome := 'held';
     return;
   end if;
-  outcome := fenced.enqueue($1, digest, $3, $5, $6, $9);
+  outcome := fenced.enqueue($1, $2, $3, $5, $6, $9);
 end $$;
 
 -- Several leases at once, 1 to 64, all or none, past those who wait. The outcomes are those of
@@ -188,7 +208,7 @@ begin
     return;
   end if;
   if exists (select from fenced.lease l
-             where l.resource = any ($1) and l.last_token >= 999999999999999) then
+             where l.resource = any ($1) and fenced.last_token(l) >= 999999999999999) then
     outcome := 'exhausted';
     return;
   end if;
@@ -260,32 +280,48 @@ end $$;
 
 -- Outcomes: released (also if it is sent again), not_holder.
 --
--- The tombstone may be left out if no copy of a request of this acquisition can still arrive.
+-- The tombstone may be left out if no copy of a request of this acquisition can still arrive. Then
+-- a release of a quiet lease is one statement; only a renewal of the same lease can hold it up.
 create function fenced.release(
   resource text, token bigint, holder text, tombstone boolean default true, out outcome text
 )
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer as $$
 declare
-  digest constant text := fenced.kept_digest($3);
+  is_quiet pg_catalog.bool;
 begin
-  perform set_config('synchronous_commit', 'off', true);
-  perform fenced.lock_lease($1);
+  if pg_catalog.set_config('synchronous_commit', 'off', true) operator(pg_catalog.<>) 'off'
+     or not fenced.try_lock_lease($1) then
+    perform fenced.lock_lease($1);
+  end if;
   update fenced.lease l set holder = '', expires_at = '-infinity', attempts = '{}', metadata = null
-    where l.resource = $1 and l.token = $2 and l.holder = digest
-      and l.expires_at > clock_timestamp();
-  if found then
-    if tombstone then
-      perform fenced.bury($1, digest, ''::text, $2);
-    end if;
-    if exists (select from fenced.waiter w where w.resource = $1) then
-      perform fenced.wake($1);
-    end if;
-    outcome := 'released';
-  elsif fenced.was_released($1, $2, digest, ''::text) then
+    where l.resource operator(pg_catalog.=) $1 and l.token operator(pg_catalog.=) $2
+      and l.holder operator(pg_catalog.=) fenced.kept_digest($3)
+      and l.expires_at operator(pg_catalog.>) pg_catalog.clock_timestamp()
+    returning l.is_quiet into is_quiet;
+  if found and is_quiet and not $4 then
     outcome := 'released';
   else
-    outcome := 'not_holder';
+    outcome := fenced.after_release(
+      $1, $2, fenced.kept_digest($3), $4, is_quiet is not null);
   end if;
+end $$;
+
+-- The rest of a release; the holder is as it is kept. Under the mutex.
+create function fenced.after_release(
+  resource text, token bigint, holder text, tombstone boolean, is_released boolean
+) returns text
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if is_released then
+    if tombstone then
+      perform fenced.bury($1, $3, ''::text, $2);
+    end if;
+    perform fenced.wake($1);
+    return 'released';
+  elsif fenced.was_released($1, $2, $3, ''::text) then
+    return 'released';
+  end if;
+  return 'not_holder';
 end $$;
 
 -- Gives back what one attempt has of a lease; the lease ends with its last attempt. The holder may
@@ -357,14 +393,14 @@ begin
     outcome := 'not_held';
     return;
   end if;
-  if lease.last_token = 999999999999999 then
+  if fenced.last_token(lease) = 999999999999999 then
     outcome := 'exhausted';
     return;
   end if;
   update fenced.lease l
-    set last_token = l.last_token + 1, holder = '', expires_at = '-infinity', attempts = '{}',
-        metadata = null
-    where l.resource = $1 returning l.last_token into revocation;
+    set revocation = fenced.last_token(l) + 1, holder = '', expires_at = '-infinity',
+        attempts = '{}', metadata = null
+    where l.resource = $1 returning l.revocation into revocation;
   perform fenced.bury($1, lease.holder, ''::text, 0::bigint);
   insert into fenced.forced_release (resource, token, revocation, minute)
     values ($1, $2, revocation, fenced.this_minute());
@@ -454,7 +490,8 @@ end $$;
 create function fenced.lock_service_version() returns integer
 language sql immutable as $$ select 2 $$;
 
-revoke all on function fenced.force_release from public;
+revoke all on function fenced.acquire_in_full, fenced.after_release, fenced.force_release
+  from public;
 grant execute on function fenced.acquire, fenced.acquire_together, fenced.renew, fenced.release,
   fenced.release_hold, fenced.cancel, fenced.look, fenced.leases, fenced.forget_tombstones,
   fenced.lock_service_version to public;

@@ -202,7 +202,7 @@ impl Language {
     fn build(self, source: &Path, target: &Path) -> Result<PathBuf, BoxError> {
         fs::create_dir_all(target)?;
         match self {
-            Self::Rust => Ok(env::current_exe()?.with_file_name("peer")),
+            Self::Rust => rust_program(),
             Self::Go => {
                 let program = target.join("peer-go");
                 let go = Command::new("go");
@@ -236,6 +236,11 @@ impl Language {
             }
         }
     }
+}
+
+/// The program of the libraries in Rust, which is built with this one.
+pub(crate) fn rust_program() -> Result<PathBuf, BoxError> {
+    Ok(env::current_exe()?.with_file_name("peer"))
 }
 
 /// Where the project is.

@@ -6,7 +6,7 @@ use super::program::{CpuTime, Program};
 use crate::error::BoxError;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Load {
+pub(crate) struct Load {
     pub(super) name: &'static str,
     pub(super) tasks: u32,
     /// All tasks want the same lock.
@@ -21,7 +21,7 @@ pub(super) const CYCLE: Load = Load {
 };
 
 /// Many tasks, each with a lock of its own.
-pub(super) const THROUGHPUT: Load = Load {
+pub(crate) const THROUGHPUT: Load = Load {
     name: "throughput",
     tasks: 64,
     contest: false,
@@ -38,18 +38,18 @@ pub(super) const CONTEST: Load = Load {
 /// count that took the lock over from another task, and their times are from a release until the
 /// next grant.
 #[derive(Clone, Copy)]
-pub(super) struct Sample {
-    pub(super) per_second: f64,
+pub(crate) struct Sample {
+    pub(crate) per_second: f64,
     pub(super) median_us: f64,
     pub(super) p99_us: f64,
     pub(super) client_cpu_us: f64,
-    pub(super) server_cpu_us: f64,
+    pub(crate) server_cpu_us: f64,
     /// Of the passes of all tasks: 1 if each has the same number, 1 / tasks if one has all. See
     /// Jain, Chiu, Hawe, "A quantitative measure of fairness", DEC TR-301, 1984.
     pub(super) fairness: f64,
 }
 
-pub(super) async fn run(
+pub(crate) async fn run(
     mut command: Command,
     load: Load,
     span: Duration,

@@ -6,14 +6,14 @@
 //! apart, is steadier, and the last column does not depend on the machine at all.
 
 mod document;
-mod libraries;
-mod load;
+pub(crate) mod libraries;
+pub(crate) mod load;
 mod page;
 mod pause;
 mod picture;
 mod program;
 mod protections;
-mod servers;
+pub(crate) mod servers;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -14,13 +14,9 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) async fn start() -> Result<Self, BoxError> {
-        let postgres = DatabaseServer::postgres(&["fsync=on", "synchronous_commit=on"]);
-        let postgres = postgres.await;
-        let store = fenced_store::PgFencedStore::new(sqlx::PgPool::connect(postgres.url()).await?);
-        store.migrate().await?;
         Ok(Self {
             redis: Redis::start().await,
-            postgres,
+            postgres: postgres().await?,
             etcd: Etcd::start().await,
             // Sessions of 2 to 20 s.
             zookeeper: ZooKeeper::start_with(&["tickTime=1000"]).await,
@@ -35,4 +31,12 @@ impl Servers {
             Service::ZooKeeper => self.zookeeper.url(),
         }
     }
+}
+
+/// A Postgres that flushes its commits, with our schema.
+pub(crate) async fn postgres() -> Result<DatabaseServer, BoxError> {
+    let postgres = DatabaseServer::postgres(&["fsync=on", "synchronous_commit=on"]).await;
+    let store = fenced_store::PgFencedStore::new(sqlx::PgPool::connect(postgres.url()).await?);
+    store.migrate().await?;
+    Ok(postgres)
 }

@@ -6,6 +6,7 @@ mod cycle;
 mod handoff;
 mod peers;
 mod renewal;
+mod throughput;
 mod upkeep;
 mod world;
 
@@ -15,7 +16,7 @@ use crate::{
         Figure,
         Target::{AtLeast, AtMost, Reported},
     },
-    pinning::Pinning::{CrossCore, SameCore},
+    pinning::Pinning::{CrossCore, SameCore, Unpinned},
 };
 
 /// All figures, in the order in which they are measured.
@@ -44,9 +45,23 @@ pub(crate) const FIGURES: &[Figure] = &[
     Figure {
         name: "pg_cycles_vs_updates_32",
         what: "cycles/s, 32 clients, a resource each / two updates of a row each",
-        target: AtLeast(0.42),
+        target: AtLeast(0.55),
         pinnings: &[CrossCore],
         measure: |rounds| Box::pin(cycle::throughput_vs_updates(rounds)),
+    },
+    Figure {
+        name: "pg_throughput_vs_lease_table",
+        what: "cycles/s, 64 tasks, a lock each, without a claim / a lease table without fence",
+        target: AtLeast(0.8),
+        pinnings: &[Unpinned],
+        measure: |rounds| Box::pin(throughput::vs_lease_table(rounds)),
+    },
+    Figure {
+        name: "pg_cpu_vs_lease_table",
+        what: "the server's CPU time for such a cycle / for one of the lease table",
+        target: AtMost(1.4),
+        pinnings: &[Unpinned],
+        measure: |rounds| Box::pin(throughput::cpu_vs_lease_table(rounds)),
     },
     Figure {
         name: "pg_cycle_vs_lease_table",

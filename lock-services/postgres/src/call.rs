@@ -19,6 +19,18 @@ use super::names::Names;
 pub(super) struct Call {
     function: &'static str,
     arguments: Vec<Value>,
+    result: ResultShape,
+}
+
+/// The result of a function. Only the first kind has to be called in `FROM`, where the server keeps
+/// the rows of a function before it reads them. That costs more than all else outside the function.
+#[derive(Clone, Copy, Debug)]
+enum ResultShape {
+    Rows,
+    /// One row of several columns.
+    Row,
+    /// One row of one column, `outcome`.
+    Outcome,
 }
 
 #[derive(Clone, Debug)]
@@ -38,10 +50,25 @@ pub(super) enum Value {
 
 impl Call {
     pub(super) const fn new(function: &'static str) -> Self {
+        Self::of_shape(function, ResultShape::Rows)
+    }
+
+    /// For a function that returns exactly one row, of several columns.
+    pub(super) const fn of_a_row(function: &'static str) -> Self {
+        Self::of_shape(function, ResultShape::Row)
+    }
+
+    /// For a function that returns a text, the column `outcome`.
+    pub(super) const fn of_outcome(function: &'static str) -> Self {
+        Self::of_shape(function, ResultShape::Outcome)
+    }
+
+    const fn of_shape(function: &'static str, result: ResultShape) -> Self {
         let arguments = Vec::new();
         Self {
             function,
             arguments,
+            result,
         }
     }
 
@@ -89,11 +116,16 @@ impl Call {
     }
 
     fn select(&self, arguments: &[String], autocommit: &str) -> String {
-        let (function, arguments) = (self.function, arguments.join(", "));
-        format!(
-            "SELECT answer.* FROM fenced.{function}({arguments}) answer \
-             WHERE {autocommit}::fenced.autocommit"
-        )
+        let called = format!("fenced.{}({})", self.function, arguments.join(", "));
+        let select = match self.result {
+            ResultShape::Rows => format!("SELECT answer.* FROM {called} answer"),
+            // Without OFFSET the server would call the function once for each column.
+            ResultShape::Row => {
+                format!("SELECT (answer.it).* FROM (SELECT {called} AS it OFFSET 0) answer")
+            }
+            ResultShape::Outcome => format!("SELECT {called} AS outcome"),
+        };
+        format!("{select} WHERE {autocommit}::fenced.autocommit")
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn acquire(
     };
     let most = request.max_waiters;
     let claim_for = request.claim.as_ref().map(ToString::to_string);
-    of_attempt("acquire", &request.attempt)
+    of_attempt(Call::of_a_row("acquire"), &request.attempt)
         .with(millis(request.ttl))
         .with(wait)
         .with(channel.to_owned())
@@ -78,19 +78,18 @@ pub(super) fn release_hold(lease: &Sequencer, attempt: AttemptId) -> Call {
 }
 
 pub(super) fn cancel(attempt: &AttemptRef) -> Call {
-    of_attempt("cancel", attempt)
+    of_attempt(Call::new("cancel"), attempt)
 }
 
 fn of_lease(function: &'static str, lease: &Sequencer) -> Call {
-    Call::new(function)
+    Call::of_outcome(function)
         .with(lease.resource())
         .with(i64::from(lease.token()))
         .with(lease.holder().digest())
 }
 
-fn of_attempt(function: &'static str, attempt: &AttemptRef) -> Call {
-    Call::new(function)
-        .with(&attempt.resource)
+fn of_attempt(call: Call, attempt: &AttemptRef) -> Call {
+    call.with(&attempt.resource)
         .with(attempt.holder.digest())
         .with(attempt.id.to_string())
 }

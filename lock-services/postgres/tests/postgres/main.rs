@@ -21,6 +21,7 @@ mod pooled;
 mod prefixes;
 mod processes;
 mod promoted;
+mod quiet;
 mod repeatable;
 mod rights;
 mod snapshots;

@@ -90,6 +90,10 @@ pub(crate) enum Flaw {
     RenewalRevives,
     /// PostgreSQL: the row of a free resource is deleted, and tokens are counted.
     RowDeleted,
+    /// PostgreSQL: a new waiter leaves the row of its resource quiet.
+    QuietDespiteWaiter,
+    /// PostgreSQL: a new tombstone leaves the row of its resource quiet.
+    QuietDespiteTombstone,
     /// PostgreSQL: a claim in the step of the grant does not ask whether a transaction is open.
     ClaimPasses,
 }

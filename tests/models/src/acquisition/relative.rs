@@ -260,7 +260,12 @@ impl Machines {
 
     fn forget_copies(&self, state: &mut State, client: usize) {
         let flawed = self.is(Flaw::ReleaseNotCompared) || self.is(Flaw::ConfirmNotCompared);
-        let stays = !self.is(Flaw::TombstoneGoesFirst) && !self.is(Flaw::NeverVacant);
+        let kept = [
+            Flaw::TombstoneGoesFirst,
+            Flaw::QuietDespiteTombstone,
+            Flaw::NeverVacant,
+        ];
+        let stays = !kept.iter().any(|flaw| self.is(*flaw));
         let acquisition = self.acquisition(client);
         let server = &mut state.server;
         let has = server.has(client);

@@ -23,6 +23,13 @@ const fn shared(process: usize, patience: Patience) -> Caller {
 }
 
 const ONE_AND_ONE: &[Caller] = &[alone(0, Never), alone(1, Forever)];
+const ONE_PROCESS: &[Caller] = &[
+    alone(0, Never),
+    Caller {
+        process: 0,
+        ..alone(1, Forever)
+    },
+];
 const BOUNDED: &[Caller] = &[alone(0, Bounded), alone(1, Forever)];
 const THREE: &[Caller] = &[alone(0, Never), alone(1, Forever), alone(2, Forever)];
 const SIBLINGS: &[Caller] = &[shared(0, Never), shared(1, Forever)];
@@ -84,9 +91,9 @@ impl Machines {
         Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut])
     }
 
-    /// Two attempts of one process wait, and another one looks.
+    /// Redis: one looks, the other waits without bound, and both are of one process.
     pub(crate) const fn one_process(faults: u8) -> Self {
-        Self::of(PAUSED.split_at(3).0, Waking::Offers, faults)
+        Self::of(ONE_PROCESS, Waking::Offers, faults)
     }
 
     /// The same in which this may happen.

@@ -70,6 +70,8 @@ pub(super) struct Tables {
     pub(super) released: Set,
     /// The token and the acquisition that the store has seen last.
     pub(super) mark: Option<(u64, usize)>,
+    /// PostgreSQL: the row of the resource says that there is no waiter and no tombstone.
+    pub(super) is_quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -219,6 +221,11 @@ impl Machines {
         let (acquisition, process) = (self.acquisition(client), self.process(client));
         // The tables as they were when the function began to wait for its mutex.
         let snapshot = state.clients[client].snapshot.take();
+        let tables = &state.server.tables;
+        if self.waking == Waking::Hints && tables.held.is_none() && tables.is_quiet {
+            let granted = self.grant(state, client, Set::of(client), TTL);
+            return granted.reply(asked.unwrap_or(NOW));
+        }
         if state.server.tables.refuses(client, acquisition) {
             state.server.leave(client);
             let is_own = state.server.tables.over.contains(acquisition);
@@ -249,6 +256,11 @@ impl Machines {
         match self.hand_on(state, Some((client, queue)), None) {
             true => {
                 let granted = self.grant(state, client, Set::of(client), TTL);
+                let Server { tables, queue, .. } = &mut state.server;
+                tables.is_quiet = self.waking == Waking::Hints
+                    && queue.is_empty()
+                    && tables.ended.is_empty()
+                    && tables.over.is_empty();
                 granted.reply(asked)
             }
             false => {
@@ -327,6 +339,7 @@ impl Machines {
             (place.attempts, place.latest) = (attempts, latest);
             return;
         }
+        server.tables.is_quiet &= self.is(Flaw::QuietDespiteWaiter);
         server.queue.push(Place {
             acquisition,
             attempts,
@@ -370,6 +383,7 @@ impl Machines {
                 server.remove_place(held.acquisition);
             }
             if tombstone {
+                server.tables.is_quiet &= self.is(Flaw::QuietDespiteTombstone);
                 server.tables.over.insert(acquisition);
                 server.tables.released.insert(acquisition);
             }
@@ -388,7 +402,9 @@ impl Machines {
 
     fn cancel(&self, state: &mut State, client: usize) -> Reply {
         if !self.is(Flaw::CancelForgotten) {
-            state.server.tables.ended.insert(client);
+            let tables = &mut state.server.tables;
+            tables.is_quiet &= self.is(Flaw::QuietDespiteTombstone);
+            tables.ended.insert(client);
         }
         self.settle(state);
         let acquisition = self.acquisition(client);
@@ -424,6 +440,7 @@ impl Machines {
         };
         if !held.offered {
             if !self.is(Flaw::ExpiryForgotten) {
+                server.tables.is_quiet &= self.is(Flaw::QuietDespiteTombstone);
                 server.tables.over.insert(held.acquisition);
             }
         } else if let Some(place) = server.place(held.acquisition) {

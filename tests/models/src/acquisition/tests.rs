@@ -58,7 +58,6 @@ fn redis_holds() {
     assert_holds("paused", Machines::paused());
     assert_holds("cut", Machines::cut());
     assert_holds("one process", Machines::one_process(0).that(late));
-    assert_holds("one process, a fault", Machines::one_process(1));
     assert_holds("dead", Machines::three(Offers, 0).that(&[May::Die]));
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
@@ -129,7 +128,7 @@ fn every_rule_of_redis_is_needed() {
     let late = || Machines::look_and_wait(Offers, 0).that(&[May::PushLate]);
     let rival = || Machines::rival(Offers, 0).that(&[May::PushLate, May::Leave]);
     let look = || Machines::look_and_wait(Offers, 1).that(LEAVE);
-    let one_process = || Machines::one_process(0).that(&[May::PushLate, May::Leave]);
+    let one_process = || Machines::cut().that(&[May::PushLate, May::Leave]);
     assert_needed([
         (Flaw::RegistersLate, "no refusal for nothing", late()),
         (Flaw::LatePushCancels, LOSS, late()),
@@ -166,6 +165,8 @@ fn every_rule_of_a_database_is_needed() {
         ),
         (Flaw::RowDeleted, RISE, transact()),
         (Flaw::IdleStaysFirst, WAITER, idle()),
+        (Flaw::QuietDespiteWaiter, TURN, Machines::three(Hints, 0)),
+        (Flaw::QuietDespiteTombstone, LEFT, look(LEAVE)),
         (Flaw::ClaimPasses, claim, transact()),
     ]);
 }

@@ -16,12 +16,27 @@ use crate::{
     rule::{Harness, balance, by_row, fresh, grant, token},
 };
 
-/// Those without a search path of their own, which are called by every transaction.
-const QUALIFIED: [&str; 4] = [
+/// Those without a search path of their own, which are called by every transaction or cycle.
+const QUALIFIED: [&str; 6] = [
+    "acquire",
     "begin_fenced",
     "begin_fenced_fast",
     "check_row_write",
     "note_fence",
+    "release",
+];
+
+/// The functions that these call, and that have no search path of their own either.
+const CALLED: [&str; 9] = [
+    "claim_now",
+    "is_elsewhere",
+    "kept_digest",
+    "lock_service_key",
+    "raise_mark",
+    "resource_lock_key",
+    "resource_of",
+    "token_of",
+    "try_lock_lease",
 ];
 
 /// The schema `trap` has an equivalent of all that the catalog has for the types that we use.
@@ -177,19 +192,26 @@ async fn functions_without_a_search_path_of_their_own_are_qualified() {
     let sources: Vec<(String, String)> = sqlx::query_as(
         "SELECT proname::text, prosrc FROM pg_proc
          WHERE pronamespace IN ('fenced'::regnamespace, 'fenced_guards'::regnamespace)
-           AND prosecdef
+           AND (prosecdef OR proname = ANY ($1))
            AND NOT coalesce(proconfig @> '{\"search_path=pg_catalog, pg_temp\"}', false)
          ORDER BY proname",
     )
+    .bind(&CALLED[..])
     .fetch_all(world.store().pool())
     .await
     .unwrap();
+    let mut listed = [&QUALIFIED[..], &CALLED].concat();
+    listed.sort_unstable();
     let names: Vec<_> = sources.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, QUALIFIED);
+    assert_eq!(names, listed);
     for (name, source) in &sources {
         assert_eq!(unqualified(source), Vec::<String>::new(), "{name}");
     }
     assert_eq!(unqualified("if x = 1 then"), ["="]);
+    assert_eq!(
+        unqualified("set a = 1, b = (c = 2) where d = 3"),
+        ["=", "="]
+    );
     assert_eq!(
         unqualified("perform concat('=', y::text)"),
         ["concat", "text"]
@@ -199,7 +221,9 @@ async fn functions_without_a_search_path_of_their_own_are_qualified() {
 /// Functions that are called, types and operators whose schema is not named; names that are found
 /// without a schema are not meant.
 fn unqualified(source: &str) -> Vec<String> {
-    const WORDS: [&str; 6] = ["if", "and", "operator", "where", "coalesce", "from"];
+    const WORDS: [&str; 10] = [
+        "if", "and", "operator", "where", "coalesce", "from", "or", "greatest", "values", "select",
+    ];
     let mut found = Vec::new();
     // Neither comments nor literals.
     let lines = source.lines().map(|line| line.split("--").next().unwrap());
@@ -208,6 +232,8 @@ fn unqualified(source: &str) -> Vec<String> {
     let mut before = String::new();
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == '$';
     let mut rest = code.as_str();
+    // Between SET and the next clause of an UPDATE, and inside how many brackets.
+    let (mut assigns, mut depth) = (false, 0);
     while let Some(first) = rest.chars().next() {
         let length = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
         let is_operator = |c: char| "+-*/<>=~!@#%^&|`?:".contains(c);
@@ -219,6 +245,13 @@ fn unqualified(source: &str) -> Vec<String> {
             &rest[..first.len_utf8()]
         };
         rest = &rest[token.len()..];
+        match token {
+            "set" => (assigns, depth) = (true, 0),
+            "from" | "where" | "returning" | ";" => assigns = false,
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            _ => {}
+        }
         if is_name(first) {
             let called = rest.trim_start().starts_with('(') && !WORDS.contains(&token);
             if (called || before == "::") && !token.contains('.') {
@@ -228,8 +261,9 @@ fn unqualified(source: &str) -> Vec<String> {
                 found.push(token.to_owned());
             }
         } else if is_operator(first) && ![":=", "::"].contains(&token) {
+            let is_assignment = token == "=" && assigns && depth == 0;
             // As in operator(pg_catalog.=).
-            if before != "pg_catalog." {
+            if !is_assignment && before != "pg_catalog." {
                 found.push(token.to_owned());
             }
         }
