@@ -57,7 +57,7 @@ fn redis_holds() {
     assert_holds("rival, late pushes", Machines::rival(Offers, 0).that(late));
     assert_holds("paused", Machines::paused());
     assert_holds("cut", Machines::cut());
-    assert_holds("one process", Machines::one_process(0).that(late));
+    assert_holds("one process, a fault", Machines::one_process(1).that(late));
     assert_holds("dead", Machines::three(Offers, 0).that(&[May::Die]));
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
