@@ -94,7 +94,7 @@ impl Tasks {
 
     /// Runs a request where its caller runs, and the rest of it on a task if the caller goes away.
     ///
-    /// A request that nothing waits for but its caller needs no task until then.
+    /// That saves the task. A caller that is kept and not polled keeps the request waiting.
     ///
     /// # Cancel safety
     /// A request that has begun comes to its end, unless its runtime ends.

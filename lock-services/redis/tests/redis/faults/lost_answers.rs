@@ -78,7 +78,10 @@ async fn a_release_without_an_answer_is_sent_again_and_hurts_no_later_holder() {
         let release = tokio::spawn(guard.release());
         until("no answer came", async || lost.has_sprung()).await;
         let next = world.rival.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
-        until("sent again", async || world.proxy.connections() > connections).await;
+        until("sent again", async || {
+            world.proxy.connections() > connections
+        })
+        .await;
         world.proxy.let_go();
         let released = release.await.unwrap().unwrap();
         assert_eq!(released, Released::Released, "{way:?}");
