@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use e2e::servers::Redis;
+use futures_util::future::try_join_all;
 
 use super::{
     contest::{Contest, Verdict},
@@ -55,53 +56,33 @@ pub(super) async fn idle_gap_vs_rslock(rounds: u32) -> Result<Measured, BoxError
 /// Among waiters of one client, until acquire has returned: the answer to the release has the lease
 /// of the next one.
 pub(super) async fn inside_vs_script(rounds: u32) -> Result<Measured, BoxError> {
-    let server = start_server(Redis::start)?;
-    let contest = Contest {
-        waiters: 8,
-        hold: Duration::ZERO,
-        think: Duration::ZERO,
-        watched: Duration::from_millis(400),
-    };
-    let mut hop = Hop::connect(server.url()).await?;
-    let medians = take_turns(
-        contests(rounds),
-        async |samples| {
-            let locks = palisade::connect(server.url()).await?;
-            samples.push(contest.run(&[locks]).await?.returned_us);
-            Ok(())
-        },
-        async |samples| {
-            let mut answers = Samples::default();
-            for _ in 0..HOPS_PER_TURN {
-                answers.push(hop.time_of_an_answer().await?);
-            }
-            samples.push(answers.median());
-            Ok(())
-        },
-    )
-    .await?;
-    Ok(medians.ours_by_other(Unit::Micros))
+    let script = async |hop: &mut Hop| hop.time_of_an_answer().await;
+    vs(rounds, 8, 1, |verdict| verdict.returned_us, script).await
 }
 
 pub(super) async fn p50_vs_push(rounds: u32) -> Result<Measured, BoxError> {
-    vs_push(rounds, |verdict| verdict.handoff_us, 0).await
+    let push = async |hop: &mut Hop| hop.time().await;
+    vs(rounds, 64, 2, |verdict| verdict.handoff_us, push).await
 }
 
 /// The least that a waiter has to do: hear of its turn, and say that it is there.
 pub(super) async fn returned_vs_push(rounds: u32) -> Result<Measured, BoxError> {
-    vs_push(rounds, |verdict| verdict.returned_us, 1).await
+    let push = async |hop: &mut Hop| Ok(hop.time().await? + hop.time_of_an_answer().await?);
+    vs(rounds, 64, 2, |verdict| verdict.returned_us, push).await
 }
 
-/// A number of contests among 64 waiters of two clients that take turns, compared with a push and
-/// so many answers more.
-async fn vs_push(
+/// A number of contests among so many waiters, of clients that take turns, compared with the least
+/// that a hand-off takes.
+async fn vs(
     rounds: u32,
+    waiters: u32,
+    clients: usize,
     number: fn(Verdict) -> f64,
-    answers: u32,
+    least: impl AsyncFn(&mut Hop) -> Result<f64, BoxError>,
 ) -> Result<Measured, BoxError> {
     let server = start_server(Redis::start)?;
     let contest = Contest {
-        waiters: 64,
+        waiters,
         hold: Duration::ZERO,
         think: Duration::ZERO,
         watched: Duration::from_millis(400),
@@ -110,19 +91,15 @@ async fn vs_push(
     let medians = take_turns(
         contests(rounds),
         async |samples| {
-            let connect = || palisade::connect(server.url());
-            let clients = [connect().await?, connect().await?];
+            let connecting = (0..clients).map(|_| palisade::connect(server.url()).into_future());
+            let clients = try_join_all(connecting).await?;
             samples.push(number(contest.run(&clients).await?));
             Ok(())
         },
         async |samples| {
             let mut hops = Samples::default();
             for _ in 0..HOPS_PER_TURN {
-                let mut took = hop.time().await?;
-                for _ in 0..answers {
-                    took += hop.time_of_an_answer().await?;
-                }
-                hops.push(took);
+                hops.push(least(&mut hop).await?);
             }
             samples.push(hops.median());
             Ok(())

@@ -210,6 +210,39 @@ async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     }
 }
 
+/// Arguments that only a waiter needs: a lease that is free is granted without a look at them.
+const OF_WAITERS: [&str; 3] = [
+    "wait_is_0_to_100_years",
+    "channel_has_at_most_63_visible_ascii_characters",
+    "max_waiters_is_not_negative",
+];
+
+/// Catches: a short way that stores an argument which the long one refuses.
+#[tokio::test]
+async fn an_argument_out_of_bounds_changes_no_lease_that_is_free() {
+    const ROW: &str = "SELECT l::text FROM fenced.lease l WHERE resource = 'r'";
+    let roles = Roles::as_documented().await;
+    let app = roles.store_of("app").await;
+    let free = "SELECT fenced.release('r', token, 'h', false)
+                FROM fenced.acquire('r', 'h', 'a', 1000)";
+    app.pool().execute(free).await.unwrap();
+    let admin = roles.world.store().pool();
+    let row: String = sqlx::query_scalar(ROW).fetch_one(admin).await.unwrap();
+    let of_free = |(call, constraint): &&(&str, &str)| {
+        call.starts_with("acquire('r',") && !OF_WAITERS.contains(constraint)
+    };
+    let calls: Vec<_> = HOSTILE.iter().filter(of_free).collect();
+    assert!(calls.len() > 10, "{calls:?}");
+    for (call, constraint) in calls {
+        let select = AssertSqlSafe(format!("SELECT fenced.{call}"));
+        let error = app.pool().execute(select).await.unwrap_err();
+        let (code, named) = refusal(&error);
+        assert_eq!((&*code, &*named), (CHECKED, *constraint), "{call}");
+        let after: String = sqlx::query_scalar(ROW).fetch_one(admin).await.unwrap();
+        assert_eq!(after, row, "{call}");
+    }
+}
+
 /// Under the fence of its job: a role may write any text there, within bounds.
 /// Catches: a row of a job that nothing bounds.
 #[tokio::test]

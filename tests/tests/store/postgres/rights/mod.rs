@@ -4,6 +4,7 @@ mod arguments;
 mod definers;
 mod documented;
 mod guards;
+mod notes;
 mod overloads;
 mod queue;
 mod schemas;

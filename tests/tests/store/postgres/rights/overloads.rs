@@ -107,6 +107,13 @@ const CALLS: &[&str] = &[
     "SELECT 1 / (outcome = 'released')::integer FROM fenced.release('r'::text,
        (SELECT token FROM fenced.leases('r'::text)), 'h'::text, true)",
     "SELECT fenced.release('r'::text, 1::bigint, 'h'::text, true)",
+    // The short ways: of a release, and of an acquire after it.
+    "SELECT fenced.acquire('quiet'::text, 'h'::text, 'a'::text, 60000::bigint)",
+    "SELECT 1 / (outcome = 'released')::integer FROM fenced.release('quiet'::text,
+       (SELECT token FROM fenced.leases('quiet'::text)), 'h'::text, false)",
+    "SELECT 1 / (outcome = 'granted' AND claimed)::integer
+       FROM fenced.acquire('quiet'::text, 'g'::text, 'a'::text, 60000::bigint, 0::bigint, ''::text,
+         0::bigint, NULL::text, NULL::integer, NULL::timestamptz, 'redis'::text)",
     "SELECT fenced.cancel('r'::text, 'other'::text, 'a'::text)",
     "SELECT fenced.acquire_together('{q}'::text[], 'h'::text, 'a'::text, '{60000}'::bigint[],
        '{0}'::bigint[], '{NULL}'::text[], NULL::timestamptz)",
