@@ -296,5 +296,9 @@ mod tests {
         registry.reaches(0, Reach::No);
         registry.reaches(0, Reach::Subscribed);
         assert_ne!(registry.shards[0].reach(), before);
+
+        let before = registry.shards[0].reach();
+        registry.missed(0);
+        assert_ne!(registry.shards[0].reach(), before);
     }
 }
