@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use fenced_store::{
-    AcquireFenced, Dialect, FencedLockError, FencedLocks,
+    AcquireFenced, FencedLockError, FencedLocks, Storage,
     jobs::{JobRows, Undone},
 };
 use lock_core::{ErrorKind, InvalidName, Lead, backend::lead_resource};
@@ -15,7 +15,7 @@ use crate::{Schedule, Scheduled};
 /// [`retry_job`](Self::retry_job), [`forget_job`](Self::forget_job) and
 /// [`forget_jobs_below`](Self::forget_jobs_below) are for operators: each takes the lease of the
 /// job, for which it waits that long, and writes under its fence.
-pub trait Jobs<DB: Dialect>: Sealed {
+pub trait Jobs<DB: Storage>: Sealed {
     /// Prepares to run a job once for a slot: see [`Once`].
     ///
     /// The lease is that of the resource `job:NAME`, so the slots of a job run one after the other.
@@ -143,7 +143,7 @@ pub trait Jobs<DB: Dialect>: Sealed {
         S::Error: Into<InvalidName>;
 }
 
-impl<DB: Dialect> Jobs<DB> for FencedLocks<DB> {
+impl<DB: Storage> Jobs<DB> for FencedLocks<DB> {
     fn once<S>(&self, job: &str, slot: S) -> Once<DB>
     where
         S: TryInto<Slot>,

@@ -5,7 +5,7 @@ use std::{
 };
 
 use fenced_store::{
-    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx,
+    AcquireFenced, FencedGuard, FencedLockError, FencedLocks, FencedTx, Storage,
     jobs::{counted, until_lost},
 };
 use futures_util::FutureExt;
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// An invalid name is an error of the later acquire.
-pub(crate) fn job_lease<DB: Dialect>(
+pub(crate) fn job_lease<DB: Storage>(
     protected: &FencedLocks<DB>,
     job: &Result<JobName, InvalidName>,
 ) -> AcquireFenced<DB> {
@@ -40,7 +40,7 @@ pub(crate) fn job_lease<DB: Dialect>(
 /// give them the [`idempotency_key`](Self::idempotency_key).
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` or `steps` is awaited"]
-pub struct Once<DB: Dialect> {
+pub struct Once<DB: Storage> {
     protected: FencedLocks<DB>,
     job: Result<JobName, InvalidName>,
     slot: Result<Slot, InvalidName>,
@@ -49,13 +49,13 @@ pub struct Once<DB: Dialect> {
     back_off: RetryPolicy,
 }
 
-impl<DB: Dialect> AcquiresLeases for Once<DB> {
+impl<DB: Storage> AcquiresLeases for Once<DB> {
     fn lease_settings(&mut self) -> &mut LeaseSettings {
         self.acquire.lease_settings()
     }
 }
 
-impl<DB: Dialect> Once<DB> {
+impl<DB: Storage> Once<DB> {
     pub(crate) fn new(
         protected: &FencedLocks<DB>,
         job: &str,
@@ -247,7 +247,7 @@ async fn finish<DB, T, E, F>(
     work: F,
 ) -> Result<JobOutcome<T>, E>
 where
-    DB: Dialect,
+    DB: Storage,
     F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
     E: From<FencedLockError> + fmt::Display,
 {
@@ -282,7 +282,7 @@ where
 }
 
 /// Releases the lease. The outcome of the slot is known already.
-pub(crate) async fn give_back<DB: Dialect>(guard: FencedGuard<DB>) {
+pub(crate) async fn give_back<DB: Storage>(guard: FencedGuard<DB>) {
     if let Err(error) = guard.release().await {
         debug!(%error, "release failed, the watchdog goes on with it");
     }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use fenced_store::{Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx};
+use fenced_store::{FencedGuard, FencedLockError, FencedLocks, FencedTx, Storage};
 
 use crate::{
     name::JobName,
@@ -8,12 +8,12 @@ use crate::{
 };
 
 /// A change by an operator: a transaction under the lease of a job.
-pub(crate) struct Operator<DB: Dialect> {
+pub(crate) struct Operator<DB: Storage> {
     guard: FencedGuard<DB>,
     pub(crate) tx: FencedTx<DB>,
 }
 
-impl<DB: Dialect> Operator<DB> {
+impl<DB: Storage> Operator<DB> {
     pub(crate) async fn begin(
         locks: &FencedLocks<DB>,
         job: &JobName,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use fenced_store::{
-    Dialect, FenceError, FencedGuard, FencedLockError, FencedStore, FencedTx,
+    FenceError, FencedGuard, FencedLockError, FencedStore, FencedTx, Storage,
     jobs::{JobRows, counted, to_read, until_lost},
 };
 use futures_util::FutureExt;
@@ -34,7 +34,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// A slot that was due, or the reason why it was not.
-pub(crate) enum Worked<DB: Dialect, T> {
+pub(crate) enum Worked<DB: Storage, T> {
     /// The work is done and marked, and not yet committed.
     Uncommitted(T, Box<FencedTx<DB>>),
     Told(SlotState),
@@ -46,11 +46,11 @@ impl Place<'_> {
     }
 
     /// Where the slot stands now. It decides nothing unless the job is claimed.
-    pub(crate) async fn look<DB: Dialect>(
+    pub(crate) async fn look<DB: Storage>(
         &self,
         store: &FencedStore<DB>,
     ) -> Result<SlotState, FenceError> {
-        let mut connection = to_read(store.pool()).await?;
+        let mut connection = to_read(store).await?;
         DB::Jobs::look(&mut *connection, self.texts()).await
     }
 
@@ -62,7 +62,7 @@ impl Place<'_> {
         work: F,
     ) -> Result<Worked<DB, T>, E>
     where
-        DB: Dialect,
+        DB: Storage,
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
         E: From<FencedLockError> + fmt::Display,
     {
@@ -101,7 +101,7 @@ impl Place<'_> {
 
     /// The error to return for a failed commit. The store notes a failure, unless the commit may
     /// have happened.
-    pub(crate) async fn not_committed<DB: Dialect>(
+    pub(crate) async fn not_committed<DB: Storage>(
         &self,
         error: FenceError,
         guard: &FencedGuard<DB>,
@@ -113,7 +113,7 @@ impl Place<'_> {
     }
 
     /// Under the fence: a runner that was overtaken notes nothing.
-    pub(crate) async fn note_failure<DB: Dialect>(&self, guard: &FencedGuard<DB>, error: String) {
+    pub(crate) async fn note_failure<DB: Storage>(&self, guard: &FencedGuard<DB>, error: String) {
         // Postgres takes no text with that byte.
         let error = error.replace('\0', " ");
         let cut = error.floor_char_boundary(LONGEST_ERROR);
@@ -125,7 +125,7 @@ impl Place<'_> {
         }
     }
 
-    async fn try_note_failure<DB: Dialect>(
+    async fn try_note_failure<DB: Storage>(
         &self,
         guard: &FencedGuard<DB>,
         error: &str,

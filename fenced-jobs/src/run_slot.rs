@@ -1,4 +1,4 @@
-use fenced_store::{Dialect, FenceError, FencedTx, jobs::JobRows};
+use fenced_store::{FenceError, FencedTx, Storage, jobs::JobRows};
 
 use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
 
@@ -22,7 +22,7 @@ pub trait RunSlot: Sealed {
     ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
 }
 
-impl<DB: Dialect> RunSlot for FencedTx<DB> {
+impl<DB: Storage> RunSlot for FencedTx<DB> {
     async fn run_slot(&mut self, slot: &Slot) -> Result<SlotState, FenceError> {
         let job = self
             .sequencers()

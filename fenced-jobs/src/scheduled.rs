@@ -1,7 +1,7 @@
 use std::{fmt, time::Duration};
 
 use fenced_store::{
-    AcquireFenced, Dialect, FencedGuard, FencedLockError, FencedLocks, FencedTx,
+    AcquireFenced, FencedGuard, FencedLockError, FencedLocks, FencedTx, Storage,
     jobs::{JobRows, Undone, counted, to_read},
 };
 use jiff::Timestamp;
@@ -54,7 +54,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` is awaited"]
-pub struct Scheduled<DB: Dialect> {
+pub struct Scheduled<DB: Storage> {
     protected: FencedLocks<DB>,
     job: Result<JobName, InvalidName>,
     schedule: Schedule,
@@ -98,13 +98,13 @@ pub struct ScheduledRuns {
     pub next_in: Duration,
 }
 
-impl<DB: Dialect> AcquiresLeases for Scheduled<DB> {
+impl<DB: Storage> AcquiresLeases for Scheduled<DB> {
     fn lease_settings(&mut self) -> &mut LeaseSettings {
         self.acquire.lease_settings()
     }
 }
 
-impl<DB: Dialect> Scheduled<DB> {
+impl<DB: Storage> Scheduled<DB> {
     pub(crate) fn new(protected: &FencedLocks<DB>, job: &str, schedule: &Schedule) -> Self {
         let job = JobName::new(job);
         Self {
@@ -252,7 +252,7 @@ impl<DB: Dialect> Scheduled<DB> {
 
     /// Up to where the job is done, as far as the store or the caller knows.
     async fn last(&self, job: &JobName) -> Result<Option<Slot>, FencedLockError> {
-        let mut connection = to_read(self.protected.store().pool()).await?;
+        let mut connection = to_read(self.protected.store()).await?;
         let newest = DB::Jobs::newest(&mut *connection, job.as_str()).await?;
         Ok(newest.parse().ok().or_else(|| self.since.clone()))
     }
@@ -289,7 +289,7 @@ impl<DB: Dialect> Scheduled<DB> {
 }
 
 /// The job has never run: its schedule begins here.
-async fn begin<DB: Dialect>(
+async fn begin<DB: Storage>(
     job: &JobName,
     guard: &FencedGuard<DB>,
     first: &Slot,

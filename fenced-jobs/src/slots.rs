@@ -1,5 +1,5 @@
 use fenced_store::{
-    Dialect, FenceError, FencedLockError, FencedStore,
+    FenceError, FencedLockError, FencedStore, Storage,
     jobs::{JobRows, to_read},
 };
 use lock_core::InvalidName;
@@ -56,7 +56,7 @@ pub trait JobSlots: Sealed {
     ) -> impl Future<Output = Result<Vec<JobSlot>, FenceError>> + Send;
 }
 
-impl<DB: Dialect> JobSlots for FencedStore<DB> {
+impl<DB: Storage> JobSlots for FencedStore<DB> {
     fn job_slot<S>(
         &self,
         job: &str,
@@ -69,7 +69,7 @@ impl<DB: Dialect> JobSlots for FencedStore<DB> {
         let names = names(job, slot);
         async move {
             let (job, slot) = names?;
-            let mut connection = to_read(self.pool()).await?;
+            let mut connection = to_read(self).await?;
             Ok(DB::Jobs::look(&mut *connection, (job.as_str(), slot.as_str())).await?)
         }
     }
@@ -79,7 +79,7 @@ impl<DB: Dialect> JobSlots for FencedStore<DB> {
         after: Option<&JobSlot>,
         count: u32,
     ) -> Result<Vec<JobSlot>, FenceError> {
-        let mut connection = to_read(self.pool()).await?;
+        let mut connection = to_read(self).await?;
         let after = after.map_or(("", ""), |after| (&after.job, &after.slot));
         let rows = DB::Jobs::list(&mut *connection, after, count.into()).await?;
         let slot = |(job, slot, state)| JobSlot { job, slot, state };

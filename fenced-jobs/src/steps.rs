@@ -1,6 +1,6 @@
 use std::fmt;
 
-use fenced_store::{Dialect, FenceError, FencedGuard, FencedLockError, FencedTx, jobs::JobRows};
+use fenced_store::{FenceError, FencedGuard, FencedLockError, FencedTx, Storage, jobs::JobRows};
 use lock_core::FencingToken;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -49,7 +49,7 @@ use crate::{SlotState, place::Place};
 /// assert!(outcome.is_done());
 /// # Ok(()) }
 /// ```
-pub struct Job<'a, DB: Dialect> {
+pub struct Job<'a, DB: Storage> {
     guard: &'a FencedGuard<DB>,
     place: &'a Place<'a>,
     state: SlotState,
@@ -57,7 +57,7 @@ pub struct Job<'a, DB: Dialect> {
     in_doubt: bool,
 }
 
-impl<'a, DB: Dialect> Job<'a, DB> {
+impl<'a, DB: Storage> Job<'a, DB> {
     pub(crate) const fn new(
         guard: &'a FencedGuard<DB>,
         place: &'a Place<'a>,
@@ -155,7 +155,7 @@ impl<'a, DB: Dialect> Job<'a, DB> {
     }
 }
 
-impl<DB: Dialect> fmt::Debug for Job<'_, DB> {
+impl<DB: Storage> fmt::Debug for Job<'_, DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
             .field("place", &self.place)

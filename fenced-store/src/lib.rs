@@ -18,6 +18,7 @@ mod fenced_locks;
 mod http;
 #[doc(hidden)]
 pub mod jobs;
+pub mod memory;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "postgres")]
@@ -26,6 +27,7 @@ mod rule;
 mod schema;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod storage;
 mod store;
 mod transaction;
 
@@ -42,8 +44,10 @@ pub use self::{
         AcquireAllFenced, AcquireFenced, FencedGuard, FencedGuards, FencedLockError, FencedLocks,
         NotCommitted,
     },
+    memory::{Memory, MemoryFencedLocks, MemoryFencedStore},
     rule::{HighWater, Observed, Observer},
     schema::{NotReady, Protection, Rights},
+    storage::Storage,
     store::FencedStore,
     transaction::{Begin, Executed, FencedSavepoint, FencedTx, Presented, Receipt},
 };

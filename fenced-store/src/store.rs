@@ -7,11 +7,9 @@ use lock_core::{
 use sqlx::Pool;
 
 use crate::{
-    Dialect, FenceError, HighWater, Rights, counted,
-    dialect::Operations,
-    rule::marks,
+    Dialect, FenceError, HighWater, Rights, Storage, counted,
     schema::{migrations, readiness},
-    transaction::{leaked::to_read, uninterrupted::uninterrupted},
+    transaction::uninterrupted::uninterrupted,
 };
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
@@ -56,21 +54,20 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct FencedStore<DB: Dialect> {
-    pool: Pool<DB>,
+pub struct FencedStore<DB: Storage> {
+    pub(crate) access: DB::Access,
     tx_options: DB::TxOptions,
     plausibility: Option<Plausibility>,
     pub(crate) runtime: Arc<dyn Runtime>,
 }
 
-impl<DB: Dialect> FencedStore<DB> {
-    /// A store that uses the application's own pool. Call [`migrate`](FencedStore::migrate) once.
-    #[must_use]
-    pub fn new(pool: Pool<DB>) -> Self {
+impl<DB: Storage> FencedStore<DB> {
+    /// A store that is reached this way.
+    pub(crate) fn over(access: DB::Access) -> Self {
         counted::begin();
         Self {
-            pool,
-            tx_options: <DB as Operations>::TxOptions::default(),
+            access,
+            tx_options: DB::TxOptions::default(),
             plausibility: None,
             runtime: Arc::new(TokioRuntime),
         }
@@ -115,89 +112,8 @@ impl<DB: Dialect> FencedStore<DB> {
         Tasks::here(Arc::clone(&self.runtime))
     }
 
-    /// The pool. Direct writes through it are not fenced.
-    #[must_use]
-    pub const fn pool(&self) -> &Pool<DB> {
-        &self.pool
-    }
-
     pub(crate) const fn tx_options(&self) -> &DB::TxOptions {
         &self.tx_options
-    }
-
-    /// Creates the tables of this crate, or brings them up to date.
-    ///
-    /// They live beside the tables of the application: in the schema `fenced` (Postgres) or with
-    /// the prefix `fenced_`, with a migrations table of their own. Call it as often as you like,
-    /// also from several processes at once. If a migration is missing, the role has to be one that
-    /// may create tables.
-    ///
-    /// # Errors
-    /// [`FenceError::NotReady`], for example if a migration is missing and the role may not apply
-    /// it, or if the database has one that this build does not know. Otherwise
-    /// [`FenceError::Migration`]. After an error nothing has changed in Postgres and SQLite.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: work that has been started is finished in the background, or not done at all.
-    pub async fn migrate(&self) -> Result<(), FenceError> {
-        let pool = self.pool.clone();
-        uninterrupted(self.tasks(), async move { readiness::migrate(&pool).await }).await
-    }
-
-    /// Checks that the database is as this build needs it, and that the role has the rights for
-    /// fenced writes. A program that does not migrate calls it before its first request.
-    ///
-    /// When it returns, exactly the migrations of this build were applied, the role has the rights
-    /// (in Postgres, MySQL and MariaDB), and the database takes writes at this moment: see
-    /// [`check_writable`](FencedStore::check_writable). It does not look at the tables of the
-    /// application, nor at rights that only [administrators](FencedStore::admin) and
-    /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
-    ///
-    /// # Errors
-    /// [`FenceError::NotMigrated`] if none of our tables is there. [`FenceError::NotReady`] names
-    /// whatever else is missing. Otherwise errors of the database.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn check(&self, rights: Rights) -> Result<(), FenceError> {
-        readiness::check(&self.pool, rights).await
-    }
-
-    /// Checks that the database takes writes now: for probes. It fails on a standby, on a database
-    /// that was switched to read only, on a read-only file, and on a full disk. It needs no lock
-    /// that a client could hold.
-    ///
-    /// SQLite and MariaDB commit a row that the same transaction has deleted. Postgres writes 70 kB
-    /// to a temporary file and deletes it, because a role need not have a right on any table.
-    ///
-    /// NOT a promise about the next write. On a full disk a server may still change rows for which
-    /// it has room. `temp_tablespaces` may put the temporary file of Postgres on another disk.
-    ///
-    /// # Errors
-    /// [`FenceError::NotReady`] with the reason, or errors of the database.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn check_writable(&self) -> Result<(), FenceError> {
-        readiness::check_writable(&self.pool).await
-    }
-
-    /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as
-    /// a script for the client of the database. Read it, or let the owner of the schema apply it.
-    /// [`migrate`](FencedStore::migrate) then finds nothing to do.
-    ///
-    /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`.
-    /// `mariadb` and `mysql` always stop there. In a database that has our tables, the script fails
-    /// at once and changes nothing.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[cfg(feature = "postgres")]
-    /// assert!(fenced_store::PgFencedStore::migration_script().contains("CREATE SCHEMA"));
-    /// ```
-    #[must_use]
-    pub fn migration_script() -> String {
-        migrations::script(&DB::migrations())
     }
 
     /// Raises the high-water mark to this grant, which shuts out every older holder.
@@ -229,7 +145,7 @@ impl<DB: Dialect> FencedStore<DB> {
             return Err(FenceError::implausible(resource, sequencer.token()));
         }
         let (store, sequencer) = (self.clone(), sequencer.clone());
-        let claim = async move { DB::claim(&store.pool, &store.tx_options, &sequencer).await };
+        let claim = async move { DB::claim(&store.access, &store.tx_options, &sequencer).await };
         uninterrupted(self.tasks(), claim).await
     }
 
@@ -254,7 +170,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// Cancel safe: it changes nothing.
     pub async fn settle(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
         let (store, sequencer) = (self.clone(), sequencer.clone());
-        let settle = async move { DB::settle(&store.pool, &store.tx_options, &sequencer).await };
+        let settle = async move { DB::settle(&store.access, &store.tx_options, &sequencer).await };
         let settled = counted::refusal(uninterrupted(self.tasks(), settle).await);
         settled.map_err(FenceError::of_claimed)
     }
@@ -270,14 +186,104 @@ impl<DB: Dialect> FencedStore<DB> {
         &self,
         resource: &ResourceName,
     ) -> Result<Option<HighWater>, FenceError> {
-        marks::high_water::<DB>(&mut *to_read(&self.pool).await?, resource).await
+        DB::high_water(&mut *DB::read(&self.access).await?, resource).await
     }
 }
 
-impl<DB: Dialect> Clone for FencedStore<DB> {
+/// In a database of sqlx.
+impl<DB: Dialect> FencedStore<DB> {
+    /// A store that uses the application's own pool. Call [`migrate`](FencedStore::migrate) once.
+    #[must_use]
+    pub fn new(pool: Pool<DB>) -> Self {
+        Self::over(pool)
+    }
+
+    /// The pool. Direct writes through it are not fenced.
+    #[must_use]
+    pub const fn pool(&self) -> &Pool<DB> {
+        &self.access
+    }
+
+    /// Creates the tables of this crate, or brings them up to date.
+    ///
+    /// They live beside the tables of the application: in the schema `fenced` (Postgres) or with
+    /// the prefix `fenced_`, with a migrations table of their own. Call it as often as you like,
+    /// also from several processes at once. If a migration is missing, the role has to be one that
+    /// may create tables.
+    ///
+    /// # Errors
+    /// [`FenceError::NotReady`], for example if a migration is missing and the role may not apply
+    /// it, or if the database has one that this build does not know. Otherwise
+    /// [`FenceError::Migration`]. After an error nothing has changed in Postgres and SQLite.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: work that has been started is finished in the background, or not done at all.
+    pub async fn migrate(&self) -> Result<(), FenceError> {
+        let pool = self.access.clone();
+        uninterrupted(self.tasks(), async move { readiness::migrate(&pool).await }).await
+    }
+
+    /// Checks that the database is as this build needs it, and that the role has the rights for
+    /// fenced writes. A program that does not migrate calls it before its first request.
+    ///
+    /// When it returns, exactly the migrations of this build were applied, the role has the rights
+    /// (in Postgres, MySQL and MariaDB), and the database takes writes at this moment: see
+    /// [`check_writable`](FencedStore::check_writable). It does not look at the tables of the
+    /// application, nor at rights that only [administrators](FencedStore::admin) and
+    /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
+    ///
+    /// # Errors
+    /// [`FenceError::NotMigrated`] if none of our tables is there. [`FenceError::NotReady`] names
+    /// whatever else is missing. Otherwise errors of the database.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn check(&self, rights: Rights) -> Result<(), FenceError> {
+        readiness::check(&self.access, rights).await
+    }
+
+    /// Checks that the database takes writes now: for probes. It fails on a standby, on a database
+    /// that was switched to read only, on a read-only file, and on a full disk. It needs no lock
+    /// that a client could hold.
+    ///
+    /// SQLite and MariaDB commit a row that the same transaction has deleted. Postgres writes 70 kB
+    /// to a temporary file and deletes it, because a role need not have a right on any table.
+    ///
+    /// NOT a promise about the next write. On a full disk a server may still change rows for which
+    /// it has room. `temp_tablespaces` may put the temporary file of Postgres on another disk.
+    ///
+    /// # Errors
+    /// [`FenceError::NotReady`] with the reason, or errors of the database.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn check_writable(&self) -> Result<(), FenceError> {
+        readiness::check_writable(&self.access).await
+    }
+
+    /// The work of [`migrate`](FencedStore::migrate) for a database that has none of our tables, as
+    /// a script for the client of the database. Read it, or let the owner of the schema apply it.
+    /// [`migrate`](FencedStore::migrate) then finds nothing to do.
+    ///
+    /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`.
+    /// `mariadb` and `mysql` always stop there. In a database that has our tables, the script fails
+    /// at once and changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[cfg(feature = "postgres")]
+    /// assert!(fenced_store::PgFencedStore::migration_script().contains("CREATE SCHEMA"));
+    /// ```
+    #[must_use]
+    pub fn migration_script() -> String {
+        migrations::script(&DB::migrations())
+    }
+}
+
+impl<DB: Storage> Clone for FencedStore<DB> {
     fn clone(&self) -> Self {
         Self {
-            pool: self.pool.clone(),
+            access: self.access.clone(),
             tx_options: self.tx_options.clone(),
             plausibility: self.plausibility.clone(),
             runtime: Arc::clone(&self.runtime),

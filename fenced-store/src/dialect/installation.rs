@@ -4,8 +4,7 @@ use sqlx::{Pool, SqlStr};
 
 use super::Operations;
 use crate::{
-    FenceError, Protection, Rights, admin::order::Administer, jobs::JobRows,
-    schema::migrations::Migrations,
+    FenceError, Protection, Rights, admin::order::Administer, schema::migrations::Migrations,
 };
 
 /// The calls that prepare a database for fenced writes, and those of its administrators.
@@ -13,9 +12,6 @@ use crate::{
 pub trait Installation: Operations {
     /// Carries out administrators' orders.
     type Admin: Administer<Self>;
-
-    /// Keeps the tables of jobs.
-    type Jobs: JobRows<Self>;
 
     /// The migrations of our tables.
     fn migrations() -> Migrations;

@@ -1,36 +1,34 @@
-use std::{fmt, future, time::Duration};
+use std::future;
 
-use lock_core::{ResourceName, Sequencer};
-use sqlx::Pool;
+use lock_core::ResourceName;
+use sqlx::{Database, Pool, pool::PoolConnection};
 
 use super::{Errors, Queries, Statement, Value};
 use crate::{
-    FenceError,
+    FenceError, Storage,
     transaction::{
         begin_request::BeginRequest,
         open_tx::{OpenTx, RollBack},
     },
 };
 
-/// The calls of a fenced write.
-///
-/// `claim` may leave a connection in an open transaction when its future is dropped. Callers
-/// therefore run it through [`uninterrupted`](crate::transaction::uninterrupted::uninterrupted).
+/// The statements of a fenced write; [`Storage`] has its calls.
 #[expect(unnameable_types, reason = "what seals `Dialect`")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no database of sqlx that a store can be in",
     note = "name the database: `FencedLocks<sqlx::Postgres>`, or `PgFencedLocks` for short"
 )]
-pub trait Operations: Queries + Errors + RollBack {
-    /// The settings of transactions that go beyond the store rule.
-    type TxOptions: Clone + fmt::Debug + Default + Send + Sync + 'static;
-
-    /// How long a claim or a `begin` waits for other transactions of its resource, if the options
-    /// set a limit.
-    fn lock_timeout(_: &Self::TxOptions) -> Option<Duration> {
-        None
-    }
-
+pub trait Operations:
+    Queries
+    + Errors
+    + RollBack
+    + Storage<
+        Access = Pool<Self>,
+        Session = <Self as Database>::Connection,
+        Reading = PoolConnection<Self>,
+        Tx = OpenTx<Self>,
+    >
+{
     /// The number of rows that a statement affected.
     fn rows_affected(result: &Self::QueryResult) -> u64;
 
@@ -67,41 +65,6 @@ pub trait Operations: Queries + Errors + RollBack {
     /// SQL, the kept digest of its holder.
     fn mark(resource: &ResourceName) -> String;
 
-    /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
-    fn claim(
-        pool: &Pool<Self>,
-        options: &Self::TxOptions,
-        sequencer: &Sequencer,
-    ) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-    /// Waits until no transaction of this grant is in progress, then checks the mark.
-    fn settle(
-        pool: &Pool<Self>,
-        options: &Self::TxOptions,
-        sequencer: &Sequencer,
-    ) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-    /// Begins a transaction that has checked the marks and keeps claims out until it ends. If
-    /// the future is dropped, no transaction stays open.
-    fn begin(
-        pool: &Pool<Self>,
-        options: &Self::TxOptions,
-        request: &BeginRequest,
-    ) -> impl Future<Output = Result<OpenTx<Self>, FenceError>> + Send;
-
-    /// Commits. `Ok` means that everything since the `begin` is committed and fenced.
-    fn commit(tx: OpenTx<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
-
-    /// Commits. If the database can be a lock service, the same message then releases this lease,
-    /// in a transaction of its own. Returns whether the release was answered.
-    fn commit_and_release(
-        tx: OpenTx<Self>,
-        _lease_name: &str,
-        _: &Sequencer,
-    ) -> impl Future<Output = Result<bool, FenceError>> + Send {
-        async { Self::commit(tx).await.map(|()| false) }
-    }
-
     /// Checks, executes a statement of the user and commits, in one message. Returns the number of
     /// rows that the statement affected; `None` where the work takes several steps, and then
     /// nothing was done.
@@ -113,11 +76,6 @@ pub trait Operations: Queries + Errors + RollBack {
     ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
         future::ready(None)
     }
-
-    /// Called before the user gets the connection of a fenced transaction: if sqlx has ended that
-    /// transaction, no further statement may get through. A database that cannot ensure this
-    /// without waiting does nothing.
-    fn seal_if_over(_: &mut Self::Connection) {}
 
     /// Fails if the connection is inside a transaction that cannot be ended here.
     fn refuse_leaked(

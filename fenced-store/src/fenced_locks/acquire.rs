@@ -8,7 +8,7 @@ use lock_core::{
 use tracing::debug;
 
 use super::{FencedGuard, FencedLockError, FencedLocks, leases::Leases};
-use crate::{Dialect, FenceError};
+use crate::{FenceError, Storage};
 
 /// An acquisition that is being prepared: `.await` it for a [`FencedGuard`], or for
 /// [`FencedGuards`](super::FencedGuards) if it is one of several resources. It gets all of them or
@@ -24,7 +24,7 @@ use crate::{Dialect, FenceError};
 /// shuts out only older holders.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
-pub struct AcquireFenced<DB: Dialect, L = Acquire> {
+pub struct AcquireFenced<DB: Storage, L = Acquire> {
     pub(super) protected: FencedLocks<DB>,
     leases: L,
     /// The wait for all attempts together.
@@ -45,13 +45,13 @@ struct Refused {
     above: Option<FencingToken>,
 }
 
-impl<DB: Dialect, L: Leases> AcquiresLeases for AcquireFenced<DB, L> {
+impl<DB: Storage, L: Leases> AcquiresLeases for AcquireFenced<DB, L> {
     fn lease_settings(&mut self) -> &mut LeaseSettings {
         self.leases.lease_settings()
     }
 }
 
-impl<DB: Dialect> AcquireFenced<DB> {
+impl<DB: Storage> AcquireFenced<DB> {
     /// See [`Acquire::holder`].
     pub fn holder(mut self, holder: Holder) -> Self {
         self.leases = self.leases.holder(holder);
@@ -65,7 +65,7 @@ impl<DB: Dialect> AcquireFenced<DB> {
     }
 }
 
-impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
+impl<DB: Storage, L: Leases> AcquireFenced<DB, L> {
     pub(super) fn new(protected: &FencedLocks<DB>, leases: L, wait: Option<Duration>) -> Self {
         Self {
             protected: protected.clone(),
@@ -183,7 +183,7 @@ impl<DB: Dialect, L: Leases> AcquireFenced<DB, L> {
     }
 }
 
-impl<DB: Dialect> AcquireFenced<DB> {
+impl<DB: Storage> AcquireFenced<DB> {
     /// Looks once and does not wait for the lease. If it is granted, the claim waits for the
     /// transactions of older holders, as long as the settings of the store allow.
     ///
@@ -213,7 +213,7 @@ impl<DB: Dialect> AcquireFenced<DB> {
     }
 }
 
-impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireFenced<DB, L> {
+impl<DB: Storage, L: Leases + 'static> IntoFuture for AcquireFenced<DB, L> {
     type Output = Result<L::Guard<DB>, FencedLockError>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
@@ -222,7 +222,7 @@ impl<DB: Dialect, L: Leases + 'static> IntoFuture for AcquireFenced<DB, L> {
     }
 }
 
-impl<DB: Dialect, L: Clone> Clone for AcquireFenced<DB, L> {
+impl<DB: Storage, L: Clone> Clone for AcquireFenced<DB, L> {
     fn clone(&self) -> Self {
         Self {
             protected: self.protected.clone(),

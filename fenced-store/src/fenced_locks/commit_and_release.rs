@@ -4,7 +4,7 @@ use lock_core::backend::StoreSide;
 use tracing::debug;
 
 use super::{FencedGuard, FencedLockError};
-use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::uninterrupted};
+use crate::{FenceError, FencedTx, Receipt, Storage, transaction::uninterrupted::uninterrupted};
 
 /// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
 /// with certainty. It has the guard, to [settle](crate::FencedStore::settle) a commit whose result
@@ -20,14 +20,14 @@ use crate::{Dialect, FenceError, FencedTx, Receipt, transaction::uninterrupted::
 /// As [`FencedGuard`]: the release follows shortly.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct NotCommitted<DB: Dialect> {
+pub struct NotCommitted<DB: Storage> {
     /// The error of the commit.
     pub error: FenceError,
     /// Its renewal is paused.
     guard: Box<FencedGuard<DB>>,
 }
 
-impl<DB: Dialect> NotCommitted<DB> {
+impl<DB: Storage> NotCommitted<DB> {
     fn new(error: FenceError, guard: FencedGuard<DB>) -> Self {
         guard.pause_renewal();
         let guard = Box::new(guard);
@@ -59,7 +59,7 @@ impl<DB: Dialect> NotCommitted<DB> {
     }
 }
 
-impl<DB: Dialect> FencedTx<DB> {
+impl<DB: Storage> FencedTx<DB> {
     /// Commits, and then releases the lease of this guard.
     ///
     /// If lock service and store are one database (`PgFencedLocks::in_one_database`), this takes
@@ -119,25 +119,25 @@ impl<DB: Dialect> FencedTx<DB> {
     }
 }
 
-impl<DB: Dialect> fmt::Display for NotCommitted<DB> {
+impl<DB: Storage> fmt::Display for NotCommitted<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl<DB: Dialect> std::error::Error for NotCommitted<DB> {
+impl<DB: Storage> std::error::Error for NotCommitted<DB> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.source()
     }
 }
 
-impl<DB: Dialect> From<NotCommitted<DB>> for FenceError {
+impl<DB: Storage> From<NotCommitted<DB>> for FenceError {
     fn from(not_committed: NotCommitted<DB>) -> Self {
         not_committed.error
     }
 }
 
-impl<DB: Dialect> From<NotCommitted<DB>> for FencedLockError {
+impl<DB: Storage> From<NotCommitted<DB>> for FencedLockError {
     fn from(not_committed: NotCommitted<DB>) -> Self {
         not_committed.error.into()
     }

@@ -4,13 +4,13 @@ use lock_core::{ForceReleased, Holder, ResourceName, Sequencer};
 use tracing::debug;
 
 use super::{FencedLockError, FencedLocks};
-use crate::{Dialect, FenceError};
+use crate::{FenceError, Storage};
 
 /// The number of attempts to shut the former holder out of the store, including the first.
 const ATTEMPTS: u32 = 3;
 
 /// For operators.
-impl<DB: Dialect> FencedLocks<DB> {
+impl<DB: Storage> FencedLocks<DB> {
     /// Ends the lease of the present holder of a resource, and shuts that holder out of the store
     /// at once, also if no other holder follows.
     ///

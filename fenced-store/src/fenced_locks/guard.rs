@@ -3,7 +3,7 @@ use std::{borrow::Cow, ops::Deref};
 use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 
 use super::{FencedLocks, Held};
-use crate::{Begin, Dialect, FencedStore, Presented};
+use crate::{Begin, FencedStore, Presented, Storage};
 
 /// A lease whose token is claimed in the store, so that all earlier holders of the resource are
 /// shut out.
@@ -42,14 +42,14 @@ use crate::{Begin, Dialect, FencedStore, Presented};
 #[must_use = "dropping the guard releases the lease"]
 #[derive(Debug)]
 #[clippy::has_significant_drop]
-pub struct FencedGuard<DB: Dialect> {
+pub struct FencedGuard<DB: Storage> {
     held: Held,
     store: FencedStore<DB>,
     /// Whether the store is the lock service, too.
     one_database: bool,
 }
 
-impl<DB: Dialect> FencedGuard<DB> {
+impl<DB: Storage> FencedGuard<DB> {
     /// The caller has claimed the lease's token.
     pub(super) fn new(lease: LeaseGuard, protected: &FencedLocks<DB>) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl<DB: Dialect> FencedGuard<DB> {
     }
 }
 
-impl<DB: Dialect> Deref for FencedGuard<DB> {
+impl<DB: Storage> Deref for FencedGuard<DB> {
     type Target = LeaseGuard;
 
     fn deref(&self) -> &LeaseGuard {
@@ -118,7 +118,7 @@ impl<DB: Dialect> Deref for FencedGuard<DB> {
     }
 }
 
-impl<'a, DB: Dialect> From<&'a FencedGuard<DB>> for Presented<'a> {
+impl<'a, DB: Storage> From<&'a FencedGuard<DB>> for Presented<'a> {
     fn from(guard: &'a FencedGuard<DB>) -> Self {
         Self::of_held(guard.sequencer(), &guard.held)
     }

@@ -4,7 +4,7 @@ use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use lock_core::{LeaseGuard, Lost, Released};
 
 use super::{FencedGuard, FencedLocks};
-use crate::{Begin, Dialect};
+use crate::{Begin, Storage};
 
 /// The guards of several resources, in the order in which they were named. The store knows the
 /// token of each.
@@ -17,11 +17,11 @@ use crate::{Begin, Dialect};
 #[must_use = "dropping the guards releases the leases"]
 #[clippy::has_significant_drop]
 #[derive(Debug)]
-pub struct FencedGuards<DB: Dialect> {
+pub struct FencedGuards<DB: Storage> {
     guards: Vec<FencedGuard<DB>>,
 }
 
-impl<DB: Dialect> FencedGuards<DB> {
+impl<DB: Storage> FencedGuards<DB> {
     /// The caller must have claimed the token of each lease.
     pub(super) fn new(leases: Vec<LeaseGuard>, protected: &FencedLocks<DB>) -> Self {
         let guard = |lease| FencedGuard::new(lease, protected);
@@ -86,7 +86,7 @@ impl<DB: Dialect> FencedGuards<DB> {
     }
 }
 
-impl<DB: Dialect> Deref for FencedGuards<DB> {
+impl<DB: Storage> Deref for FencedGuards<DB> {
     type Target = [FencedGuard<DB>];
 
     fn deref(&self) -> &[FencedGuard<DB>] {
@@ -94,7 +94,7 @@ impl<DB: Dialect> Deref for FencedGuards<DB> {
     }
 }
 
-impl<DB: Dialect> IntoIterator for FencedGuards<DB> {
+impl<DB: Storage> IntoIterator for FencedGuards<DB> {
     type Item = FencedGuard<DB>;
     type IntoIter = vec::IntoIter<FencedGuard<DB>>;
 
@@ -103,7 +103,7 @@ impl<DB: Dialect> IntoIterator for FencedGuards<DB> {
     }
 }
 
-impl<'a, DB: Dialect> IntoIterator for &'a FencedGuards<DB> {
+impl<'a, DB: Storage> IntoIterator for &'a FencedGuards<DB> {
     type Item = &'a FencedGuard<DB>;
     type IntoIter = slice::Iter<'a, FencedGuard<DB>>;
 

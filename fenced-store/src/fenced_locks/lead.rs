@@ -6,9 +6,9 @@ use lock_core::{
 };
 
 use super::{AcquireFenced, FencedGuard, FencedLockError};
-use crate::Dialect;
+use crate::Storage;
 
-impl<DB: Dialect> Candidate for AcquireFenced<DB> {
+impl<DB: Storage> Candidate for AcquireFenced<DB> {
     type Guard = FencedGuard<DB>;
     type Error = FencedLockError;
 
@@ -25,7 +25,7 @@ impl<DB: Dialect> Candidate for AcquireFenced<DB> {
     }
 }
 
-impl<DB: Dialect> TermGuard for FencedGuard<DB> {
+impl<DB: Storage> TermGuard for FencedGuard<DB> {
     fn lease(&self) -> &LeaseGuard {
         self
     }

@@ -6,7 +6,7 @@ use lock_core::{
 };
 
 use super::{FencedGuard, FencedGuards, FencedLocks};
-use crate::Dialect;
+use crate::Storage;
 
 /// An acquisition of one lease, or of several, that is being prepared. Sealed.
 #[expect(unnameable_types, reason = "what seals `AcquireFenced`")]
@@ -15,7 +15,7 @@ pub trait Leases: AcquiresLeases + Clone + Send + Sync {
     type Held: AsRef<[LeaseGuard]> + IntoIterator<Item = LeaseGuard, IntoIter: Send> + Send;
 
     /// The guard that protects them.
-    type Guard<DB: Dialect>;
+    type Guard<DB: Storage>;
 
     /// Sets a shorter wait.
     fn within(self, wait: Duration) -> Self;
@@ -30,12 +30,12 @@ pub trait Leases: AcquiresLeases + Clone + Send + Sync {
     fn above(&self, floor: FencingToken) -> Option<Self>;
 
     /// The guard of these leases. The caller has claimed the token of each.
-    fn protected<DB: Dialect>(held: Self::Held, protected: &FencedLocks<DB>) -> Self::Guard<DB>;
+    fn protected<DB: Storage>(held: Self::Held, protected: &FencedLocks<DB>) -> Self::Guard<DB>;
 }
 
 impl Leases for Acquire {
     type Held = [LeaseGuard; 1];
-    type Guard<DB: Dialect> = FencedGuard<DB>;
+    type Guard<DB: Storage> = FencedGuard<DB>;
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
@@ -53,7 +53,7 @@ impl Leases for Acquire {
         Some(self.clone().at_least(floor))
     }
 
-    fn protected<DB: Dialect>(
+    fn protected<DB: Storage>(
         [lease]: [LeaseGuard; 1],
         protected: &FencedLocks<DB>,
     ) -> FencedGuard<DB> {
@@ -63,7 +63,7 @@ impl Leases for Acquire {
 
 impl Leases for AcquireAll {
     type Held = Vec<LeaseGuard>;
-    type Guard<DB: Dialect> = FencedGuards<DB>;
+    type Guard<DB: Storage> = FencedGuards<DB>;
 
     fn within(self, wait: Duration) -> Self {
         self.wait(wait)
@@ -84,7 +84,7 @@ impl Leases for AcquireAll {
         None
     }
 
-    fn protected<DB: Dialect>(
+    fn protected<DB: Storage>(
         leases: Vec<LeaseGuard>,
         protected: &FencedLocks<DB>,
     ) -> FencedGuards<DB> {

@@ -35,7 +35,7 @@ pub use self::{
     guard::FencedGuard,
     guards::FencedGuards,
 };
-use crate::{Dialect, FenceError, FencedStore, counted};
+use crate::{FenceError, FencedStore, Storage, counted};
 
 /// Resources that are locked in a lock service and written in a fenced store.
 ///
@@ -77,14 +77,14 @@ use crate::{Dialect, FenceError, FencedStore, counted};
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
-pub struct FencedLocks<DB: Dialect> {
+pub struct FencedLocks<DB: Storage> {
     locks: LockManager,
     store: FencedStore<DB>,
     floor_repairs: Arc<AtomicU64>,
     one_database: bool,
 }
 
-impl<DB: Dialect> FencedLocks<DB> {
+impl<DB: Storage> FencedLocks<DB> {
     /// Combines a lock service and a store.
     #[must_use]
     pub fn new(locks: LockManager, store: FencedStore<DB>) -> Self {
@@ -206,7 +206,7 @@ impl<DB: Dialect> FencedLocks<DB> {
     }
 }
 
-impl<DB: Dialect> Clone for FencedLocks<DB> {
+impl<DB: Storage> Clone for FencedLocks<DB> {
     fn clone(&self) -> Self {
         Self {
             locks: self.locks.clone(),

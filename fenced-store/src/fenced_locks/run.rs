@@ -4,9 +4,9 @@ use futures_util::future::{Either, select};
 use tracing::debug;
 
 use super::{AcquireFenced, FencedGuard, FencedLockError};
-use crate::Dialect;
+use crate::Storage;
 
-impl<DB: Dialect> AcquireFenced<DB> {
+impl<DB: Storage> AcquireFenced<DB> {
     /// Acquires as configured, runs a section under the lease, and releases it, as
     /// [`Acquire::run`](lock_core::Acquire::run) does.
     ///
@@ -70,7 +70,7 @@ impl<DB: Dialect> AcquireFenced<DB> {
 ///
 /// # Errors
 /// The error of the section, or the loss.
-pub async fn until_lost<DB: Dialect, T, E: From<FencedLockError>>(
+pub async fn until_lost<DB: Storage, T, E: From<FencedLockError>>(
     guard: &FencedGuard<DB>,
     section: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {

@@ -1,7 +1,5 @@
-use sqlx::Database;
-
 use super::SlotState;
-use crate::FenceError;
+use crate::{FenceError, Storage};
 
 /// The treatment of times that are not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,22 +14,22 @@ pub enum Undone {
 /// The tables of jobs in one kind of database.
 ///
 /// A call that writes comes in a transaction with the fence of the job.
-pub trait JobRows<DB: Database> {
+pub trait JobRows<DB: Storage> {
     /// The state of a slot.
     fn look(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
     ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
 
     /// The state of a slot. Marks it as done if it is due.
     fn run(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
     ) -> impl Future<Output = Result<SlotState, FenceError>> + Send;
 
     /// Saves the number of committed steps, and their progress.
     fn save(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
         steps: i64,
         progress: &str,
@@ -39,7 +37,7 @@ pub trait JobRows<DB: Database> {
 
     /// Notes a failure, and the time at which the slot is due again.
     fn fail(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
         error: &str,
         retry_in_ms: i64,
@@ -47,33 +45,33 @@ pub trait JobRows<DB: Database> {
 
     /// The newest time that is done or forgotten; empty if there is none.
     fn newest(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         job: &str,
     ) -> impl Future<Output = Result<String, FenceError>> + Send;
 
     /// Jobs and slots after this one, in their order.
     fn list(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         after: (&str, &str),
         count: i64,
     ) -> impl Future<Output = Result<Vec<(String, String, SlotState)>, FenceError>> + Send;
 
     /// Makes a failed slot due at once. Returns whether there was one.
     fn retry(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
     ) -> impl Future<Output = Result<bool, FenceError>> + Send;
 
     /// Forgets a slot. Returns whether it was known.
     fn forget(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
     ) -> impl Future<Output = Result<bool, FenceError>> + Send;
 
     /// Forgets the times below this one. Returns the time at which it stopped; empty if there is
     /// none.
     fn forget_below(
-        connection: &mut DB::Connection,
+        connection: &mut DB::Session,
         place: (&str, &str),
         undone: Undone,
     ) -> impl Future<Output = Result<String, FenceError>> + Send;

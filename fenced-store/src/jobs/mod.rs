@@ -12,7 +12,16 @@ pub use self::{
     job_rows::{JobRows, Undone, is_time},
     slot_state::{SlotState, Standing},
 };
-pub use crate::{fenced_locks::until_lost, transaction::leaked::to_read};
+pub use crate::fenced_locks::until_lost;
+use crate::{FenceError, FencedStore, Storage};
+
+/// A session that reads what is committed now.
+///
+/// # Errors
+/// If the store has none, or does not answer.
+pub async fn to_read<DB: Storage>(store: &FencedStore<DB>) -> Result<DB::Reading, FenceError> {
+    DB::read(&store.access).await
+}
 
 /// The events of jobs that are worth an alert.
 pub mod counted {

@@ -27,7 +27,6 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 
 impl Installation for MySql {
     type Admin = ByStatements;
-    type Jobs = ByStatements;
 
     /// Looks in this database only, because the others of the server do not belong to this store.
     const GUARDED: &'static str = "SELECT event_object_table FROM information_schema.triggers \

@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
+    AssertSqlSafe, Connection, Database, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
     mysql::{MySqlQueryResult, MySqlRow},
+    pool::PoolConnection,
 };
 use tracing::debug;
 
@@ -14,12 +15,13 @@ use super::{
     options::{MySqlTxOptions, limited},
 };
 use crate::{
-    FenceError,
-    dialect::{Errors, Operations, Queries, Value, literal::literal},
+    FenceError, HighWater, Storage,
+    dialect::{Errors, Operations, Queries, Value, by_statements::ByStatements, literal::literal},
     rule::{self, marks},
+    storage::OpenTransaction,
     transaction::{
         begin_request::{BeginRequest, Fence},
-        leaked::{before_anything, begin_counted, past_leaked, says_read_only},
+        leaked::{before_anything, begin_counted, past_leaked, says_read_only, to_read},
         open_tx::{OpenTx, PATIENCE, RollBack, in_time},
         tx_name::TxName,
     },
@@ -32,43 +34,18 @@ pub(super) const LEAVE: &str =
 /// Clears the variables that the triggers of protected tables look at first.
 const FORGET: &str = "SET @fenced_tx_name = NULL, @fenced_resources = NULL";
 
-impl Operations for MySql {
+impl Storage for MySql {
+    const KIND: &'static str = <Self as Database>::NAME;
+
+    type Access = MySqlPool;
+    type Session = MySqlConnection;
+    type Reading = PoolConnection<Self>;
+    type Tx = OpenTx<Self>;
     type TxOptions = MySqlTxOptions;
+    type Jobs = ByStatements;
 
     fn lock_timeout(options: &MySqlTxOptions) -> Option<Duration> {
         options.lock_timeout
-    }
-
-    async fn look(
-        connection: &mut MySqlConnection,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<MySqlRow>, FenceError> {
-        let rows = Self::rows(connection, &limited(sql), values).await;
-        rows.map_err(Self::of_our_call)
-    }
-
-    async fn change(
-        connection: &mut MySqlConnection,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<u64, FenceError> {
-        let statement = Self::statement(&limited(sql), values)?;
-        let result = Self::run(connection, statement).await;
-        Ok(result.map_err(Self::of_our_call)?.rows_affected())
-    }
-
-    const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
-
-    fn rows_affected(result: &MySqlQueryResult) -> u64 {
-        result.rows_affected()
-    }
-
-    fn mark(resource: &ResourceName) -> String {
-        let resource = literal(resource.as_str());
-        format!(
-            "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
-        )
     }
 
     async fn claim(
@@ -154,6 +131,51 @@ impl Operations for MySql {
             }
         }
         Err(Self::of_commit(error))
+    }
+
+    async fn read(pool: &MySqlPool) -> Result<PoolConnection<Self>, FenceError> {
+        to_read(pool).await
+    }
+
+    async fn high_water(
+        session: &mut MySqlConnection,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        marks::high_water::<Self>(session, resource).await
+    }
+}
+
+impl Operations for MySql {
+    async fn look(
+        connection: &mut MySqlConnection,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<MySqlRow>, FenceError> {
+        let rows = Self::rows(connection, &limited(sql), values).await;
+        rows.map_err(Self::of_our_call)
+    }
+
+    async fn change(
+        connection: &mut MySqlConnection,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<u64, FenceError> {
+        let statement = Self::statement(&limited(sql), values)?;
+        let result = Self::run(connection, statement).await;
+        Ok(result.map_err(Self::of_our_call)?.rows_affected())
+    }
+
+    const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
+
+    fn rows_affected(result: &MySqlQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!(
+            "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
+        )
     }
 
     /// sqlx counts the transactions that it knows to be open. The `COMMIT` ends any other one:

@@ -52,7 +52,6 @@ const WRITE_A_FILE: &str = "SELECT pg_catalog.set_config('work_mem', '64kB', tru
 
 impl Installation for Postgres {
     type Admin = ByFunctions;
-    type Jobs = ByFunctions;
 
     const GUARDED: &'static str = "SELECT tgrelid::pg_catalog.regclass::pg_catalog.text \
         FROM pg_catalog.pg_trigger \

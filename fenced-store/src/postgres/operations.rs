@@ -6,40 +6,37 @@ use std::{
 
 use lock_core::{ResourceName, Sequencer, backend::support::unlogged};
 use sqlx::{
-    Connection, Executor, PgConnection, PgPool, Postgres,
+    Connection, Database, Executor, PgConnection, PgPool, Postgres,
+    pool::PoolConnection,
     postgres::{PgQueryResult, PgTransactionManager},
 };
 use sqlx_core::transaction::TransactionManager;
 use tracing::debug;
 
-use super::{PgTxOptions, at_once, calls, claim, errors};
+use super::{PgTxOptions, administer::ByFunctions, at_once, calls, claim, errors};
 use crate::{
-    FenceError,
+    FenceError, HighWater, Storage,
     dialect::{Errors, Operations, Statement, literal::literal},
+    rule::marks,
     transaction::{
         begin_request::BeginRequest,
-        leaked::begin_counted,
+        leaked::{begin_counted, to_read},
         open_tx::{OpenTx, PATIENCE, RollBack},
     },
 };
 
-impl Operations for Postgres {
+impl Storage for Postgres {
+    const KIND: &'static str = <Self as Database>::NAME;
+
+    type Access = PgPool;
+    type Session = PgConnection;
+    type Reading = PoolConnection<Self>;
+    type Tx = OpenTx<Self>;
     type TxOptions = PgTxOptions;
+    type Jobs = ByFunctions;
 
     fn lock_timeout(options: &PgTxOptions) -> Option<Duration> {
         options.lock_timeout
-    }
-
-    const ISSUER: &'static str =
-        "SELECT name FROM fenced.current_issuer() AS name WHERE name IS NOT NULL";
-
-    fn rows_affected(result: &PgQueryResult) -> u64 {
-        result.rows_affected()
-    }
-
-    fn mark(resource: &ResourceName) -> String {
-        let resource = literal(resource.as_str());
-        format!("SELECT token, issuer FROM fenced.high_water({resource})")
     }
 
     /// A claim that older holders have blocked for a whole lock timeout ends their sessions. A
@@ -124,20 +121,6 @@ impl Operations for Postgres {
         }
     }
 
-    /// In one message, unless the options have an isolation level: such a message cannot set one.
-    /// It is also only for writes.
-    async fn at_once(
-        pool: &PgPool,
-        options: &PgTxOptions,
-        request: &BeginRequest,
-        statement: &Statement<Self>,
-    ) -> Option<Result<u64, FenceError>> {
-        if options.isolation.is_some() || !at_once::fits(statement.sql.as_str()) {
-            return None;
-        }
-        Some(at_once::execute(pool, options.lock_timeout, request, statement).await)
-    }
-
     /// Ends the session. If the role may not end sessions, the transaction that this begins blocks
     /// it.
     ///
@@ -154,6 +137,45 @@ impl Operations for Postgres {
                 "ending the session of a transaction that is over"
             );
         }
+    }
+
+    async fn read(pool: &PgPool) -> Result<PoolConnection<Self>, FenceError> {
+        to_read(pool).await
+    }
+
+    async fn high_water(
+        session: &mut PgConnection,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        marks::high_water::<Self>(session, resource).await
+    }
+}
+
+impl Operations for Postgres {
+    const ISSUER: &'static str =
+        "SELECT name FROM fenced.current_issuer() AS name WHERE name IS NOT NULL";
+
+    fn rows_affected(result: &PgQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!("SELECT token, issuer FROM fenced.high_water({resource})")
+    }
+
+    /// In one message, unless the options have an isolation level: such a message cannot set one.
+    /// It is also only for writes.
+    async fn at_once(
+        pool: &PgPool,
+        options: &PgTxOptions,
+        request: &BeginRequest,
+        statement: &Statement<Self>,
+    ) -> Option<Result<u64, FenceError>> {
+        if options.isolation.is_some() || !at_once::fits(statement.sql.as_str()) {
+            return None;
+        }
+        Some(at_once::execute(pool, options.lock_timeout, request, statement).await)
     }
 
     async fn refuse_leaked(connection: &mut PgConnection) -> Result<(), sqlx::Error> {

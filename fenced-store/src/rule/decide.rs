@@ -18,6 +18,10 @@ impl Mark {
     pub(crate) const fn new(high_water: HighWater, holder: String) -> Self {
         Self { high_water, holder }
     }
+
+    pub(crate) const fn high_water(&self) -> &HighWater {
+        &self.high_water
+    }
 }
 
 /// The work that a claim needs if it is not refused.

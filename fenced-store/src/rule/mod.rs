@@ -5,13 +5,11 @@
 //! with, and `high_water.rs` shows one to the caller. `observer.rs` applies the rule and refuses
 //! nothing.
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod decide;
 mod high_water;
 pub(crate) mod marks;
 mod observer;
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) use self::decide::{Claim, Mark, check, claim, issuer};
 pub use self::{
     high_water::HighWater,

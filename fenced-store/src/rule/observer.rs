@@ -5,7 +5,8 @@ use tracing::warn;
 
 use crate::{
     Dialect, FenceError, FencedStore, NotReady, Presented, counted,
-    dialect::{Installation, Operations},
+    dialect::Installation,
+    storage::OpenTransaction,
     transaction::{begin_request::BeginRequest, leaked::to_read, uninterrupted::uninterrupted},
 };
 
@@ -112,8 +113,8 @@ impl<DB: Dialect> Observer<DB> {
             let fence = Presented::from(&grant).fence();
             let request = BeginRequest::of(fence, Vec::new(), store.tasks())?;
             let options = store.tx_options();
-            let tx = <DB as Operations>::begin(store.pool(), options, &request).await?;
-            Ok(tx.rollback().await?)
+            let tx = DB::begin(&store.access, options, &request).await?;
+            tx.roll_back().await
         };
         observed(
             "write",

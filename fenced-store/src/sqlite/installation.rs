@@ -26,7 +26,6 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 /// There are no roles.
 impl Installation for Sqlite {
     type Admin = ByStatements;
-    type Jobs = ByStatements;
 
     const GUARDED: &'static str = "SELECT tbl_name FROM sqlite_master \
         WHERE type = 'trigger' AND name LIKE 'fenced!_guard!_%' ESCAPE '!' LIMIT 1";

@@ -1,6 +1,7 @@
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
-    Connection, Executor, Sqlite, SqliteConnection, SqlitePool,
+    Connection, Database, Executor, Sqlite, SqliteConnection, SqlitePool,
+    pool::PoolConnection,
     sqlite::{SqliteQueryResult, SqliteTransactionManager},
 };
 use sqlx_core::transaction::TransactionManager;
@@ -12,8 +13,8 @@ use super::{
     uncounted::{self, LEAVE},
 };
 use crate::{
-    FenceError,
-    dialect::{Errors, Operations, literal::literal},
+    FenceError, HighWater, Storage,
+    dialect::{Errors, Operations, by_statements::ByStatements, literal::literal},
     rule::{self, Claim, marks},
     transaction::{
         begin_request::{BeginRequest, Fence},
@@ -22,24 +23,15 @@ use crate::{
     },
 };
 
-/// All our tables are named with their file. An attached file never comes before it, but a TEMP
-/// table of the same name would.
-impl Operations for Sqlite {
+impl Storage for Sqlite {
+    const KIND: &'static str = <Self as Database>::NAME;
+
+    type Access = SqlitePool;
+    type Session = SqliteConnection;
+    type Reading = PoolConnection<Self>;
+    type Tx = OpenTx<Self>;
     type TxOptions = ();
-
-    const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
-
-    fn rows_affected(result: &SqliteQueryResult) -> u64 {
-        result.rows_affected()
-    }
-
-    fn mark(resource: &ResourceName) -> String {
-        let resource = literal(resource.as_str());
-        format!(
-            "SELECT token, issuer, holder FROM main.fenced_high_water_mark \
-             WHERE resource = {resource}"
-        )
-    }
+    type Jobs = ByStatements;
 
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // A claim that cannot succeed is refused before it queues for the file.
@@ -98,6 +90,35 @@ impl Operations for Sqlite {
             return Err(FenceError::Aborted);
         }
         Err(Self::of_commit(source))
+    }
+
+    async fn read(pool: &SqlitePool) -> Result<PoolConnection<Self>, FenceError> {
+        to_read(pool).await
+    }
+
+    async fn high_water(
+        session: &mut SqliteConnection,
+        resource: &ResourceName,
+    ) -> Result<Option<HighWater>, FenceError> {
+        marks::high_water::<Self>(session, resource).await
+    }
+}
+
+/// All our tables are named with their file. An attached file never comes before it, but a TEMP
+/// table of the same name would.
+impl Operations for Sqlite {
+    const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
+
+    fn rows_affected(result: &SqliteQueryResult) -> u64 {
+        result.rows_affected()
+    }
+
+    fn mark(resource: &ResourceName) -> String {
+        let resource = literal(resource.as_str());
+        format!(
+            "SELECT token, issuer, holder FROM main.fenced_high_water_mark \
+             WHERE resource = {resource}"
+        )
     }
 
     /// Rolls a leaked transaction back. The connection is not closed, because a database in memory

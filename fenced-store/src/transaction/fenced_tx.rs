@@ -9,9 +9,8 @@ use lock_core::{Sequencer, backend::support::Tasks};
 use tracing::debug;
 
 use crate::{
-    Dialect, FenceError, FencedSavepoint, Receipt,
-    dialect::Operations,
-    transaction::{open_tx::OpenTx, uninterrupted::uninterrupted},
+    Dialect, FenceError, FencedSavepoint, Receipt, Storage, storage::OpenTransaction,
+    transaction::uninterrupted::uninterrupted,
 };
 
 /// A transaction that the store has let in: until it ends, no newer holder can claim a resource
@@ -61,15 +60,15 @@ use crate::{
 /// ```
 #[must_use = "a fenced transaction is rolled back when it is dropped"]
 #[clippy::has_significant_drop]
-pub struct FencedTx<DB: Dialect> {
-    tx: OpenTx<DB>,
+pub struct FencedTx<DB: Storage> {
+    tx: DB::Tx,
     /// At least one.
     sequencers: Vec<Sequencer>,
     undecided_savepoints: usize,
 }
 
-impl<DB: Dialect> FencedTx<DB> {
-    pub(crate) const fn new(tx: OpenTx<DB>, sequencers: Vec<Sequencer>) -> Self {
+impl<DB: Storage> FencedTx<DB> {
+    pub(crate) const fn new(tx: DB::Tx, sequencers: Vec<Sequencer>) -> Self {
         Self {
             tx,
             sequencers,
@@ -91,18 +90,6 @@ impl<DB: Dialect> FencedTx<DB> {
     /// All grants that fence it, in the order in which they were named.
     pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
         self.sequencers.iter()
-    }
-
-    /// Sets a savepoint: later writes can be undone separately.
-    ///
-    /// # Errors
-    /// Errors of the database; a transaction with a failed statement in it must be rolled back.
-    ///
-    /// # Cancel safety
-    /// Cancel safe: a savepoint that was set meanwhile stays unused and has no effect.
-    pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
-        let runtime = Arc::clone(self.tx.tasks().runtime());
-        FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints, runtime).await
     }
 
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
@@ -137,7 +124,7 @@ impl<DB: Dialect> FencedTx<DB> {
             undecided_savepoints,
         } = self;
         if undecided_savepoints != 0 {
-            if let Err(error) = tx.rollback().await {
+            if let Err(error) = tx.roll_back().await {
                 // If the transaction had ended before, later writes may be stored.
                 debug!(%error, "a transaction that must not be committed was not rolled back");
             }
@@ -163,29 +150,43 @@ impl<DB: Dialect> FencedTx<DB> {
     /// # Cancel safety
     /// Cancel safe: the transaction is rolled back nevertheless.
     pub async fn rollback(self) -> Result<(), FenceError> {
-        Ok(self.tx.rollback().await?)
+        self.tx.roll_back().await
     }
 }
 
-impl<DB: Dialect> Deref for FencedTx<DB> {
-    type Target = DB::Connection;
+impl<DB: Dialect> FencedTx<DB> {
+    /// Sets a savepoint: later writes can be undone separately.
+    ///
+    /// # Errors
+    /// Errors of the database; a transaction with a failed statement in it must be rolled back.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a savepoint that was set meanwhile stays unused and has no effect.
+    pub async fn begin(&mut self) -> Result<FencedSavepoint<'_, DB>, FenceError> {
+        let runtime = Arc::clone(self.tx.tasks().runtime());
+        FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints, runtime).await
+    }
+}
 
-    fn deref(&self) -> &DB::Connection {
+impl<DB: Storage> Deref for FencedTx<DB> {
+    type Target = DB::Session;
+
+    fn deref(&self) -> &DB::Session {
         &self.tx
     }
 }
 
-impl<DB: Dialect> DerefMut for FencedTx<DB> {
-    fn deref_mut(&mut self) -> &mut DB::Connection {
-        <DB as Operations>::seal_if_over(&mut *self.tx);
+impl<DB: Storage> DerefMut for FencedTx<DB> {
+    fn deref_mut(&mut self) -> &mut DB::Session {
+        DB::seal_if_over(&mut *self.tx);
         &mut self.tx
     }
 }
 
-impl<DB: Dialect> fmt::Debug for FencedTx<DB> {
+impl<DB: Storage> fmt::Debug for FencedTx<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedTx")
-            .field("database", &DB::NAME)
+            .field("database", &DB::KIND)
             .field("sequencers", &self.sequencers)
             .finish_non_exhaustive()
     }

@@ -96,7 +96,9 @@ pub(crate) fn before_anything<DB: Operations>(source: sqlx::Error) -> FenceError
 ///
 /// # Errors
 /// If the pool has no connection, or the server does not answer.
-pub async fn to_read<DB: Operations>(pool: &Pool<DB>) -> Result<PoolConnection<DB>, FenceError> {
+pub(crate) async fn to_read<DB: Operations>(
+    pool: &Pool<DB>,
+) -> Result<PoolConnection<DB>, FenceError> {
     past_leaked(pool, || async {
         let mut connection = pool.acquire().await?;
         DB::refuse_leaked(&mut connection).await?;

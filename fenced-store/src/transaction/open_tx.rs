@@ -13,7 +13,11 @@ use sqlx::{Connection, Database, Pool, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
 use tracing::{Instrument, warn};
 
-use crate::transaction::{tx_name::TxName, uninterrupted::uninterrupted};
+use crate::{
+    FenceError,
+    storage::OpenTransaction,
+    transaction::{tx_name::TxName, uninterrupted::uninterrupted},
+};
 
 /// The end of a transaction that its caller has dropped.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
@@ -85,11 +89,6 @@ impl<DB: RollBack> OpenTx<DB> {
         self.held.tx_name
     }
 
-    /// Where its work is finished if a caller goes away.
-    pub(crate) fn tasks(&self) -> &Tasks {
-        &self.held.tasks
-    }
-
     /// Remembers that the commit has to remove a note of the transaction.
     #[cfg(feature = "sqlite")]
     pub(crate) fn noted(&mut self) {
@@ -119,11 +118,16 @@ impl<DB: RollBack> OpenTx<DB> {
     pub(crate) fn close_session_at_its_end(&mut self) {
         self.held.connection.close_on_drop();
     }
+}
 
-    /// Rolls back. If the future is dropped, a task goes on with it.
-    pub(crate) async fn rollback(self) -> Result<(), sqlx::Error> {
+impl<DB: RollBack> OpenTransaction for OpenTx<DB> {
+    fn tasks(&self) -> &Tasks {
+        &self.held.tasks
+    }
+
+    async fn roll_back(self) -> Result<(), FenceError> {
         let held = ScopeGuard::into_inner(self.held);
-        uninterrupted(held.tasks.clone(), held.roll_back()).await
+        Ok(uninterrupted(held.tasks.clone(), held.roll_back()).await?)
     }
 }
 

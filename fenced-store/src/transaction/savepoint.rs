@@ -6,7 +6,7 @@ use std::{
 
 use lock_core::backend::Runtime;
 
-use crate::{Dialect, FenceError, dialect::Operations, transaction::tx_name::TxName};
+use crate::{Dialect, FenceError, transaction::tx_name::TxName};
 
 /// A savepoint of a [`FencedTx`](crate::FencedTx): later writes can be undone without ending the
 /// transaction.
@@ -132,7 +132,7 @@ impl<DB: Dialect> Deref for FencedSavepoint<'_, DB> {
 
 impl<DB: Dialect> DerefMut for FencedSavepoint<'_, DB> {
     fn deref_mut(&mut self) -> &mut DB::Connection {
-        <DB as Operations>::seal_if_over(self.connection);
+        DB::seal_if_over(self.connection);
         self.connection
     }
 }

@@ -13,7 +13,7 @@ use lock_core::backend::BoxFuture;
 pub(crate) use self::transact::RETRIES;
 pub use self::{execute::Executed, presented::Presented};
 use crate::{
-    Dialect, FenceError, FencedStore, FencedTx, Receipt, counted,
+    FenceError, FencedStore, FencedTx, Receipt, Storage, counted,
     transaction::begin_request::BeginRequest,
 };
 
@@ -59,13 +59,13 @@ use crate::{
 /// # Ok(()) }
 /// ```
 #[must_use = "a transaction does not begin until it is awaited"]
-pub struct Begin<'a, DB: Dialect> {
+pub struct Begin<'a, DB: Storage> {
     store: &'a FencedStore<DB>,
     first: Presented<'a>,
     others: Vec<Presented<'a>>,
 }
 
-impl<DB: Dialect> FencedStore<DB> {
+impl<DB: Storage> FencedStore<DB> {
     /// Prepares a transaction that begins if the mark shows this grant. It never claims.
     ///
     /// For several resources use [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
@@ -81,7 +81,7 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 }
 
-impl<'a, DB: Dialect> Begin<'a, DB> {
+impl<'a, DB: Storage> Begin<'a, DB> {
     /// Adds another grant: the transaction begins only if all of them are accepted.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
@@ -93,7 +93,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
 
     async fn run(self) -> Result<FencedTx<DB>, FenceError> {
         let request = self.request()?;
-        let (pool, options) = (self.store.pool(), self.store.tx_options());
+        let (pool, options) = (&self.store.access, self.store.tx_options());
         let tx = self.answered(DB::begin(pool, options, &request).await)?;
         let sequencers = self.presented().map(Presented::sequencer);
         Ok(FencedTx::new(tx, sequencers.cloned().collect()))
@@ -134,7 +134,7 @@ impl<'a, DB: Dialect> Begin<'a, DB> {
     }
 }
 
-impl<'a, DB: Dialect> IntoFuture for Begin<'a, DB> {
+impl<'a, DB: Storage> IntoFuture for Begin<'a, DB> {
     type Output = Result<FencedTx<DB>, FenceError>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
@@ -143,10 +143,10 @@ impl<'a, DB: Dialect> IntoFuture for Begin<'a, DB> {
     }
 }
 
-impl<DB: Dialect> fmt::Debug for Begin<'_, DB> {
+impl<DB: Storage> fmt::Debug for Begin<'_, DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Begin")
-            .field("database", &DB::NAME)
+            .field("database", &DB::KIND)
             .field("first", &self.first)
             .field("others", &self.others)
             .finish_non_exhaustive()

@@ -4,14 +4,14 @@ use lock_core::RetryPolicy;
 use tracing::debug;
 
 use super::{Begin, Presented};
-use crate::{Dialect, FenceError, FencedGuard, FencedStore, FencedTx, Receipt};
+use crate::{FenceError, FencedGuard, FencedStore, FencedTx, Receipt, Storage};
 
 /// About five seconds of pauses, and no more than eleven attempts.
 pub(crate) const RETRIES: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(5))
     .longest(Duration::from_secs(1))
     .limit(10);
 
-impl<DB: Dialect> Begin<'_, DB> {
+impl<DB: Storage> Begin<'_, DB> {
     /// Begins, does the work, and commits. Starts again after a conflict with other transactions.
     ///
     /// [Retryable](FenceError::is_retryable) errors are retried, wherever they occur: a lock that
@@ -117,7 +117,7 @@ impl<DB: Dialect> Begin<'_, DB> {
     }
 }
 
-impl<DB: Dialect> FencedStore<DB> {
+impl<DB: Storage> FencedStore<DB> {
     /// A transaction of this grant that starts again after a conflict: [`Begin::transact`].
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl<DB: Dialect> FencedStore<DB> {
     }
 }
 
-impl<DB: Dialect> FencedGuard<DB> {
+impl<DB: Storage> FencedGuard<DB> {
     /// A transaction of this guard that starts again after a conflict: [`Begin::transact`].
     ///
     /// # Errors

@@ -1,0 +1,106 @@
+//! Marks, and the transactions and claims that wait for each other.
+
+use std::collections::BTreeMap;
+
+use lock_core::{Issuer, ResourceName, Sequencer};
+
+use crate::{
+    FenceError, HighWater,
+    rule::{self, Claim, Mark},
+};
+
+/// The number of a transaction.
+pub(super) type TxId = u64;
+
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    /// The only lock service whose tokens are accepted; the first claim sets it.
+    issuer: Option<Issuer>,
+    marks: BTreeMap<ResourceName, Mark>,
+    last_tx: TxId,
+    /// The open transactions, each with its resources.
+    open: BTreeMap<TxId, Vec<ResourceName>>,
+    /// How many claims wait for each resource.
+    waiting: BTreeMap<ResourceName, usize>,
+}
+
+impl Rules {
+    /// What a claim of this grant has to do.
+    pub(super) fn claim(&self, sequencer: &Sequencer) -> Result<Claim, FenceError> {
+        if let Some(issuer) = &self.issuer {
+            rule::issuer(issuer, sequencer)?;
+        }
+        rule::claim(self.marks.get(sequencer.resource()), sequencer)
+    }
+
+    pub(super) fn raise(&mut self, sequencer: &Sequencer) {
+        let issuer = sequencer.issuer();
+        self.issuer.get_or_insert_with(|| issuer.clone());
+        let high_water = HighWater {
+            token: sequencer.token(),
+            issuer: issuer.clone(),
+        };
+        let mark = Mark::new(high_water, sequencer.holder().kept_digest());
+        self.marks.insert(sequencer.resource().clone(), mark);
+    }
+
+    /// Whether a write of this grant is accepted.
+    pub(super) fn check(&self, sequencer: &Sequencer) -> Result<(), FenceError> {
+        if let Some(issuer) = &self.issuer {
+            rule::issuer(issuer, sequencer)?;
+        }
+        rule::check(self.marks.get(sequencer.resource()), sequencer)
+    }
+
+    pub(super) fn mark(&self, resource: &ResourceName) -> Option<&HighWater> {
+        self.marks.get(resource).map(Mark::high_water)
+    }
+
+    /// Whether a transaction of this resource is open.
+    pub(super) fn is_busy(&self, resource: &ResourceName) -> bool {
+        self.open.values().flatten().any(|one| one == resource)
+    }
+
+    /// Ends the transactions of this resource. What they have written is not stored.
+    pub(super) fn terminate(&mut self, resource: &ResourceName) {
+        self.open
+            .retain(|_, resources| !resources.contains(resource));
+    }
+
+    pub(super) fn enter(&mut self, resources: Vec<ResourceName>) -> TxId {
+        self.last_tx += 1;
+        self.open.insert(self.last_tx, resources);
+        self.last_tx
+    }
+
+    pub(super) fn leave(&mut self, tx: TxId) {
+        self.open.remove(&tx);
+    }
+
+    pub(super) fn is_open(&self, tx: TxId) -> bool {
+        self.open.contains_key(&tx)
+    }
+
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// A transaction does not overtake a claim that waits for its resource.
+    pub(super) fn is_claimed_by_a_waiter(&self, resource: &ResourceName) -> bool {
+        self.waiting.contains_key(resource)
+    }
+
+    pub(super) fn wait(&mut self, resource: &ResourceName) {
+        *self.waiting.entry(resource.clone()).or_default() += 1;
+    }
+
+    pub(super) fn wait_no_longer(&mut self, resource: &ResourceName) {
+        let Some(waiting) = self.waiting.get_mut(resource) else {
+            return;
+        };
+        *waiting -= 1;
+        if *waiting == 0 {
+            self.waiting.remove(resource);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use std::fmt;
+
+use lock_core::backend::support::lock;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Memory, State, rules::TxId, tables, tables::Changes};
+use crate::FenceError;
+
+/// Reads and writes rows in memory: what a fenced transaction derefs to.
+pub struct MemorySession {
+    pub(super) memory: Memory,
+    /// The transaction; `None` if the session only reads.
+    pub(super) tx: Option<TxId>,
+    pub(super) changes: Changes,
+}
+
+impl MemorySession {
+    pub(super) fn new(memory: &Memory, tx: Option<TxId>) -> Self {
+        Self {
+            memory: memory.clone(),
+            tx,
+            changes: Changes::default(),
+        }
+    }
+
+    /// The value under this name, as this transaction sees it.
+    ///
+    /// # Errors
+    /// [`FenceError::Aborted`] if the transaction was ended by a newer holder. [`FenceError::Db`]
+    /// if the value is of another type.
+    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FenceError> {
+        self.looking(|changes, state| tables::decoded(changes.row(&state.tables, name)))?
+    }
+
+    /// Writes a value under this name. It is stored when the transaction commits.
+    ///
+    /// # Errors
+    /// [`FenceError::Aborted`] if the transaction was ended by a newer holder, or if this session
+    /// only reads. [`FenceError::Db`] if the value cannot be written as JSON.
+    pub fn set<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), FenceError> {
+        let value = Some(tables::encoded(value)?);
+        self.writing()?.rows.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Removes the value under this name.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn remove(&mut self, name: &str) -> Result<(), FenceError> {
+        self.writing()?.rows.insert(name.to_owned(), None);
+        Ok(())
+    }
+
+    /// Looks at the changes of this transaction and at what is committed.
+    pub(super) fn looking<T>(
+        &self,
+        look: impl FnOnce(&Changes, &State) -> T,
+    ) -> Result<T, FenceError> {
+        let state = lock(&self.memory.shared.state);
+        if self.tx.is_some_and(|tx| !state.rules.is_open(tx)) {
+            return Err(FenceError::Aborted);
+        }
+        Ok(look(&self.changes, &state))
+    }
+
+    /// The changes of this transaction, to add one.
+    pub(super) fn writing(&mut self) -> Result<&mut Changes, FenceError> {
+        let state = lock(&self.memory.shared.state);
+        if !self.tx.is_some_and(|tx| state.rules.is_open(tx)) {
+            return Err(FenceError::Aborted);
+        }
+        drop(state);
+        Ok(&mut self.changes)
+    }
+}
+
+impl fmt::Debug for MemorySession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemorySession")
+            .field("tx", &self.tx)
+            .finish_non_exhaustive()
+    }
+}
