@@ -37,6 +37,7 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
 
     /// How long a claim or a `begin` waits for other transactions of its resource, if the options
     /// set a limit.
+    #[must_use]
     fn lock_timeout(_: &Self::TxOptions) -> Option<Duration> {
         None
     }

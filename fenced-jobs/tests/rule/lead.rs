@@ -20,9 +20,7 @@ pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
     assert!(new.token() > old.token());
     let refused = old.begin().await.unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
-    let mut connection = world.store().pool().acquire().await.unwrap();
-    H::add_by_itself(&mut connection, 1).await.unwrap();
-    drop(connection);
+    H::add_unfenced(world.store(), 1).await.unwrap();
     assert_eq!(balance(&world).await, 102);
 
     let mut tx = new.begin().await.unwrap();

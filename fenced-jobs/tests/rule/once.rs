@@ -76,8 +76,7 @@ pub(crate) async fn a_runner_that_is_overtaken_stores_nothing<H: Harness>() {
     assert!(jobs.forget_job("night", MONDAY, WAIT).await.unwrap());
     let slow = jobs.once("night", MONDAY).steps(async |_| {
         is_overtaken::<H>(&jobs).await;
-        let mut connection = world.store().pool().acquire().await?;
-        Ok::<_, FencedLockError>(H::add_by_itself(&mut connection, 1).await?)
+        Ok::<_, FencedLockError>(H::add_unfenced(world.store(), 1).await?)
     });
     assert!(slow.await.unwrap_err().is_fenced());
     assert_eq!(balance(&world).await, 103, "101, and twice");

@@ -111,13 +111,15 @@ async fn raise(
     sequencer: Sequencer,
 ) -> Result<(), FenceError> {
     let resource = sequencer.resource();
-    let raised = |state: &mut State| match state.rules.claim(&sequencer)? {
-        Claim::Replay => Ok(Some(())),
-        Claim::Raise if state.rules.is_busy(resource) => Ok(None),
-        Claim::Raise => {
-            state.rules.raise(&sequencer);
-            Ok(Some(()))
+    let raised = |state: &mut State| {
+        let claim = state.rules.claim(&sequencer)?;
+        if state.rules.is_busy(resource) {
+            return Ok(None);
         }
+        if claim == Claim::Raise {
+            state.rules.raise(&sequencer);
+        }
+        Ok(Some(()))
     };
     if let Some(done) = raised(&mut lock(&memory.shared.state))? {
         return Ok(done);
@@ -131,7 +133,8 @@ async fn raise(
         return Ok(done);
     }
     let mut state = lock(&memory.shared.state);
-    if options.terminate_older {
+    let is_newer = state.rules.claim(&sequencer)? == Claim::Raise;
+    if is_newer && options.terminate_older {
         state.rules.terminate(resource);
     }
     raised(&mut state)?.ok_or_else(busy)
@@ -150,27 +153,28 @@ async fn settled(
     memory.in_time(&options, over).await?.ok_or_else(busy)?
 }
 
-/// Begins when no claim waits for one of the resources.
+/// Enters one resource after the other, in the order of their names. It waits behind the claims that
+/// wait for a resource.
 async fn entered(
     memory: Memory,
     options: MemoryTxOptions,
     grants: Vec<Sequencer>,
     tasks: Tasks,
 ) -> Result<MemoryTx, FenceError> {
-    let enter = |state: &mut State| {
-        let mut resources = grants.iter().map(Sequencer::resource);
-        if resources.any(|resource| state.rules.is_claimed_by_a_waiter(resource)) {
-            return Ok(None);
-        }
-        for grant in &grants {
-            state.rules.check(grant)?;
-        }
-        let resources = grants.iter().map(|grant| grant.resource().clone());
-        Ok(Some(state.rules.enter(resources.collect())))
-    };
-    let id = memory.in_time(&options, enter).await?.ok_or_else(busy)?;
+    let id = lock(&memory.shared.state).rules.begin();
     let session = MemorySession::new(&memory, Some(id));
-    Ok(MemoryTx::new(session, id, tasks))
+    let tx = MemoryTx::new(session, id, tasks);
+    for grant in &grants {
+        let enter = |state: &mut State| {
+            if state.rules.is_claimed_by_a_waiter(grant.resource()) {
+                return Ok(None);
+            }
+            state.rules.check(grant)?;
+            state.rules.enter(id, grant.resource()).map(Some)
+        };
+        memory.in_time(&options, enter).await?.ok_or_else(busy)?;
+    }
+    Ok(tx)
 }
 
 impl Memory {

@@ -113,7 +113,7 @@ impl JobRows<Self> for Memory {
         let place = owned(place);
         let is_known =
             session.looking(|changes, state| changes.slot(&state.tables, &place).is_some())?;
-        session.writing()?.slots.insert(place, None);
+        session.writing(|changes, _| drop(changes.slots.insert(place, None)))?;
         Ok(is_known)
     }
 
@@ -141,11 +141,12 @@ impl JobRows<Self> for Memory {
             (below, forgotten)
         })?;
         if !below.is_empty() {
-            let changes = session.writing()?;
-            changes.forgotten.insert(job.to_owned(), below.clone());
-            for time in forgotten {
-                changes.slots.insert((job.to_owned(), time), None);
-            }
+            session.writing(|changes, _| {
+                changes.forgotten.insert(job.to_owned(), below.clone());
+                for time in forgotten {
+                    changes.slots.insert((job.to_owned(), time), None);
+                }
+            })?;
         }
         Ok(below)
     }
@@ -169,8 +170,7 @@ impl MemorySession {
         if slot.done.is_none() {
             change(&mut slot);
         }
-        self.writing()?.slots.insert(place, Some(slot));
-        Ok(())
+        self.writing(|changes, _| drop(changes.slots.insert(place, Some(slot))))
     }
 }
 

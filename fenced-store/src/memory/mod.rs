@@ -35,8 +35,9 @@ use crate::{FenceError, FencedLocks, FencedStore};
 
 /// Keeps marks and rows in memory. A row is a value under a name. Clones are the same memory.
 ///
-/// A transaction keeps its writes to itself until it commits, and reads what is committed by then,
-/// as at the isolation level READ COMMITTED of a database.
+/// A transaction keeps its writes to itself until it commits. It reads what is committed. The commit
+/// fails with [`FenceError::Serialization`] if another one has changed a row that it has read or
+/// written.
 ///
 /// # Examples
 /// ```
@@ -114,7 +115,7 @@ impl Memory {
     /// # Errors
     /// [`FenceError::Db`] if the value is of another type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FenceError> {
-        tables::decoded(lock(&self.shared.state).tables.rows.get(name))
+        tables::decoded(lock(&self.shared.state).tables.value(name))
     }
 
     /// Writes at once, past every fence: for the data that a test begins with, and for the
@@ -124,8 +125,7 @@ impl Memory {
     /// [`FenceError::Db`] if the value cannot be written as JSON.
     pub fn set<T: Serialize>(&self, name: &str, value: &T) -> Result<(), FenceError> {
         let value = tables::encoded(value)?;
-        let mut state = lock(&self.shared.state);
-        state.tables.rows.insert(name.to_owned(), value);
+        lock(&self.shared.state).tables.set(name, value);
         Ok(())
     }
 

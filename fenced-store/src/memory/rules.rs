@@ -67,10 +67,18 @@ impl Rules {
             .retain(|_, resources| !resources.contains(resource));
     }
 
-    pub(super) fn enter(&mut self, resources: Vec<ResourceName>) -> TxId {
+    /// A transaction that has entered no resource yet.
+    pub(super) fn begin(&mut self) -> TxId {
         self.last_tx += 1;
-        self.open.insert(self.last_tx, resources);
+        self.open.insert(self.last_tx, Vec::new());
         self.last_tx
+    }
+
+    /// Lets a transaction enter a resource. From then on it keeps claims of the resource out.
+    pub(super) fn enter(&mut self, tx: TxId, resource: &ResourceName) -> Result<(), FenceError> {
+        let resources = self.open.get_mut(&tx).ok_or(FenceError::Aborted)?;
+        resources.push(resource.clone());
+        Ok(())
     }
 
     pub(super) fn leave(&mut self, tx: TxId) {

@@ -28,7 +28,7 @@ impl MemorySession {
     /// # Errors
     /// [`FenceError::Aborted`] if the transaction was ended by a newer holder. [`FenceError::Db`]
     /// if the value is of another type.
-    pub fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FenceError> {
+    pub fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, FenceError> {
         self.looking(|changes, state| tables::decoded(changes.row(&state.tables, name)))?
     }
 
@@ -39,8 +39,7 @@ impl MemorySession {
     /// only reads. [`FenceError::Db`] if the value cannot be written as JSON.
     pub fn set<T: Serialize>(&mut self, name: &str, value: &T) -> Result<(), FenceError> {
         let value = Some(tables::encoded(value)?);
-        self.writing()?.rows.insert(name.to_owned(), value);
-        Ok(())
+        self.writing(|changes, state| changes.set_row(&state.tables, name, value))
     }
 
     /// Removes the value under this name.
@@ -48,30 +47,30 @@ impl MemorySession {
     /// # Errors
     /// As [`set`](Self::set).
     pub fn remove(&mut self, name: &str) -> Result<(), FenceError> {
-        self.writing()?.rows.insert(name.to_owned(), None);
-        Ok(())
+        self.writing(|changes, state| changes.set_row(&state.tables, name, None))
     }
 
     /// Looks at the changes of this transaction and at what is committed.
     pub(super) fn looking<T>(
-        &self,
-        look: impl FnOnce(&Changes, &State) -> T,
+        &mut self,
+        look: impl FnOnce(&mut Changes, &State) -> T,
     ) -> Result<T, FenceError> {
         let state = lock(&self.memory.shared.state);
         if self.tx.is_some_and(|tx| !state.rules.is_open(tx)) {
             return Err(FenceError::Aborted);
         }
-        Ok(look(&self.changes, &state))
+        Ok(look(&mut self.changes, &state))
     }
 
-    /// The changes of this transaction, to add one.
-    pub(super) fn writing(&mut self) -> Result<&mut Changes, FenceError> {
-        let state = lock(&self.memory.shared.state);
-        if !self.tx.is_some_and(|tx| state.rules.is_open(tx)) {
-            return Err(FenceError::Aborted);
+    /// The same, to add a change.
+    pub(super) fn writing(
+        &mut self,
+        write: impl FnOnce(&mut Changes, &State),
+    ) -> Result<(), FenceError> {
+        match self.tx {
+            Some(_) => self.looking(write),
+            None => Err(FenceError::Aborted),
         }
-        drop(state);
-        Ok(&mut self.changes)
     }
 }
 

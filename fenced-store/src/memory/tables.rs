@@ -16,10 +16,19 @@ pub(super) type Place = (String, String);
 
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) rows: BTreeMap<String, Value>,
+    rows: BTreeMap<String, Row>,
+    /// The number of the last commit.
+    version: u64,
     pub(super) slots: BTreeMap<Place, Slot>,
     /// The slot of each job below which all times are forgotten.
     pub(super) forgotten: BTreeMap<String, String>,
+}
+
+/// A value, and the commit that wrote it.
+#[derive(Debug)]
+struct Row {
+    value: Value,
+    version: u64,
 }
 
 /// A slot of which something is known.
@@ -38,23 +47,64 @@ pub(super) struct Slot {
 /// What a transaction has written. `None` is a row that it has removed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) rows: BTreeMap<String, Option<Value>>,
+    rows: BTreeMap<String, Option<Value>>,
+    /// The versions of the rows that it has read or written. A row that is not there has 0.
+    seen: BTreeMap<String, u64>,
     pub(super) slots: BTreeMap<Place, Option<Slot>>,
     pub(super) forgotten: BTreeMap<String, String>,
 }
 
 impl Tables {
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        self.rows.get(name).map(|row| &row.value)
+    }
+
+    /// Whether another commit has changed a row that this transaction has read or written.
+    pub(super) fn contradicts(&self, changes: &Changes) -> bool {
+        let mut seen = changes.seen.iter();
+        seen.any(|(name, version)| self.version_of(name) != *version)
+    }
+
+    fn version_of(&self, name: &str) -> u64 {
+        self.rows.get(name).map_or(0, |row| row.version)
+    }
+
+    /// Writes a row past all transactions.
+    pub(super) fn set(&mut self, name: &str, value: Value) {
+        let mut changes = Changes::default();
+        changes.rows.insert(name.to_owned(), Some(value));
+        self.apply(changes);
+    }
+
     pub(super) fn apply(&mut self, changes: Changes) {
-        apply(&mut self.rows, changes.rows);
+        self.version += 1;
+        let version = self.version;
+        let rows = changes.rows.into_iter();
+        let row = |value| Row { value, version };
+        let rows = rows.map(|(name, value)| (name, value.map(row)));
+        apply(&mut self.rows, rows);
         apply(&mut self.slots, changes.slots);
         self.forgotten.extend(changes.forgotten);
     }
 }
 
 impl Changes {
-    pub(super) fn row<'a>(&'a self, tables: &'a Tables, name: &str) -> Option<&'a Value> {
+    pub(super) fn row<'a>(&'a mut self, tables: &'a Tables, name: &str) -> Option<&'a Value> {
+        self.see(tables, name);
         let changed = self.rows.get(name).map(Option::as_ref);
-        changed.unwrap_or_else(|| tables.rows.get(name))
+        changed.unwrap_or_else(|| tables.value(name))
+    }
+
+    pub(super) fn set_row(&mut self, tables: &Tables, name: &str, value: Option<Value>) {
+        self.see(tables, name);
+        self.rows.insert(name.to_owned(), value);
+    }
+
+    fn see(&mut self, tables: &Tables, name: &str) {
+        if !self.seen.contains_key(name) {
+            let version = tables.version_of(name);
+            self.seen.insert(name.to_owned(), version);
+        }
     }
 
     pub(super) fn slot<'a>(&'a self, tables: &'a Tables, place: &Place) -> Option<&'a Slot> {
@@ -78,7 +128,7 @@ impl Changes {
     }
 }
 
-fn apply<K: Ord, V>(to: &mut BTreeMap<K, V>, changes: BTreeMap<K, Option<V>>) {
+fn apply<K: Ord, V>(to: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = (K, Option<V>)>) {
     for (key, change) in changes {
         match (to.entry(key), change) {
             (entry, Some(value)) => drop(entry.insert_entry(value)),

@@ -10,10 +10,6 @@ use crate::{FenceError, storage::OpenTransaction};
 
 /// An open transaction in memory. It is rolled back when it is dropped.
 #[derive(Debug)]
-#[expect(
-    clippy::module_name_repetitions,
-    reason = "there are other transactions"
-)]
 pub struct MemoryTx {
     session: MemorySession,
     id: TxId,
@@ -25,12 +21,18 @@ impl MemoryTx {
         Self { session, id, tasks }
     }
 
-    /// Stores the changes, unless a newer holder has ended the transaction.
+    /// Stores the changes, unless a newer holder has ended the transaction, or another transaction
+    /// was faster.
     pub(super) fn commit(mut self) -> Result<(), FenceError> {
         let changes = mem::take(&mut self.session.changes);
         let mut state = lock(&self.session.memory.shared.state);
         if !state.rules.is_open(self.id) {
             return Err(FenceError::Aborted);
+        }
+        if state.tables.contradicts(&changes) {
+            let why = "another transaction has changed a row that this one has read";
+            let source = sqlx::Error::Protocol(why.to_owned());
+            return Err(FenceError::Serialization { source });
         }
         state.tables.apply(changes);
         Ok(())

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use lock_core::ResourceName;
 
 use super::{
-    Harness, assert_kind, balance, claimed, fenced_add, fresh, grant, grant_by, hand_over,
+    SqlHarness, assert_kind, balance, claimed, fenced_add, fresh, grant, grant_by, hand_over,
     high_water, in_time, order, reason, sealed_at, service, token, tried, trusting,
 };
 
@@ -22,7 +22,7 @@ fn name(resource: &str) -> ResourceName {
 }
 
 /// One mark is ahead of the clock, and all are sealed above it.
-pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
+pub(crate) async fn seal_hands_the_store_over<H: SqlHarness>() {
     let world: H = fresh().await;
     let ahead = in_time(Duration::from_secs(3600)).get();
     let (low, high) = (grant("account:42", 33), grant("account:43", ahead));
@@ -54,7 +54,7 @@ pub(crate) async fn seal_hands_the_store_over<H: Harness>() {
     );
 }
 
-pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
+pub(crate) async fn seal_again_changes_nothing<H: SqlHarness>() {
     let (world, _) = claimed::<H>().await;
     let etcd = service("etcd");
     let done = hand_over(world.store(), "redis", &etcd).await;
@@ -68,7 +68,7 @@ pub(crate) async fn seal_again_changes_nothing<H: Harness>() {
 }
 
 /// One of them seals, the others find it done; none gets an error about a deadlock with another.
-pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
+pub(crate) async fn seals_at_the_same_time_agree<H: SqlHarness>() {
     const ROUNDS: usize = 4;
     let world: H = fresh().await;
     let mut services = [service("redis"), service("etcd")];
@@ -96,7 +96,7 @@ pub(crate) async fn seals_at_the_same_time_agree<H: Harness>() {
 }
 
 /// A store without any claim is handed over, too.
-pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: Harness>() {
+pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: SqlHarness>() {
     let world: H = fresh().await;
     let done = hand_over(world.store(), "redis", &service("etcd")).await;
     assert_eq!(done.sealed, 0);
@@ -108,7 +108,7 @@ pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: Harness>() {
 }
 
 /// Hands over, and goes away when it has sealed one mark.
-async fn interrupted_at_the_first_mark<H: Harness>(world: &H, order: &Handover) {
+async fn interrupted_at_the_first_mark<H: SqlHarness>(world: &H, order: &Handover) {
     let goes_away = |step: HandoverStep<'_>| {
         if matches!(step, HandoverStep::Sealed(..)) {
             resume_unwind(Box::new("gone"));
@@ -121,7 +121,7 @@ async fn interrupted_at_the_first_mark<H: Harness>(world: &H, order: &Handover) 
 
 /// An interrupted order has left marks. A later one does not seal them, but reports them. The first
 /// order is taken up again, and each mark is written down once.
-pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>() {
+pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: SqlHarness>() {
     let world: H = fresh().await;
     for number in 1..=5 {
         let grant = grant(&format!("account:{number}"), number);
@@ -154,7 +154,7 @@ pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: Harness>(
 }
 
 /// No lock service would ever come above such a mark. An operator has to confirm it.
-pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
+pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: SqlHarness>() {
     const ABSURD: u64 = 999_999_999_999_998;
     let (world, ours) = claimed::<H>().await;
     let before = (world.dump().await, world.administration().await);
@@ -186,7 +186,7 @@ pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: Harness>() {
     assert_eq!(high_water(&world, "account:42").await, Some(ABSURD - 1));
 }
 
-pub(crate) async fn reset_sets_the_mark_that_it_expects<H: Harness>() {
+pub(crate) async fn reset_sets_the_mark_that_it_expects<H: SqlHarness>() {
     let world: H = fresh().await;
     let poison = grant("account:42", 999_999_999_999_999);
     trusting(&world).claim(&poison).await.unwrap();
@@ -249,7 +249,7 @@ pub(crate) async fn reset_sets_the_mark_that_it_expects<H: Harness>() {
     );
 }
 
-pub(crate) async fn reset_waits_for_open_transactions<H: Harness>() {
+pub(crate) async fn reset_waits_for_open_transactions<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     let mut tx = world.store().begin(&grant).await.unwrap();
     let up = Reset::raise(name("account:42"), token(33), token(50), reason()).unwrap();

@@ -5,8 +5,8 @@ use lock_core::{FencingToken, Issuer, Plausibility, Sequencer};
 use tokio::task::JoinSet;
 
 use super::{
-    Harness, assert_kind, balance, claimed, fenced_add, fresh, grant, grant_by, high_water, token,
-    trusting,
+    Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, fresh, grant, grant_by,
+    high_water, token, trusting,
 };
 
 pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
@@ -37,7 +37,7 @@ pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
 }
 
 /// The first claim sets the issuer, but one that is refused does not, nor a look, nor a begin.
-pub(crate) async fn refused_first_claim_leaves_nothing<H: Harness>() {
+pub(crate) async fn refused_first_claim_leaves_nothing<H: SqlHarness>() {
     let world: H = fresh().await;
     let before = world.dump().await;
     let foreign = grant_by("etcd", "account:42", FencingToken::MAX.get());
@@ -175,7 +175,7 @@ pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
 
 /// A transaction that was left open on a pooled connection. Inside it the claim would be lost with
 /// its session, as the write of the control is.
-pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: Harness>() {
+pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     let left_open = async || {
@@ -202,7 +202,7 @@ pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: Harness>() {
 
 /// Connections that were left inside a transaction. However many there are, a call meets all of
 /// them at most.
-pub(crate) async fn a_pool_full_of_strays_is_cleared<H: Harness>() {
+pub(crate) async fn a_pool_full_of_strays_is_cleared<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let pool = world.store().pool();
     let mut strays = Vec::new();

@@ -9,7 +9,7 @@ use lock_testing::DropAt;
 use sqlx::Connection;
 use tokio::time::timeout;
 
-use super::{Harness, assert_kind, balance, claimed, grant};
+use super::{Harness, SqlHarness, assert_kind, balance, claimed, grant};
 
 /// An operation that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -53,7 +53,7 @@ struct World<H: Harness> {
     grant: Sequencer,
 }
 
-impl<H: Harness> World<H> {
+impl<H: SqlHarness> World<H> {
     async fn new() -> Self {
         let (world, grant) = claimed::<H>().await;
         let store = world.store_of_one().await;
@@ -105,7 +105,7 @@ impl<H: Harness> World<H> {
     }
 }
 
-pub(crate) async fn begin_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn begin_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         at.poll(world.store.begin(&world.grant)).await.is_some()
     })
@@ -113,7 +113,7 @@ pub(crate) async fn begin_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// It has happened, or it has not.
-pub(crate) async fn commit_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn commit_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let mut tx = world.store.begin(&world.grant).await.unwrap();
@@ -125,7 +125,7 @@ pub(crate) async fn commit_can_be_dropped_at_every_await<H: Harness>() {
     .await;
 }
 
-pub(crate) async fn rollback_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn rollback_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let mut tx = world.store.begin(&world.grant).await.unwrap();
@@ -139,7 +139,7 @@ pub(crate) async fn rollback_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// It is finished, or was never sent: claimed again, it is claimed.
-pub(crate) async fn claim_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn claim_can_be_dropped_at_every_await<H: SqlHarness>() {
     let mut world = World::<H>::new().await;
     let mut token = 33;
     at_every_await(async |at| {
@@ -154,14 +154,14 @@ pub(crate) async fn claim_can_be_dropped_at_every_await<H: Harness>() {
     world.is_free().await;
 }
 
-pub(crate) async fn settle_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn settle_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         at.poll(world.store.settle(&world.grant)).await.is_some()
     })
     .await;
 }
 
-pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
         let write = H::add_at_once(&world.store, &world.grant, 42, 1000);
@@ -173,7 +173,7 @@ pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// A look leaves its connection outside of any transaction.
-pub(crate) async fn high_water_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn high_water_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let look = world.store.high_water(world.grant.resource());
         at.poll(look).await.is_some()
@@ -184,7 +184,7 @@ pub(crate) async fn high_water_can_be_dropped_at_every_await<H: Harness>() {
 /// A statement of the application itself, whose transaction is then dropped or committed. The
 /// commit says whether it is stored, with the statement before it; if the outcome is unknown,
 /// settling makes it final.
-pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     for commits in [false, true] {
         at_every_await(async |at| {
@@ -225,7 +225,7 @@ pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// The transaction goes on without it. Dropped at its end, it can only be rolled back.
-pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     at_every_await(async |at| {
         let mut tx = world.store.begin(&world.grant).await.unwrap();
@@ -267,7 +267,7 @@ pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: Harness>() {
 }
 
 /// The table is protected then, or it is not: either can be changed.
-pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn protect_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     let rows = Protection::rows("accounts", "id", "account:").unwrap();
     at_every_await(async |at| {
@@ -275,7 +275,6 @@ pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
         world.store.protect(&rows).await.unwrap();
         let mut connection = world.store.pool().acquire().await.unwrap();
         let unfenced = H::add_by_itself(&mut connection, 1).await.unwrap_err();
-        let unfenced = FenceError::from(unfenced);
         assert_kind!(unfenced, Unfenced);
         drop(connection);
         let unprotected = at.poll(world.store.unprotect(&rows)).await.is_some();
@@ -287,7 +286,7 @@ pub(crate) async fn protect_can_be_dropped_at_every_await<H: Harness>() {
     assert_eq!(world.world.triggers().await, Vec::<String>::new());
 }
 
-pub(crate) async fn migrate_can_be_dropped_at_every_await<H: Harness>() {
+pub(crate) async fn migrate_can_be_dropped_at_every_await<H: SqlHarness>() {
     for moment in MOMENTS {
         let world = H::unmigrated().await;
         let mut number = 1;

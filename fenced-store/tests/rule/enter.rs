@@ -4,15 +4,15 @@ use fenced_store::FenceError;
 use lock_core::ResourceName;
 
 use super::{
-    Harness, assert_kind, balance, claimed, fenced_add, forgetful, fresh, grant, high_water,
-    protected_by,
+    Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, forgetful, fresh, grant,
+    high_water, protected_by,
 };
 
 /// Statements that end a transaction behind sqlx's back.
 pub(crate) const ENDS: [&str; 4] = ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"];
 
 /// A statement that ends the transaction gives up the fence; a receipt would be a lie.
-pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: Harness>() {
+pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     let store = world.store_of_one().await;
     for statement in ENDS {
@@ -29,7 +29,7 @@ pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: Harnes
 }
 
 /// And the control: without the fence its write is stored.
-pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
+pub(crate) async fn stale_holder_cannot_begin<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     fenced_add(&world, &old).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn stale_holder_cannot_begin<H: Harness>() {
 }
 
 /// A refused begin holds up neither its connection nor another one.
-pub(crate) async fn a_refused_begin_leaves_a_usable_connection<H: Harness>() {
+pub(crate) async fn a_refused_begin_leaves_a_usable_connection<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     world.store().claim(&new).await.unwrap();
@@ -167,7 +167,7 @@ pub(crate) async fn hostile_names_are_names<H: Harness>() {
 
 /// A database failover may lose a claim. Its holder must not simply claim again, because a newer
 /// claim may be lost, too.
-pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: Harness>() {
+pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: SqlHarness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let guard = accounts.acquire("account:42").await.unwrap();
     world.delete_mark(guard.resource()).await;
@@ -185,7 +185,7 @@ pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: Harness>() {
 
 /// Also after a failed statement, and inside each other.
 /// Catches: an inner savepoint that outlives the outer one, or has its name.
-pub(crate) async fn a_rolled_back_savepoint_takes_those_inside_with_it<H: Harness>() {
+pub(crate) async fn a_rolled_back_savepoint_takes_those_inside_with_it<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
 
     let mut tx = world.store().begin(&grant).await.unwrap();

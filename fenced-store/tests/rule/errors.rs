@@ -5,10 +5,10 @@ use std::error::Error;
 use fenced_store::FenceError;
 use lock_core::Sequencer;
 
-use super::{Harness, fresh, grant, grant_by};
+use super::{SqlHarness, fresh, grant, grant_by};
 
 /// The holder is a secret: anyone who knows it can pose as the holder.
-pub(crate) async fn no_secret_in_errors_or_tables<H: Harness>() {
+pub(crate) async fn no_secret_in_errors_or_tables<H: SqlHarness>() {
     let world: H = fresh().await;
     let mark = grant("account:42", 33);
     let stale = grant("account:42", 32);

@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, time::Duration};
 
-use fenced_store::{FencedLockError, FencedLocks, FencedStore};
+use fenced_store::{FencedLockError, FencedLocks, FencedStore, jobs::to_read};
 use lock_testing::{Process, pause};
 
 use super::{Harness, balance, fresh};
@@ -36,10 +36,9 @@ impl<H: Harness> World<H> {
     }
 
     async fn add_to(&self, before: i64) -> Result<(), FencedLockError> {
-        let mut connection = self.store.pool().acquire().await?;
-        let now = H::balance(&mut connection).await;
+        let now = H::balance(&mut *to_read(&self.store).await?).await;
         // Sets it to the value that it has read and one more.
-        H::add_by_itself(&mut connection, before + 1 - now).await?;
+        H::add_unfenced(&self.store, before + 1 - now).await?;
         Ok(())
     }
 

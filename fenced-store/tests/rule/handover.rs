@@ -15,8 +15,8 @@ use lock_core::{
 };
 
 use super::{
-    Harness, assert_kind, at_every_await, balance, fenced_add, fresh, grant, grant_by, high_water,
-    trusting,
+    Harness, SqlHarness, assert_kind, at_every_await, balance, fenced_add, fresh, grant, grant_by,
+    high_water, trusting,
 };
 
 const RESOURCE: &str = "account:42";
@@ -83,7 +83,7 @@ async fn writes<H: Harness>(world: &H, locks: &LockManager) -> FencingToken {
 }
 
 /// Each holder of a lease of the old service is shut out, whether or not it had claimed it.
-pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
+pub(crate) async fn a_handover_shuts_the_old_service_out<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
     let holder = old.acquire(RESOURCE).await.unwrap();
@@ -123,7 +123,7 @@ pub(crate) async fn a_handover_shuts_the_old_service_out<H: Harness>() {
 
 /// With `FencedLocks` the first acquire lifts the new service. A client that claims alone learns
 /// the number.
-pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused<H: Harness>() {
+pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused<H: SqlHarness>() {
     let world: H = fresh().await;
     world.store().claim(&grant(RESOURCE, 33)).await.unwrap();
     world.store().claim(&grant("account:43", 34)).await.unwrap();
@@ -162,7 +162,7 @@ pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused
 }
 
 /// And back. Leases of the first time are as worthless as those of the time between.
-pub(crate) async fn a_handover_goes_back<H: Harness>() {
+pub(crate) async fn a_handover_goes_back<H: SqlHarness>() {
     let world: H = fresh().await;
     let (one, two) = (service("redis"), service("etcd"));
     let first = writes(&world, &one).await;
@@ -183,7 +183,7 @@ pub(crate) async fn a_handover_goes_back<H: Harness>() {
 }
 
 /// Each time it goes the other way, and every other time it turns back half way.
-pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H: Harness>() {
+pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H: SqlHarness>() {
     let world: H = fresh().await;
     let mut services = [service("redis"), service("etcd")];
     let mut greatest = writes(&world, &services[0]).await;
@@ -218,7 +218,7 @@ pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H
     assert!(awaits > 0, "it awaits nothing");
 }
 
-pub(crate) async fn a_handover_that_cannot_be_changes_nothing<H: Harness>() {
+pub(crate) async fn a_handover_that_cannot_be_changes_nothing<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
     let same = Handover::new(issuer("redis"), &service("redis"), reason()).unwrap_err();
@@ -250,7 +250,7 @@ pub(crate) async fn a_handover_that_cannot_be_changes_nothing<H: Harness>() {
     writes(&world, &old).await;
 }
 
-pub(crate) async fn a_planned_handover_changes_nothing<H: Harness>() {
+pub(crate) async fn a_planned_handover_changes_nothing<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
     writes(&world, &old).await;
@@ -272,7 +272,7 @@ pub(crate) async fn a_planned_handover_changes_nothing<H: Harness>() {
 }
 
 /// One mark that cannot be sealed now does not stop the others and the new service.
-pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
+pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
     writes(&world, &old).await;
@@ -309,7 +309,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: Harness>() {
 /// One that does not grant, one that would never get above the floor, and one whose early tokens
 /// may be above it.
 pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anything_is_changed<
-    H: Harness,
+    H: SqlHarness,
 >() {
     let world: H = fresh().await;
     let old = service("redis");
@@ -362,7 +362,7 @@ pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anyth
 
 /// An error about the changes of others is reported as it is: the issuer was changed by then.
 pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_changed<
-    H: Harness,
+    H: SqlHarness,
 >() {
     let world: H = fresh().await;
     let (new, third) = (service("etcd"), service("third"));

@@ -3,10 +3,10 @@
 use fenced_store::{FenceError, Rights};
 use tokio::task::JoinSet;
 
-use super::{Harness, fenced_add, fresh, grant};
+use super::{SqlHarness, fenced_add, fresh, grant};
 
 /// Catches: two instances that migrate at once, or a migration that is not done once.
-pub(crate) async fn migrations_run_again_and_at_once<H: Harness>() {
+pub(crate) async fn migrations_run_again_and_at_once<H: SqlHarness>() {
     let world = H::unmigrated().await;
     let mut runs = JoinSet::new();
     for _ in 0..6 {
@@ -30,7 +30,7 @@ pub(crate) struct WrongBooks {
 }
 
 impl WrongBooks {
-    pub(crate) fn all<H: Harness>() -> [Self; 5] {
+    pub(crate) fn all<H: SqlHarness>() -> [Self; 5] {
         let books = H::BOOKS;
         let wrong = |make: String, told: &str| Self {
             make: make.leak(),
@@ -67,12 +67,12 @@ impl WrongBooks {
     }
 
     /// Keeps the entries as they are, for [`undo`](Self::undo).
-    pub(crate) fn keep<H: Harness>() -> &'static str {
+    pub(crate) fn keep<H: SqlHarness>() -> &'static str {
         let books = H::BOOKS;
         format!("CREATE TABLE {books}_kept AS SELECT * FROM {books}").leak()
     }
 
-    pub(crate) fn undo<H: Harness>() -> [&'static str; 2] {
+    pub(crate) fn undo<H: SqlHarness>() -> [&'static str; 2] {
         let books = H::BOOKS;
         [
             format!("DELETE FROM {books}").leak(),
@@ -93,7 +93,7 @@ impl WrongBooks {
     }
 }
 
-pub(crate) async fn the_schema_has_to_be_the_one_that_this_build_needs<H: Harness>() {
+pub(crate) async fn the_schema_has_to_be_the_one_that_this_build_needs<H: SqlHarness>() {
     let world: H = fresh().await;
     let store = world.to_migrate();
     let by_hand = async |statement| {

@@ -21,7 +21,7 @@ mod several;
 mod single;
 mod transact;
 
-use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx};
+use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Storage, jobs::to_read};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 
 pub(crate) use self::{
@@ -29,25 +29,46 @@ pub(crate) use self::{
     model::*, observe::*, protect::*, settle::*, several::*, single::*, transact::*,
 };
 
-/// A fresh database with a table `accounts (id, balance)`, in which account 42 has 100.
+/// A store in which account 42 has 100.
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
-    type Db: Dialect;
+    type Db: Storage;
 
+    /// One that is ready for fenced writes.
+    fn fresh() -> impl Future<Output = Self> + Send;
+
+    fn store(&self) -> &FencedStore<Self::Db>;
+
+    /// The same store, which waits 100 ms for others, not seconds.
+    fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
+
+    /// Adds to the balance of account 42.
+    fn add(
+        session: &mut <Self::Db as Storage>::Session,
+        amount: i64,
+    ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+    /// The same, unfenced and outside of any transaction.
+    fn add_unfenced(
+        store: &FencedStore<Self::Db>,
+        amount: i64,
+    ) -> impl Future<Output = Result<(), FenceError>> + Send;
+
+    /// The balance of account 42.
+    fn balance(session: &mut <Self::Db as Storage>::Session) -> impl Future<Output = i64> + Send;
+}
+
+/// A fresh database with a table `accounts (id, balance)`.
+pub(crate) trait SqlHarness: Harness<Db: Dialect> {
     /// The migrations table.
     const BOOKS: &'static str;
 
     /// An empty one, without the tables of fenced-store.
     fn unmigrated() -> impl Future<Output = Self> + Send;
 
-    fn store(&self) -> &FencedStore<Self::Db>;
-
     /// The one that migrates, if there are several ways to the database.
     fn to_migrate(&self) -> &FencedStore<Self::Db> {
         self.store()
     }
-
-    /// A store over the same database that waits 100 ms for others, not seconds.
-    fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
     /// A store with a single connection: its next user gets all that the one before left behind.
     fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
@@ -57,21 +78,15 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
 
     /// How many rows a statement affects. Nothing is prepared.
     fn execute(
-        connection: &mut <Self::Db as sqlx::Database>::Connection,
+        connection: &mut <Self::Db as Storage>::Session,
         statement: &str,
     ) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
-    /// `UPDATE accounts SET balance = balance + $amount WHERE id = 42`
-    fn add(
-        connection: &mut <Self::Db as sqlx::Database>::Connection,
-        amount: i64,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send;
-
-    /// The same, outside of any transaction.
+    /// Adds to the balance of account 42 on a connection without a transaction.
     fn add_by_itself(
-        connection: &mut <Self::Db as sqlx::Database>::Connection,
+        connection: &mut <Self::Db as Storage>::Session,
         amount: i64,
-    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+    ) -> impl Future<Output = Result<(), FenceError>> + Send {
         Self::add(connection, amount)
     }
 
@@ -82,10 +97,6 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
         account: i64,
         amount: i64,
     ) -> impl Future<Output = Result<Executed, FenceError>> + Send;
-
-    fn balance(
-        connection: &mut <Self::Db as sqlx::Database>::Connection,
-    ) -> impl Future<Output = i64> + Send;
 
     /// Everything in the tables of fenced-store, as text.
     fn dump(&self) -> impl Future<Output = String> + Send;
@@ -101,7 +112,7 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
     fn delete_mark(&self, resource: &ResourceName) -> impl Future<Output = ()> + Send;
 }
 
-/// The columns of [`Harness::administration`] as a line.
+/// The columns of [`SqlHarness::administration`] as a line.
 pub(crate) type Deed = (
     String,
     Option<String>,
@@ -118,6 +129,11 @@ pub(crate) fn line_of((action, resource, from, to, old, new, reason): Deed) -> S
 
 /// A world in which the store is ready.
 pub(crate) async fn fresh<H: Harness>() -> H {
+    H::fresh().await
+}
+
+/// A database with the tables of fenced-store.
+pub(crate) async fn migrated<H: SqlHarness>() -> H {
     let world = H::unmigrated().await;
     world.to_migrate().migrate().await.unwrap();
     world
@@ -157,7 +173,7 @@ pub(crate) fn trusting<H: Harness>(world: &H) -> FencedStore<H::Db> {
 }
 
 pub(crate) async fn balance<H: Harness>(world: &H) -> i64 {
-    H::balance(&mut *world.store().pool().acquire().await.unwrap()).await
+    H::balance(&mut *to_read(world.store()).await.unwrap()).await
 }
 
 /// Adds 1 to the balance in a fenced transaction.
@@ -195,50 +211,27 @@ pub(crate) fn token(number: u64) -> FencingToken {
 /// here is dead code, which does not get past clippy.
 macro_rules! rule_cases {
     ($harness:ty) => {
+        store_cases!($harness);
         rule_cases!($harness:
             stale_holder_cannot_begin,
             a_refused_begin_leaves_a_usable_connection,
-            duplicate_token_is_refused,
-            unclaimed_grant_cannot_begin,
-            foreign_issuer_is_refused,
             refused_first_claim_leaves_nothing,
-            stale_claim_does_not_wait_for_the_live_holder,
             claim_on_a_stray_shuts_the_older_holder_out,
-            claim_waits_for_the_older_holder_and_gives_up_busy,
-            concurrent_claims_leave_the_greatest,
-            concurrent_first_claims_leave_one_issuer,
-            mark_survives_rollback_and_drop,
             a_transaction_that_was_ended_inside_has_no_receipt,
             a_rolled_back_savepoint_takes_those_inside_with_it,
-            settling_waits_for_an_open_transaction,
             settling_changes_nothing,
-            a_stale_holder_gets_an_error_when_it_settles,
             settling_without_a_mark_does_not_claim,
-            hostile_names_are_names,
-            extreme_tokens_fit,
-            implausible_token_is_not_claimed,
             a_write_that_would_be_refused_is_reported_and_stored,
             a_store_with_a_protected_table_does_not_observe,
             a_mark_that_the_store_forgot_is_lost,
-            several_resources_share_a_transaction,
             a_stale_one_among_several_refuses_all,
             the_same_resource_twice_is_refused_unsent,
-            resources_are_entered_in_the_order_of_their_names,
-            either_order_of_names_goes_with_claims,
-            several_are_locked_and_claimed_and_entered_by_one_transaction,
-            several_are_not_claimed_unless_all_were_acquired,
-            a_lock_service_behind_the_store_is_lifted_for_each_of_several,
-            a_claim_that_is_refused_gives_all_of_several_back,
-            one_stale_grant_among_several_guards_refuses_all,
-            in_either_order_of_names_several_are_had_in_turn,
             an_acquisition_of_several_that_is_dropped_at_any_await_leaves_nothing,
             single_write_is_stored_and_has_a_receipt,
             single_write_of_a_stale_holder_is_refused,
             single_write_of_other_grants_is_refused,
             single_write_that_fails_stores_nothing,
             single_write_may_enter_several_resources,
-            busy_work_is_done_again,
-            a_final_error_is_not_followed_by_another_try,
             seal_hands_the_store_over,
             seal_again_changes_nothing,
             seals_at_the_same_time_agree,
@@ -293,3 +286,36 @@ macro_rules! rule_cases {
     };
 }
 pub(crate) use rule_cases;
+
+/// The cases that speak no SQL.
+macro_rules! store_cases {
+    ($harness:ty) => {
+        rule_cases!($harness:
+            duplicate_token_is_refused,
+            unclaimed_grant_cannot_begin,
+            foreign_issuer_is_refused,
+            stale_claim_does_not_wait_for_the_live_holder,
+            claim_waits_for_the_older_holder_and_gives_up_busy,
+            concurrent_claims_leave_the_greatest,
+            concurrent_first_claims_leave_one_issuer,
+            mark_survives_rollback_and_drop,
+            settling_waits_for_an_open_transaction,
+            a_stale_holder_gets_an_error_when_it_settles,
+            hostile_names_are_names,
+            extreme_tokens_fit,
+            implausible_token_is_not_claimed,
+            several_resources_share_a_transaction,
+            resources_are_entered_in_the_order_of_their_names,
+            either_order_of_names_goes_with_claims,
+            several_are_locked_and_claimed_and_entered_by_one_transaction,
+            several_are_not_claimed_unless_all_were_acquired,
+            a_lock_service_behind_the_store_is_lifted_for_each_of_several,
+            a_claim_that_is_refused_gives_all_of_several_back,
+            one_stale_grant_among_several_guards_refuses_all,
+            in_either_order_of_names_several_are_had_in_turn,
+            busy_work_is_done_again,
+            a_final_error_is_not_followed_by_another_try,
+        );
+    };
+}
+pub(crate) use store_cases;

@@ -3,12 +3,12 @@
 use fenced_store::{FenceError, NotReady, Observed, Protection};
 use lock_core::ResourceName;
 
-use super::{Harness, balance, fresh, grant};
+use super::{SqlHarness, balance, fresh, grant};
 
 const ADD: &str = "UPDATE accounts SET balance = balance + 10 WHERE id = 42";
 
 /// The observer counts these writes, and they are stored: the control of all refusals.
-pub(crate) async fn a_write_that_would_be_refused_is_reported_and_stored<H: Harness>() {
+pub(crate) async fn a_write_that_would_be_refused_is_reported_and_stored<H: SqlHarness>() {
     let world: H = fresh().await;
     let observer = world.store().observe().await.unwrap();
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
@@ -35,7 +35,7 @@ pub(crate) async fn a_write_that_would_be_refused_is_reported_and_stored<H: Harn
     assert!(matches!(enforced, Err(FenceError::Stale { .. })));
 }
 
-pub(crate) async fn a_store_with_a_protected_table_does_not_observe<H: Harness>() {
+pub(crate) async fn a_store_with_a_protected_table_does_not_observe<H: SqlHarness>() {
     let world: H = fresh().await;
     let whole = Protection::whole("accounts", ResourceName::new("accounts").unwrap());
     world.store().protect(&whole).await.unwrap();

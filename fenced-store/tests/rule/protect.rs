@@ -4,7 +4,7 @@ use fenced_store::{FenceError, Protection};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::Connection;
 
-use super::{ENDS, Harness, assert_kind, balance, claimed, fenced_add, fresh, grant};
+use super::{ENDS, SqlHarness, assert_kind, balance, claimed, fenced_add, fresh, grant};
 
 const WRITES: [&str; 4] = [
     "UPDATE accounts SET balance = balance + 1 WHERE id = 42",
@@ -19,7 +19,7 @@ pub(crate) fn by_row() -> Protection {
 }
 
 /// Accounts are protected by row, and the grant for 42 has been claimed.
-pub(crate) async fn protected_and_claimed<H: Harness>() -> (H, Sequencer) {
+pub(crate) async fn protected_and_claimed<H: SqlHarness>() -> (H, Sequencer) {
     let (world, grant) = claimed::<H>().await;
     world.store().protect(&by_row()).await.unwrap();
     (world, grant)
@@ -38,7 +38,7 @@ fn whole() -> Protection {
 }
 
 /// Account 43 has 0, and the grant for 42 has been claimed.
-async fn protected<H: Harness>(protection: &Protection) -> H {
+async fn protected<H: SqlHarness>(protection: &Protection) -> H {
     let world: H = fresh().await;
     unfenced(&world, "INSERT INTO accounts VALUES (43, 0)")
         .await
@@ -48,12 +48,12 @@ async fn protected<H: Harness>(protection: &Protection) -> H {
 }
 
 /// Writes through the pool, as a script would that knows nothing of fences.
-async fn unfenced<H: Harness>(world: &H, statement: &'static str) -> Result<u64, FenceError> {
+async fn unfenced<H: SqlHarness>(world: &H, statement: &'static str) -> Result<u64, FenceError> {
     let mut connection = world.store().pool().acquire().await.unwrap();
     Ok(H::execute(&mut connection, statement).await?)
 }
 
-pub(crate) async fn protected_table_refuses_unfenced_writes<H: Harness>() {
+pub(crate) async fn protected_table_refuses_unfenced_writes<H: SqlHarness>() {
     for protection in [by_row(), whole()] {
         let world: H = protected(&protection).await;
         for statement in WRITES {
@@ -69,7 +69,7 @@ pub(crate) async fn protected_table_refuses_unfenced_writes<H: Harness>() {
     }
 }
 
-pub(crate) async fn protected_rows_take_writes_of_their_resource<H: Harness>() {
+pub(crate) async fn protected_rows_take_writes_of_their_resource<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let own = grant("account:42", 33);
     world.store().claim(&own).await.unwrap();
@@ -97,7 +97,7 @@ pub(crate) async fn protected_rows_take_writes_of_their_resource<H: Harness>() {
     assert_eq!(balance(&world).await, 102);
 }
 
-pub(crate) async fn a_row_moves_between_resources_that_are_both_entered<H: Harness>() {
+pub(crate) async fn a_row_moves_between_resources_that_are_both_entered<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let (from, to) = (grant("account:42", 33), grant("account:44", 7));
     world.store().claim(&from).await.unwrap();
@@ -108,7 +108,7 @@ pub(crate) async fn a_row_moves_between_resources_that_are_both_entered<H: Harne
     tx.commit().await.unwrap();
 }
 
-pub(crate) async fn a_whole_table_is_one_resource<H: Harness>() {
+pub(crate) async fn a_whole_table_is_one_resource<H: SqlHarness>() {
     let world: H = protected(&whole()).await;
     let (table, row) = (grant("accounts", 33), grant("account:42", 33));
     world.store().claim(&table).await.unwrap();
@@ -127,7 +127,7 @@ pub(crate) async fn a_whole_table_is_one_resource<H: Harness>() {
 
 /// Whatever the end of a fenced transaction was, its connection has no fence afterwards. The pool
 /// has more than one connection, so each is looked at.
-pub(crate) async fn a_fence_ends_with_its_transaction<H: Harness>() {
+pub(crate) async fn a_fence_ends_with_its_transaction<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let own = grant("account:42", 33);
     world.store().claim(&own).await.unwrap();
@@ -155,7 +155,7 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: Harness>() {
         for connection in &mut connections {
             // In a transaction, so that a pooler does not take the connection away meanwhile.
             let mut unfenced = Connection::begin(&mut **connection).await.unwrap();
-            let error: FenceError = H::add(&mut unfenced, 1).await.unwrap_err().into();
+            let error: FenceError = H::add(&mut unfenced, 1).await.unwrap_err();
             assert_kind!(error, Unfenced);
             unfenced.rollback().await.unwrap();
         }
@@ -164,7 +164,7 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: Harness>() {
 }
 
 /// The next holder has no token that the old one's triggers would take.
-pub(crate) async fn protected_rows_go_to_the_next_holder<H: Harness>() {
+pub(crate) async fn protected_rows_go_to_the_next_holder<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     world.store().claim(&old).await.unwrap();
@@ -175,7 +175,7 @@ pub(crate) async fn protected_rows_go_to_the_next_holder<H: Harness>() {
     assert_eq!(balance(&world).await, 102);
 }
 
-pub(crate) async fn protecting_again_changes_nothing_or_replaces<H: Harness>() {
+pub(crate) async fn protecting_again_changes_nothing_or_replaces<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let before = world.triggers().await;
     assert!(!before.is_empty());
@@ -196,7 +196,7 @@ pub(crate) async fn protecting_again_changes_nothing_or_replaces<H: Harness>() {
     unfenced(&world, WRITES[0]).await.unwrap();
 }
 
-pub(crate) async fn a_table_that_cannot_be_protected_is_named<H: Harness>() {
+pub(crate) async fn a_table_that_cannot_be_protected_is_named<H: SqlHarness>() {
     let world: H = fresh().await;
     unfenced(&world, "CREATE VIEW rich AS SELECT * FROM accounts")
         .await
@@ -228,7 +228,9 @@ pub(crate) async fn a_table_that_cannot_be_protected_is_named<H: Harness>() {
 }
 
 /// Ended behind sqlx's back, it leaves no fence on its connection.
-pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away<H: Harness>() {
+pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away<
+    H: SqlHarness,
+>() {
     let world: H = protected(&by_row()).await;
     let own = grant("account:42", 33);
     world.store().claim(&own).await.unwrap();
@@ -240,7 +242,6 @@ pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_a
         assert_kind!(error, Aborted, "{statement}");
         let mut connection = store.pool().acquire().await.unwrap();
         let error = H::add_by_itself(&mut connection, 1).await.unwrap_err();
-        let error = FenceError::from(error);
         assert_kind!(error, Unfenced, "{statement}");
     }
     fenced_add(&world, &own).await.unwrap();
@@ -248,7 +249,7 @@ pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_a
 
 /// A name of a table, a column or a prefix may contain characters that mean something in SQL or in
 /// a format string.
-pub(crate) async fn hostile_names_of_tables_and_columns_are_names<H: Harness>() {
+pub(crate) async fn hostile_names_of_tables_and_columns_are_names<H: SqlHarness>() {
     let world: H = fresh().await;
     let names = [
         "a b",

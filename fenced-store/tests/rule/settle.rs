@@ -1,6 +1,6 @@
 //! After a commit that was not answered.
 
-use super::{Harness, assert_kind, balance, claimed, fenced_add, grant, high_water};
+use super::{Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, grant, high_water};
 
 /// Until the transaction that may still commit is over.
 pub(crate) async fn settling_waits_for_an_open_transaction<H: Harness>() {
@@ -17,7 +17,7 @@ pub(crate) async fn settling_waits_for_an_open_transaction<H: Harness>() {
     fenced_add(&world, &grant).await.unwrap();
 }
 
-pub(crate) async fn settling_changes_nothing<H: Harness>() {
+pub(crate) async fn settling_changes_nothing<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     let before = world.dump().await;
     world.store().settle(&grant).await.unwrap();
@@ -35,7 +35,7 @@ pub(crate) async fn a_stale_holder_gets_an_error_when_it_settles<H: Harness>() {
 
 /// Claiming instead would let a holder in again that others have followed, which the store has
 /// forgotten as well.
-pub(crate) async fn settling_without_a_mark_does_not_claim<H: Harness>() {
+pub(crate) async fn settling_without_a_mark_does_not_claim<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     world.delete_mark(grant.resource()).await;
     let error = world.store().settle(&grant).await.unwrap_err();

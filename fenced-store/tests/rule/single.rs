@@ -2,12 +2,12 @@
 
 use fenced_store::FenceError;
 
-use super::{Harness, assert_kind, balance, claimed, fresh, grant, grant_by, high_water};
+use super::{SqlHarness, assert_kind, balance, claimed, fresh, grant, grant_by, high_water};
 
 /// An account that does not exist.
 const NOBODYS: i64 = 43;
 
-pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: Harness>() {
+pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     for expected in [107, 114] {
         let done = H::add_at_once(world.store(), &grant, 42, 7).await.unwrap();
@@ -22,7 +22,7 @@ pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: Harness>() {
 }
 
 /// Whether the statement would have matched a row or not: "stale" is never "0 rows".
-pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: Harness>() {
+pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
     world.store().claim(&new).await.unwrap();
@@ -42,7 +42,7 @@ pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: Harness>() {
     assert_eq!(balance(&world).await, 101);
 }
 
-pub(crate) async fn single_write_of_other_grants_is_refused<H: Harness>() {
+pub(crate) async fn single_write_of_other_grants_is_refused<H: SqlHarness>() {
     let (world, _) = claimed::<H>().await;
     let twin = H::add_at_once(world.store(), &grant("account:42", 33), 42, 1).await;
     assert!(matches!(twin, Err(FenceError::DuplicateToken { .. })));
@@ -57,7 +57,7 @@ pub(crate) async fn single_write_of_other_grants_is_refused<H: Harness>() {
 }
 
 /// Its error is the user's to see, and the next write goes through.
-pub(crate) async fn single_write_that_fails_stores_nothing<H: Harness>() {
+pub(crate) async fn single_write_that_fails_stores_nothing<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     for _ in 0..3 {
         let clash = "INSERT INTO accounts (id, balance) VALUES (44, 1), (42, 1)";
@@ -82,7 +82,7 @@ pub(crate) async fn single_write_that_fails_stores_nothing<H: Harness>() {
 }
 
 /// All of them are checked, and all of them are in the receipt.
-pub(crate) async fn single_write_may_enter_several_resources<H: Harness>() {
+pub(crate) async fn single_write_may_enter_several_resources<H: SqlHarness>() {
     let world: H = fresh().await;
     let (one, other) = (grant("account:43", 5), grant("account:42", 33));
     world.store().claim(&one).await.unwrap();

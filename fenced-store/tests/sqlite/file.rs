@@ -10,7 +10,7 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use crate::rule::{Deed, Harness, line_of};
+use crate::rule::{Deed, Harness, SqlHarness, line_of, migrated};
 
 pub(crate) struct SqliteFile {
     store: SqliteFencedStore,
@@ -35,6 +35,48 @@ impl SqliteFile {
 impl Harness for SqliteFile {
     type Db = Sqlite;
 
+    async fn fresh() -> Self {
+        migrated().await
+    }
+
+    fn store(&self) -> &SqliteFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> SqliteFencedStore {
+        let options = self
+            .options
+            .clone()
+            .busy_timeout(Duration::from_millis(100));
+        FencedStore::new(
+            SqlitePoolOptions::new()
+                .connect_with(options)
+                .await
+                .unwrap(),
+        )
+    }
+
+    async fn add(connection: &mut SqliteConnection, amount: i64) -> Result<(), FenceError> {
+        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn balance(connection: &mut SqliteConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn add_unfenced(store: &SqliteFencedStore, amount: i64) -> Result<(), FenceError> {
+        Self::add_by_itself(&mut *store.pool().acquire().await?, amount).await
+    }
+}
+
+impl SqlHarness for SqliteFile {
     const BOOKS: &'static str = "_fenced_migrations";
 
     async fn unmigrated() -> Self {
@@ -60,25 +102,8 @@ impl Harness for SqliteFile {
         }
     }
 
-    fn store(&self) -> &SqliteFencedStore {
-        &self.store
-    }
-
     async fn store_of_one(&self) -> SqliteFencedStore {
         FencedStore::new(self.pool_of_one().await)
-    }
-
-    async fn impatient(&self) -> SqliteFencedStore {
-        let options = self
-            .options
-            .clone()
-            .busy_timeout(Duration::from_millis(100));
-        FencedStore::new(
-            SqlitePoolOptions::new()
-                .connect_with(options)
-                .await
-                .unwrap(),
-        )
     }
 
     async fn execute(
@@ -87,14 +112,6 @@ impl Harness for SqliteFile {
     ) -> Result<u64, sqlx::Error> {
         let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
-    }
-
-    async fn add(connection: &mut SqliteConnection, amount: i64) -> Result<(), sqlx::Error> {
-        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
-            .bind(amount)
-            .execute(connection)
-            .await
-            .map(drop)
     }
 
     async fn add_at_once(
@@ -108,13 +125,6 @@ impl Harness for SqliteFile {
             .begin(grant)
             .execute(add.bind(account).bind(amount))
             .await
-    }
-
-    async fn balance(connection: &mut SqliteConnection) -> i64 {
-        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
-            .fetch_one(connection)
-            .await
-            .unwrap()
     }
 
     async fn dump(&self) -> String {

@@ -11,7 +11,7 @@ use sqlx::{
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, assert_kind, balance, claimed, fenced_add, grant, high_water},
+    rule::{Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, grant, high_water},
 };
 
 /// The primary result code of SQLite. None of them is a refusal of ours.
@@ -121,7 +121,7 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
         assert_eq!(code_of(&refused), READ_ONLY);
         let refused = async {
             let mut tx = store.begin(&own).await?;
-            Ok(SqliteFile::add(&mut tx, 1).await?)
+            SqliteFile::add(&mut tx, 1).await
         };
         assert_eq!(code_of(&refused.await.unwrap_err()), READ_ONLY);
         let refused = SqliteFile::add_at_once(&store, &own, 42, 1).await;

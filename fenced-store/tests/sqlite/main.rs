@@ -19,7 +19,7 @@ mod runtime;
 mod traps;
 
 use file::SqliteFile;
-use rule::{everywhere::pause_cases, rule_cases};
+use rule::{everywhere::pause_cases, rule_cases, store_cases};
 
 rule_cases!(SqliteFile);
 pause_cases!(SqliteFile);

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Executor, SqliteConnection};
 use crate::{
     file::SqliteFile,
     rule::{
-        Harness, assert_kind, balance, by_row, fenced_add, fresh, grant, is_of_another,
+        Harness, SqlHarness, assert_kind, balance, by_row, fenced_add, fresh, grant, is_of_another,
         is_unfenced, protected_and_claimed,
     },
 };
@@ -18,7 +18,7 @@ async fn run(connection: &mut SqliteConnection, statement: &str) -> Result<u64, 
 
 async fn add_unfenced(store: &SqliteFencedStore) -> Result<(), FenceError> {
     let mut connection = store.pool().acquire().await.unwrap();
-    Ok(SqliteFile::add(&mut connection, 1).await?)
+    SqliteFile::add(&mut connection, 1).await
 }
 
 /// The id that the database gives to a new row is known to the triggers.
@@ -106,7 +106,7 @@ async fn after_a_rollback_inside_nothing_is_written_unfenced() {
     run(&mut tx, "INSERT OR ROLLBACK INTO accounts VALUES (42, 0)")
         .await
         .unwrap_err();
-    let error: FenceError = SqliteFile::add(&mut tx, 1).await.unwrap_err().into();
+    let error: FenceError = SqliteFile::add(&mut tx, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 }
 

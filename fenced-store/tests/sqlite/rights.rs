@@ -12,7 +12,7 @@ use sqlx::{
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, claimed, fresh},
+    rule::{Harness, SqlHarness, claimed, fresh},
 };
 
 /// The file, its log and its index, as a backup would have them.

@@ -5,7 +5,7 @@ use sqlx::{Executor, SqliteConnection};
 
 use crate::{
     file::SqliteFile,
-    rule::{Harness, assert_kind, balance, claimed},
+    rule::{Harness, SqlHarness, assert_kind, balance, claimed},
 };
 
 /// A conflict that makes SQLite roll back the whole transaction, and an error that is ignored.

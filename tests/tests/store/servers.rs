@@ -8,10 +8,10 @@ use metrics_util::debugging::DebuggingRecorder;
 
 pub(crate) use crate::rule::a_pool_full_of_strays_is_cleared;
 use crate::rule::{
-    Harness, WrongBooks, assert_kind, balance, claimed, fenced_add, fresh, grant, high_water,
+    SqlHarness, WrongBooks, assert_kind, balance, claimed, fenced_add, fresh, grant, high_water,
 };
 
-pub(crate) trait Server: Harness {
+pub(crate) trait Server: SqlHarness {
     /// A statement that changes the issuer, as the beginning of a seal.
     const SEAL: &'static str;
 

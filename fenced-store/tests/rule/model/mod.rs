@@ -15,7 +15,7 @@ use self::{
     reference::Reference,
     steps::{End, RESOURCES, Step, Which},
 };
-use super::{Harness, balance, fresh, grant_by, high_water, token};
+use super::{SqlHarness, balance, fresh, grant_by, high_water, token};
 
 const HISTORIES: u32 = 16;
 /// The write of a single statement.
@@ -23,7 +23,7 @@ const ADD: &str = "UPDATE accounts SET balance = balance + 1";
 
 /// Every history has resources and holders of its own; all of them share a database, whose issuer
 /// is set.
-pub(crate) async fn the_store_does_what_the_model_says<H: Harness>() {
+pub(crate) async fn the_store_does_what_the_model_says<H: SqlHarness>() {
     let world: H = fresh().await;
     world
         .store()
@@ -96,7 +96,7 @@ impl Cast {
     }
 }
 
-async fn play<H: Harness>(
+async fn play<H: SqlHarness>(
     world: &H,
     history: u32,
     steps: &[Step],
@@ -142,7 +142,7 @@ fn begin<'a, DB: Dialect>(store: &'a FencedStore<DB>, grants: &'a [Sequencer]) -
     grants[1..].iter().fold(begin, Begin::and)
 }
 
-async fn write<H: Harness>(begin: Begin<'_, H::Db>, end: End) -> Result<(), FenceError> {
+async fn write<H: SqlHarness>(begin: Begin<'_, H::Db>, end: End) -> Result<(), FenceError> {
     if end == End::Single {
         // Not prepared: clients of a PgBouncer may share their sessions.
         return begin.execute(sqlx::raw_sql(ADD)).await.map(drop);

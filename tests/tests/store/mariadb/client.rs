@@ -5,7 +5,7 @@ use sqlx::Executor;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, by_row, claimed, fresh},
+    rule::{Harness, SqlHarness, balance, by_row, claimed, fresh},
 };
 
 /// Accounts are protected, and the holder of the example has claimed its token.

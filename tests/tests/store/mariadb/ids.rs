@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Executor, MySqlConnection, Row};
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, assert_kind, fresh, grant},
+    rule::{Harness, SqlHarness, assert_kind, fresh, grant},
 };
 
 /// Settings of a session that texts may depend on.

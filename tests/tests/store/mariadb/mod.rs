@@ -16,7 +16,7 @@ mod traps;
 
 use crate::{
     job_rule::{self, job_cases},
-    rule::{self, rule_cases},
+    rule::{self, rule_cases, store_cases},
     servers::server_cases,
 };
 use server::MariaDbServer;

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 use crate::{
     mariadb::server::MariaDbServer,
     rule::{
-        Harness, assert_kind, balance, by_row, fresh, grant, is_of_another, is_unfenced,
-        protected_and_claimed,
+        Harness, SqlHarness, assert_kind, balance, by_row, fresh, grant, is_of_another,
+        is_unfenced, protected_and_claimed,
     },
 };
 

@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, assert_kind, fenced_add, fresh, grant},
+    rule::{Harness, SqlHarness, assert_kind, fenced_add, fresh, grant},
     servers::wrong_books_are_an_error,
 };
 

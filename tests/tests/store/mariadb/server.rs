@@ -14,7 +14,7 @@ use sqlx::{
 };
 
 use crate::{
-    rule::{Deed, Harness, line_of},
+    rule::{Deed, Harness, SqlHarness, line_of, migrated},
     servers::Server,
 };
 
@@ -92,6 +92,40 @@ impl MariaDbServer {
 impl Harness for MariaDbServer {
     type Db = MySql;
 
+    async fn fresh() -> Self {
+        migrated().await
+    }
+
+    fn store(&self) -> &MySqlFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> MySqlFencedStore {
+        let options = one_second().terminate_older(false);
+        self.store.clone().with_options(options)
+    }
+
+    async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), FenceError> {
+        sqlx::query("UPDATE accounts SET balance = balance + ? WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn balance(connection: &mut MySqlConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn add_unfenced(store: &MySqlFencedStore, amount: i64) -> Result<(), FenceError> {
+        Self::add_by_itself(&mut *store.pool().acquire().await?, amount).await
+    }
+}
+
+impl SqlHarness for MariaDbServer {
     const BOOKS: &'static str = "_fenced_migrations";
 
     const QUOTE: char = '`';
@@ -114,17 +148,8 @@ impl Harness for MariaDbServer {
         }
     }
 
-    fn store(&self) -> &MySqlFencedStore {
-        &self.store
-    }
-
     async fn store_of_one(&self) -> MySqlFencedStore {
         FencedStore::new(self.pool_of_one().await)
-    }
-
-    async fn impatient(&self) -> MySqlFencedStore {
-        let options = one_second().terminate_older(false);
-        self.store.clone().with_options(options)
     }
 
     async fn execute(
@@ -133,14 +158,6 @@ impl Harness for MariaDbServer {
     ) -> Result<u64, sqlx::Error> {
         let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
-    }
-
-    async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), sqlx::Error> {
-        sqlx::query("UPDATE accounts SET balance = balance + ? WHERE id = 42")
-            .bind(amount)
-            .execute(connection)
-            .await
-            .map(drop)
     }
 
     async fn add_at_once(
@@ -154,13 +171,6 @@ impl Harness for MariaDbServer {
             .begin(grant)
             .execute(add.bind(amount).bind(account))
             .await
-    }
-
-    async fn balance(connection: &mut MySqlConnection) -> i64 {
-        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
-            .fetch_one(connection)
-            .await
-            .unwrap()
     }
 
     async fn dump(&self) -> String {

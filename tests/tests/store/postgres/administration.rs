@@ -15,8 +15,8 @@ use crate::{
         server::PostgresServer,
     },
     rule::{
-        Harness, claimed, fresh, grant, hand_over, high_water, issuer, order, sealed_at, service,
-        token, tried,
+        Harness, SqlHarness, claimed, fresh, grant, hand_over, high_water, issuer, order,
+        sealed_at, service, token, tried,
     },
 };
 

@@ -7,7 +7,9 @@ use sqlx::{AssertSqlSafe, Executor, postgres::PgPoolOptions};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, assert_kind, balance, claimed, fenced_add, fresh, grant, high_water},
+    rule::{
+        Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, fresh, grant, high_water,
+    },
 };
 
 /// A primary that was made read-only, or a standby: nothing is refused for good, and nothing is

@@ -5,7 +5,7 @@ use sqlx::{Executor, PgPool};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, assert_kind},
+    rule::{Harness, SqlHarness, assert_kind},
 };
 
 /// A table of ours that is there already makes the first migration fail.

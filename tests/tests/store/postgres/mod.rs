@@ -26,7 +26,7 @@ mod unknown;
 
 use crate::{
     job_rule::{self, job_cases, job_pause_cases},
-    rule::{self, everywhere::pause_cases, rule_cases},
+    rule::{self, everywhere::pause_cases, rule_cases, store_cases},
     servers::server_cases,
 };
 use server::PostgresServer;

@@ -19,7 +19,9 @@ use tokio::{sync::OnceCell, task::JoinSet};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, at_every_await, balance, claimed, fenced_add, fresh, grant},
+    rule::{
+        Harness, SqlHarness, at_every_await, balance, claimed, fenced_add, fresh, grant, migrated,
+    },
     servers::Server,
 };
 
@@ -51,7 +53,7 @@ mod session {
 mod transaction {
     use crate::{
         job_rule::{self, job_cases},
-        rule::{self, rule_cases},
+        rule::{self, rule_cases, store_cases},
         servers::server_cases,
     };
 
@@ -94,6 +96,40 @@ impl<const BY_TRANSACTION: bool> Pooled<BY_TRANSACTION> {
 impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
     type Db = Postgres;
 
+    async fn fresh() -> Self {
+        migrated().await
+    }
+
+    fn store(&self) -> &PgFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> PgFencedStore {
+        let options = Self::options()
+            .lock_timeout(Some(Duration::from_millis(100)))
+            .terminate_older(false);
+        self.store.clone().with_options(options)
+    }
+
+    async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), FenceError> {
+        let add = sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42");
+        let add = add.persistent(!BY_TRANSACTION).bind(amount);
+        add.execute(connection).await?;
+        Ok(())
+    }
+
+    async fn add_unfenced(store: &PgFencedStore, amount: i64) -> Result<(), FenceError> {
+        Self::add_by_itself(&mut *store.pool().acquire().await?, amount).await
+    }
+
+    /// In one message: outside a transaction the next one may go over another connection.
+    async fn balance(connection: &mut PgConnection) -> i64 {
+        let read = sqlx::raw_sql("SELECT balance FROM accounts WHERE id = 42");
+        read.fetch_one(connection).await.unwrap().get(0)
+    }
+}
+
+impl<const BY_TRANSACTION: bool> SqlHarness for Pooled<BY_TRANSACTION> {
     const BOOKS: &'static str = PostgresServer::BOOKS;
 
     async fn unmigrated() -> Self {
@@ -117,17 +153,6 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         FencedStore::new(pool.unwrap()).with_options(Self::options())
     }
 
-    fn store(&self) -> &PgFencedStore {
-        &self.store
-    }
-
-    async fn impatient(&self) -> PgFencedStore {
-        let options = Self::options()
-            .lock_timeout(Some(Duration::from_millis(100)))
-            .terminate_older(false);
-        self.store.clone().with_options(options)
-    }
-
     /// Not for migrations in transaction mode: sqlx prepares their statements for good.
     fn to_migrate(&self) -> &PgFencedStore {
         if BY_TRANSACTION {
@@ -141,17 +166,12 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         PostgresServer::execute(connection, statement).await
     }
 
-    async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
-        let add = sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42");
-        let add = add.persistent(!BY_TRANSACTION).bind(amount);
-        add.execute(connection).await.map(drop)
-    }
-
     /// In one message, as `balance`.
-    async fn add_by_itself(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
+    async fn add_by_itself(connection: &mut PgConnection, amount: i64) -> Result<(), FenceError> {
         let add = format!("UPDATE accounts SET balance = balance + {amount} WHERE id = 42");
         let add = sqlx::raw_sql(AssertSqlSafe(add));
-        add.execute(connection).await.map(drop)
+        add.execute(connection).await?;
+        Ok(())
     }
 
     async fn add_at_once(
@@ -163,12 +183,6 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         let add = sqlx::query("UPDATE accounts SET balance = balance + $2 WHERE id = $1");
         let add = add.persistent(!BY_TRANSACTION).bind(account).bind(amount);
         store.begin(grant).execute(add).await
-    }
-
-    /// In one message: outside a transaction the next one may go over another connection.
-    async fn balance(connection: &mut PgConnection) -> i64 {
-        let read = sqlx::raw_sql("SELECT balance FROM accounts WHERE id = 42");
-        read.fetch_one(connection).await.unwrap().get(0)
     }
 
     async fn dump(&self) -> String {

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, Executor, PgConnection};
 use crate::{
     postgres::{roles::Roles, server::PostgresServer},
     rule::{
-        Harness, assert_kind, balance, by_row, fenced_add, fresh, grant, is_of_another,
+        Harness, SqlHarness, assert_kind, balance, by_row, fenced_add, fresh, grant, is_of_another,
         is_unfenced, protected_and_claimed,
     },
 };

@@ -9,7 +9,10 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::{postgres::server::PostgresServer, rule::Harness};
+use crate::{
+    postgres::server::PostgresServer,
+    rule::{Harness, SqlHarness},
+};
 
 /// A database that `fence_owner` has migrated. `app` has the documented rights in it, and all
 /// rights on its own table.

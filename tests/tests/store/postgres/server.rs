@@ -14,7 +14,7 @@ use sqlx::{
 };
 
 use crate::{
-    rule::{Deed, Harness, line_of},
+    rule::{Deed, Harness, SqlHarness, line_of, migrated},
     servers::Server,
 };
 
@@ -142,6 +142,42 @@ const PATIENCE: Duration = Duration::from_secs(30);
 impl Harness for PostgresServer {
     type Db = Postgres;
 
+    async fn fresh() -> Self {
+        migrated().await
+    }
+
+    fn store(&self) -> &PgFencedStore {
+        &self.store
+    }
+
+    async fn impatient(&self) -> PgFencedStore {
+        let options = PgTxOptions::default()
+            .lock_timeout(Some(Duration::from_millis(100)))
+            .terminate_older(false);
+        self.store.clone().with_options(options)
+    }
+
+    async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), FenceError> {
+        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
+            .bind(amount)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    async fn balance(connection: &mut PgConnection) -> i64 {
+        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    }
+
+    async fn add_unfenced(store: &PgFencedStore, amount: i64) -> Result<(), FenceError> {
+        Self::add_by_itself(&mut *store.pool().acquire().await?, amount).await
+    }
+}
+
+impl SqlHarness for PostgresServer {
     const BOOKS: &'static str = "fenced._migrations";
 
     async fn unmigrated() -> Self {
@@ -160,32 +196,13 @@ impl Harness for PostgresServer {
         }
     }
 
-    fn store(&self) -> &PgFencedStore {
-        &self.store
-    }
-
     async fn store_of_one(&self) -> PgFencedStore {
         FencedStore::new(self.pool_of_one().await)
-    }
-
-    async fn impatient(&self) -> PgFencedStore {
-        let options = PgTxOptions::default()
-            .lock_timeout(Some(Duration::from_millis(100)))
-            .terminate_older(false);
-        self.store.clone().with_options(options)
     }
 
     async fn execute(connection: &mut PgConnection, statement: &str) -> Result<u64, sqlx::Error> {
         let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         Ok(connection.execute(statement).await?.rows_affected())
-    }
-
-    async fn add(connection: &mut PgConnection, amount: i64) -> Result<(), sqlx::Error> {
-        sqlx::query("UPDATE accounts SET balance = balance + $1 WHERE id = 42")
-            .bind(amount)
-            .execute(connection)
-            .await
-            .map(drop)
     }
 
     async fn add_at_once(
@@ -199,13 +216,6 @@ impl Harness for PostgresServer {
             .begin(grant)
             .execute(add.bind(account).bind(amount))
             .await
-    }
-
-    async fn balance(connection: &mut PgConnection) -> i64 {
-        sqlx::query_scalar("SELECT balance FROM accounts WHERE id = 42")
-            .fetch_one(connection)
-            .await
-            .unwrap()
     }
 
     async fn dump(&self) -> String {

@@ -11,7 +11,7 @@ use sqlx::{Executor, PgPool};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, assert_kind, balance, claimed, grant as other_grant},
+    rule::{Harness, SqlHarness, assert_kind, balance, claimed, grant as other_grant},
 };
 
 /// Placeholders keep their numbers, comments and clauses of their own do no harm.

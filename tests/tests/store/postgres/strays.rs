@@ -7,7 +7,7 @@ use sqlx::{Connection, Executor, PgPool};
 
 use crate::{
     postgres::server::PostgresServer,
-    rule::{Harness, balance, claimed, grant, high_water},
+    rule::{Harness, SqlHarness, balance, claimed, grant, high_water},
 };
 
 /// As a rule it has sent its message by then, and waits for the answer. Sometimes the answer is

@@ -54,7 +54,9 @@ where
     }
     resource_lock.rollback().await.unwrap();
 
-    PostgresServer::add(&mut *pool.acquire().await?, 1).await?;
+    PostgresServer::add(&mut *pool.acquire().await?, 1)
+        .await
+        .unwrap();
     // A transaction that was left open ends here, at the latest.
     pool.close().await;
     world.until_unlocked().await;

@@ -10,7 +10,7 @@ use crate::{
         roles::{Roles, chapter, documented, renamed},
         server::PostgresServer,
     },
-    rule::{Harness, assert_kind, balance, grant, high_water},
+    rule::{Harness, SqlHarness, assert_kind, balance, grant, high_water},
     servers::wrong_books_are_an_error,
 };
 

@@ -5,7 +5,7 @@ use sqlx::Executor;
 
 use crate::{
     postgres::{roles::Roles, server::PostgresServer},
-    rule::Harness,
+    rule::{Harness, SqlHarness},
 };
 
 fn reason(error: FenceError) -> String {
