@@ -145,6 +145,7 @@ fn packages_depend_in_one_direction() {
                 | "fenced-jobs"
         ),
         "examples" => matches!(on, "palisade-lock" | "lock-testing"),
+        "simulation" => !matches!(on, "e2e" | "bench" | "examples"),
         "e2e" => !matches!(on, "e2e" | "bench" | "examples"),
         "bench" => on != "bench",
         "palisade-redlock" => matches!(on, "lock-core" | "palisade-redis"),
