@@ -2,4 +2,5 @@
 //! order of tasks, so that the same seed repeats the same run.
 #![forbid(unsafe_code)]
 
+pub mod service;
 pub mod world;

@@ -122,7 +122,7 @@ fn packages_depend_in_one_direction() {
             is_service(on)
                 || matches!(
                     on,
-                    "lock-core" | "fenced-http" | "fenced-store" | "fenced-jobs"
+                    "lock-core" | "lock-testing" | "fenced-http" | "fenced-store" | "fenced-jobs"
                 )
         }
         "palisade-gateway" => matches!(on, "lock-core" | "fenced-http" | "fenced-store"),
@@ -149,7 +149,7 @@ fn packages_depend_in_one_direction() {
         "bench" => !matches!(on, "bench" | "simulation"),
         "simulation" => matches!(
             on,
-            "lock-core" | "fenced-http" | "fenced-store" | "fenced-jobs"
+            "lock-core" | "lock-testing" | "fenced-http" | "fenced-store" | "fenced-jobs"
         ),
         "palisade-redlock" => matches!(on, "lock-core" | "palisade-redis"),
         service if is_service(service) => on == "lock-core",

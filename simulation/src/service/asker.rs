@@ -1,0 +1,194 @@
+use std::{
+    cmp::min,
+    fmt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{
+    FencingToken,
+    backend::{AcquireRequest, AttemptRef, Grant, Lease, Moment, Runtime, Wake, support::lock},
+};
+use tokio::sync::Notify;
+
+/// A client of the service, with the numbers of its messages.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) number: u32,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) requests: AtomicU64,
+    pub(super) pushes: AtomicU64,
+}
+
+/// One attempt of a client. The service keeps it in a queue to push to it.
+pub(super) struct Asker {
+    client: Arc<Client>,
+    request: AcquireRequest,
+    heard: Mutex<Heard>,
+    news: Notify,
+    copied: AtomicBool,
+}
+
+/// The news of an attempt.
+#[derive(Debug, Default)]
+struct Heard {
+    /// The latest push that the attempt has not read, and the moment when it came.
+    unread: Option<(Pushed, Moment)>,
+    /// When the last answered request was sent, and when the service answered it.
+    exchange: Option<(Moment, Stamp)>,
+    first_sent: Option<Moment>,
+}
+
+/// A moment at the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// How many requests came before: the clock may stand still, or jump.
+    pub(super) number: u64,
+    /// By the clock of the service.
+    pub(super) at: Moment,
+}
+
+/// A push on its way.
+#[derive(Debug)]
+pub(super) struct Push {
+    pub(super) asker: Arc<Asker>,
+    pub(super) pushed: Pushed,
+}
+
+/// A grant that no request has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pushed {
+    pub(super) token: FencingToken,
+    pub(super) length: Duration,
+    pub(super) stamp: Stamp,
+    pub(super) is_whole: bool,
+}
+
+impl Client {
+    pub(super) fn new(number: u32, runtime: Arc<dyn Runtime>) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            runtime,
+            requests: AtomicU64::new(0),
+            pushes: AtomicU64::new(0),
+        })
+    }
+}
+
+impl Asker {
+    pub(super) fn new(client: &Arc<Client>, request: &AcquireRequest) -> Arc<Self> {
+        Arc::new(Self {
+            client: Arc::clone(client),
+            request: request.clone(),
+            heard: Mutex::default(),
+            news: Notify::new(),
+            copied: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) const fn request(&self) -> &AcquireRequest {
+        &self.request
+    }
+
+    pub(super) const fn attempt(&self) -> &AttemptRef {
+        &self.request.attempt
+    }
+
+    pub(super) const fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    pub(super) fn is_copied(&self) -> bool {
+        self.copied.load(Ordering::Relaxed)
+    }
+
+    /// A copy of a request of it may arrive later.
+    pub(super) fn set_copied(&self) {
+        self.copied.store(true, Ordering::Relaxed);
+    }
+
+    /// A request is sent.
+    pub(super) fn sends(&self, now: Moment) {
+        lock(&self.heard).first_sent.get_or_insert(now);
+    }
+
+    /// The request that was sent then was answered: the attempt had nothing.
+    pub(super) fn answered(&self, sent: Moment, stamp: Stamp) {
+        let mut heard = lock(&self.heard);
+        let last = heard.exchange.map(|(_, last)| last.number);
+        if last.is_none_or(|last| last < stamp.number) {
+            heard.exchange = Some((sent, stamp));
+        }
+    }
+
+    /// A push arrives. Of two that are not read, the later one counts.
+    pub(super) fn receive(&self, pushed: Pushed) {
+        let received = self.client.runtime.now();
+        {
+            let unread = &mut lock(&self.heard).unread;
+            let last = unread.map(|(last, _)| last.stamp.number);
+            if last.is_some_and(|last| last > pushed.stamp.number) {
+                return;
+            }
+            *unread = Some((pushed, received));
+        }
+        self.news.notify_one();
+    }
+
+    /// The next wake-up.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: no wake-up is lost.
+    pub(super) async fn woken(&self) -> Wake {
+        loop {
+            if let Some(wake) = self.read() {
+                return wake;
+            }
+            self.news.notified().await;
+        }
+    }
+
+    fn read(&self) -> Option<Wake> {
+        let mut heard = lock(&self.heard);
+        let (pushed, received) = heard.unread.take()?;
+        let grant = self.grant_of(pushed, received, &heard);
+        // One that is over by now is worth a look.
+        let is_whole = pushed.is_whole && received < grant.lease.deadline();
+        Some(match is_whole {
+            true => Wake::Granted(grant),
+            false => Wake::Offered(grant),
+        })
+    }
+
+    /// The grant of a push. Its lease is counted from the time when the service granted it. An
+    /// earlier answer with the service's time says when that was; without one it is counted from
+    /// the first request. A service whose clock was set forward meanwhile makes it no longer than
+    /// if it had been granted when the push arrived.
+    ///
+    /// A push that is older than the last answer grants nothing, because that answer said that the
+    /// attempt has nothing.
+    fn grant_of(&self, pushed: Pushed, received: Moment, heard: &Heard) -> Grant {
+        let length = min(pushed.length, self.request.ttl.get());
+        let (granted, length) = match heard.exchange {
+            Some((_, last)) if pushed.stamp.number < last.number => (received, Duration::ZERO),
+            Some((sent, last)) => (sent + pushed.stamp.at.since(last.at), length),
+            None => (heard.first_sent.unwrap_or(received), length),
+        };
+        Grant::new(
+            pushed.token,
+            Lease::counted_from(min(granted, received), length),
+        )
+    }
+}
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker")
+            .field("client", &self.client.number)
+            .field("attempt", &self.request.attempt)
+            .finish_non_exhaustive()
+    }
+}

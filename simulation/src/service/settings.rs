@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use lock_core::{Capabilities, Extension, Fairness, Fencing, InitialToken, Waking};
+
+/// How the service hands a lease on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// The end of a lease grants the whole next one, and pushes it.
+    Pushes,
+    /// The end of a lease pushes a short one to the next waiter, who has to confirm it. If the
+    /// waiter does not, it is passed over until it asks again.
+    Offers,
+    /// The first waiter gets the lease when it looks. It loses its place if it looks too rarely.
+    Polls,
+    /// There is no queue: the first look after the end of a lease gets the next one.
+    Unqueued,
+}
+
+/// What a service is like. It does not change.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How the service hands a lease on.
+    pub variant: Variant,
+    /// Where the counter starts, also after a loss of everything.
+    pub initial: InitialToken,
+    /// The answer of [`Requests::hears`](lock_core::backend::Requests::hears): without it an
+    /// attempt takes a place in the queue only after a moment.
+    pub hears: bool,
+    /// How long a client waits for an answer, by its own clock.
+    pub request_timeout: Duration,
+    /// When a waiter looks again, at the latest.
+    pub look_again: Duration,
+    /// How long a place in the queue is kept for a waiter that does not look: longer than
+    /// `look_again`.
+    pub place_ttl: Duration,
+    /// The length of a lease that is not confirmed yet.
+    pub offer_ttl: Duration,
+    /// How long an ended acquisition is remembered: for as long as a late request of it may arrive.
+    pub ended_ttl: Duration,
+}
+
+impl Settings {
+    /// The usual ones of this variant.
+    #[must_use]
+    pub const fn new(variant: Variant) -> Self {
+        let polls = matches!(variant, Variant::Polls);
+        Self {
+            variant,
+            initial: InitialToken::Clock,
+            hears: !polls,
+            request_timeout: Duration::from_secs(1),
+            look_again: Duration::from_millis(if polls { 100 } else { 300 }),
+            place_ttl: Duration::from_secs(if polls { 3 } else { 30 }),
+            offer_ttl: Duration::from_secs(2),
+            ended_ttl: Duration::from_secs(60),
+        }
+    }
+
+    /// The promises of such a service. One without a queue is as Redlock: it has no holds, either,
+    /// and grants one resource at a time.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        let queued = |waking| {
+            Capabilities::new(Fencing::BestEffort, Fairness::Fifo, waking).extended(Extension::ALL)
+        };
+        match self.variant {
+            Variant::Pushes | Variant::Offers => queued(Waking::Pushed),
+            Variant::Polls => queued(Waking::Polled),
+            Variant::Unqueued => {
+                Capabilities::new(Fencing::BestEffort, Fairness::None, Waking::Polled).extended(&[
+                    Extension::Metadata,
+                    Extension::ForceRelease,
+                    Extension::List,
+                ])
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Several resources in one step.
+
+use std::sync::Arc;
+
+use lock_core::{Attempt, backend::AttemptRef};
+
+use super::{Given, Looked, Refusal, Step, Table};
+use crate::service::asker::Asker;
+
+impl Table {
+    /// Grants all of them, or changes nothing. Waiters in queues are bypassed.
+    pub(in crate::service) fn together(
+        &mut self,
+        askers: &[Arc<Asker>],
+        step: &mut Step<'_>,
+    ) -> Result<Attempt<Vec<Given>>, Refusal> {
+        let mut longest = None;
+        for asker in askers {
+            let AttemptRef {
+                resource,
+                holder,
+                id,
+            } = asker.attempt();
+            let mut visit = self.visit(resource, step);
+            visit.settle(None);
+            if visit.resource.tombstones.forbid(*holder, *id) {
+                return Err(Refusal::Ended);
+            }
+            visit
+                .counter
+                .check_floor(asker.request().floor, visit.step.unix_time)?;
+            let held = visit.resource.held.as_ref();
+            let other = held.filter(|held| held.holder != *holder);
+            longest = longest.max(other.map(|held| held.left(visit.step.now)));
+        }
+        if let Some(retry_after) = longest {
+            return Ok(Attempt::Held { retry_after });
+        }
+        self.has_tokens(askers, step)?;
+        let granted = askers.iter().map(|asker| {
+            let mut visit = self.visit(&asker.attempt().resource, step);
+            match visit.join(asker, false) {
+                Some(Looked::Granted(given)) => Ok(given),
+                Some(Looked::Offered(Given { token, .. })) => {
+                    let ttl = asker.request().ttl;
+                    visit.confirm(asker.attempt().holder, token, ttl);
+                    let left = ttl.get();
+                    Ok(Given { token, left })
+                }
+                _ => visit.grant(asker),
+            }
+        });
+        granted.collect::<Result<_, _>>().map(Attempt::Granted)
+    }
+
+    /// Whether the counter has a token for each of them.
+    fn has_tokens(&self, askers: &[Arc<Asker>], step: &Step<'_>) -> Result<(), Refusal> {
+        let mut counter = self.counter;
+        for asker in askers {
+            counter.draw(asker.request().floor, step.unix_time)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! The end of a lease that is over, and the way of the next one.
+
+use std::{cmp::min, sync::Arc};
+
+use lock_core::{
+    FencingToken, Holder, ResourceName,
+    backend::{AttemptId, Moment},
+};
+
+use super::{Resource, Step, counter::Counter, held::Held};
+use crate::service::{
+    asker::{Asker, Push, Pushed, Stamp},
+    observe::{Change, Effect, Event, HowEnded, Way},
+    settings::{Settings, Variant},
+};
+
+/// One request at one resource.
+pub(in crate::service) struct Visit<'a, 'b> {
+    pub(super) name: &'a ResourceName,
+    pub(super) settings: &'a Settings,
+    pub(super) counter: &'a mut Counter,
+    pub(super) resource: &'a mut Resource,
+    pub(super) step: &'a mut Step<'b>,
+}
+
+impl Visit<'_, '_> {
+    /// Ends a lease that is over, and hands the resource on, except to a caller whose turn it is:
+    /// it gets an answer.
+    pub(super) fn settle(&mut self, caller: Option<AttemptId>) {
+        let now = self.step.now;
+        self.forget_lapsed();
+        let is_over = |held: &Held| held.deadline <= now;
+        if let Some(held) = self.resource.held.take_if(|held| is_over(held)) {
+            let how = match held.is_offer {
+                true => {
+                    self.resource.queue.suspend(held.holder);
+                    HowEnded::OfferExpired
+                }
+                false => {
+                    self.bury(held.holder, None, None);
+                    HowEnded::Expired
+                }
+            };
+            self.ended(&held, how);
+        }
+        if self.resource.held.is_none() {
+            self.hand_on(caller);
+        }
+    }
+
+    /// Ends the lease now, and hands the resource on.
+    pub(super) fn end(&mut self, how: HowEnded) {
+        let Some(held) = self.resource.held.take() else {
+            return;
+        };
+        if held.is_offer {
+            self.leave_all(held.holder, None);
+        }
+        self.ended(&held, how);
+        self.hand_on(None);
+    }
+
+    /// Grants a free resource to the first waiter, unless that is the caller, or waiters look.
+    fn hand_on(&mut self, caller: Option<AttemptId>) {
+        if !matches!(self.settings.variant, Variant::Pushes | Variant::Offers) {
+            return;
+        }
+        while let Some((first, _)) = self.resource.queue.first() {
+            let (id, asker) = (first.id(), Arc::clone(&first.asker));
+            if Some(id) == caller {
+                return;
+            }
+            match self
+                .counter
+                .draw(asker.request().floor, self.step.unix_time)
+            {
+                Ok(token) => return self.push_to(&asker, token),
+                // Its next look is refused, too.
+                Err(_) => self.leave(id),
+            }
+        }
+    }
+
+    /// Grants the resource to all attempts of this waiter's holder, and pushes it to them.
+    fn push_to(&mut self, first: &Arc<Asker>, token: FencingToken) {
+        let (holder, is_offer) = (
+            first.attempt().holder,
+            self.settings.variant == Variant::Offers,
+        );
+        let (way, length) = match is_offer {
+            true => (
+                Way::Offer,
+                min(first.request().ttl.get(), self.settings.offer_ttl),
+            ),
+            false => (Way::Push, first.request().ttl.get()),
+        };
+        let pushed = Pushed {
+            token,
+            length,
+            stamp: self.stamp(),
+            is_whole: !is_offer,
+        };
+        let waiters = self.resource.queue.iter();
+        let of_holder = waiters.filter(|waiter| waiter.holder() == holder);
+        let mut holds = Vec::with_capacity(1);
+        for waiter in of_holder {
+            holds.push(waiter.id());
+            let asker = Arc::clone(&waiter.asker);
+            self.step.pushes.push(Push { asker, pushed });
+        }
+        if !is_offer {
+            // They have the lease, and so they have no place any more.
+            while let Some(_served) = self.resource.queue.take(|waiter| waiter.holder() == holder) {
+            }
+        }
+        let deadline = self.step.now + length;
+        self.begin(first, token, (deadline, way), holds);
+    }
+
+    /// A lease of these attempts begins.
+    pub(super) fn begin(
+        &mut self,
+        first: &Asker,
+        token: FencingToken,
+        (deadline, way): (Moment, Way),
+        holds: Vec<AttemptId>,
+    ) {
+        let holder = first.attempt().holder;
+        for (number, attempt) in holds.iter().copied().enumerate() {
+            let change = match number {
+                0 => Change::Granted {
+                    token,
+                    attempt,
+                    until: self.until(deadline),
+                    way,
+                },
+                _ => Change::Joined { token, attempt },
+            };
+            self.changed(holder, change);
+        }
+        self.resource.held = Some(Held {
+            holder,
+            token,
+            deadline,
+            is_offer: way == Way::Offer,
+            metadata: first.request().metadata.clone(),
+            holds,
+        });
+    }
+
+    /// Takes an attempt out of the queue, if it is there.
+    pub(super) fn leave(&mut self, attempt: AttemptId) {
+        let left = self.resource.queue.take(|waiter| waiter.id() == attempt);
+        if let Some(left) = left {
+            self.changed(left.holder(), Change::Unqueued { attempt });
+        }
+    }
+
+    /// Takes all attempts of a holder out of the queue. The one that is served just has no place
+    /// any more.
+    pub(super) fn leave_all(&mut self, holder: Holder, served: Option<AttemptId>) {
+        let queue = &mut self.resource.queue;
+        while let Some(left) = queue.take(|waiter| waiter.holder() == holder) {
+            let attempt = left.id();
+            if Some(attempt) != served {
+                let change = Change::Unqueued { attempt };
+                changed(self.step, self.name, holder, change);
+            }
+        }
+    }
+
+    fn forget_lapsed(&mut self) {
+        let (now, after) = (self.step.now, self.settings.place_ttl);
+        while let Some(lapsed) = self.resource.queue.take_lapsed(now, after) {
+            let attempt = lapsed.id();
+            self.changed(lapsed.holder(), Change::Unqueued { attempt });
+        }
+    }
+
+    /// Remembers that an acquisition, or an attempt of it, has ended.
+    pub(super) fn bury(
+        &mut self,
+        holder: Holder,
+        attempt: Option<AttemptId>,
+        released: Option<FencingToken>,
+    ) {
+        let now = self.step.now;
+        let times = (now, now + self.settings.ended_ttl);
+        self.resource
+            .tombstones
+            .bury(holder, attempt, released, times);
+    }
+
+    pub(super) fn changed(&self, holder: Holder, change: Change) {
+        changed(self.step, self.name, holder, change);
+    }
+
+    fn ended(&self, held: &Held, how: HowEnded) {
+        let token = held.token;
+        self.changed(held.holder, Change::Ended { token, how });
+    }
+
+    /// A moment of the service's clock by the clock of the network.
+    pub(super) fn until(&self, deadline: Moment) -> Moment {
+        self.step.at + deadline.since(self.step.now)
+    }
+
+    pub(super) const fn stamp(&self) -> Stamp {
+        self.step.stamp()
+    }
+}
+
+impl Step<'_> {
+    pub(in crate::service) const fn stamp(&self) -> Stamp {
+        Stamp {
+            number: self.number,
+            at: self.now,
+        }
+    }
+}
+
+fn changed(step: &Step<'_>, name: &ResourceName, holder: Holder, change: Change) {
+    let effect = Effect {
+        by: step.by,
+        resource: name.clone(),
+        holder,
+        change,
+    };
+    step.observer.observe(step.at, Event::Changed(effect));
+}
