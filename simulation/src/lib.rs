@@ -1,6 +1,19 @@
 //! Schedules of the shipped code, in one thread: a seed chooses every message, pause, crash and
 //! order of tasks, so that the same seed repeats the same run.
+//!
+//! A `plan` says what clients do and what goes wrong, a `schedule` runs it, and a `judge` compares
+//! what happens with what is promised. The clients (`clients`) are the shipped ones. What they run
+//! over is made for this: the `world` with its time and tasks, the lock `service` with its network,
+//! and the way to the `store` in memory.
 #![forbid(unsafe_code)]
 
+mod clients;
+mod coverage;
+mod judge;
+pub mod plan;
+pub mod schedule;
 pub mod service;
+mod store;
 pub mod world;
+
+pub use self::{coverage::Coverage, judge::Broken};

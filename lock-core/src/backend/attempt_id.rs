@@ -16,7 +16,7 @@ use crate::Runtime;
 /// assert_eq!(read, attempt.id);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptId(u64);
 
 /// A text that is not an [`AttemptId`].

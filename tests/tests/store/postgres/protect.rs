@@ -376,8 +376,12 @@ async fn a_table_whose_id_has_another_type_is_protected_anew() {
         .await
         .unwrap();
     let mut tx = world.store().begin(&own).await.unwrap();
-    let error = PostgresServer::add(&mut tx, 1).await.unwrap_err();
-    assert!(error.to_string().contains("protect it anew"), "{error}");
+    match PostgresServer::add(&mut tx, 1).await.unwrap_err() {
+        FenceError::WrongResource { source } => {
+            assert!(source.to_string().contains("protect it anew"), "{source}");
+        }
+        error => panic!("{error:?}"),
+    }
     tx.rollback().await.unwrap();
 
     world.store().protect(&by_row()).await.unwrap();

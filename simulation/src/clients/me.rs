@@ -1,0 +1,286 @@
+use std::{sync::Arc, time::Duration};
+
+use fenced_store::{
+    AcquireFenced, FenceError, FencedGuard, FencedTx, Memory, MemoryFencedLocks, MemoryFencedStore,
+    Receipt, memory::MemoryTxOptions,
+};
+use lock_core::{
+    Acquire, LeaseGuard, LockManager, Plausibility, Released, ResourceName, Ttl, backend::Runtime,
+};
+
+use crate::{
+    judge::act::{Act, Outcome, Row, WorkId, WriteId},
+    plan::{Plan, Work},
+    schedule::{Log, Weather},
+    service::{Leg, Service},
+    store::{StoreWire, Watch},
+    world::Process,
+};
+
+/// What all clients of a schedule share.
+pub(crate) struct Surroundings {
+    pub(crate) plan: Plan,
+    pub(crate) service: Service,
+    pub(crate) network: Process,
+    pub(crate) memory: Memory,
+    pub(crate) weather: Arc<Weather>,
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) log: Arc<Log>,
+}
+
+/// A client: a process with a manager of its own.
+#[derive(Clone)]
+pub(crate) struct Me {
+    number: u32,
+    process: Process,
+    around: Arc<Surroundings>,
+    locks: LockManager,
+    fenced: MemoryFencedLocks,
+}
+
+impl Me {
+    pub(crate) fn new(
+        number: u32,
+        process: Process,
+        around: &Arc<Surroundings>,
+    ) -> Result<Self, lock_core::Error> {
+        let runtime: Arc<dyn Runtime> = Arc::new(process.clone());
+        let backend = around.service.client(number, Arc::clone(&runtime));
+        let locks = LockManager::builder().build(backend)?;
+        let wire = StoreWire::new(number, &around.network, &around.weather, &around.watch);
+        let memory = around.memory.through(Arc::new(wire));
+        let options = MemoryTxOptions::default().lock_timeout(around.plan.lock_timeout);
+        let store = MemoryFencedStore::in_memory(memory)
+            .with_options(options)
+            .plausibility(Plausibility::unchecked())
+            .runtime(runtime);
+        Ok(Self {
+            number,
+            process,
+            around: Arc::clone(around),
+            fenced: MemoryFencedLocks::new(locks.clone(), store),
+            locks,
+        })
+    }
+
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) const fn process(&self) -> &Process {
+        &self.process
+    }
+
+    pub(crate) const fn locks(&self) -> &LockManager {
+        &self.locks
+    }
+
+    pub(crate) const fn fenced(&self) -> &MemoryFencedLocks {
+        &self.fenced
+    }
+
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &self.process
+    }
+
+    pub(crate) fn ttl(&self) -> Ttl {
+        let ttl = Ttl::new(self.around.plan.ttl);
+        ttl.expect("plans draw valid lengths")
+    }
+
+    pub(crate) fn is_sound(&self) -> bool {
+        self.around.plan.service_is_sound()
+    }
+
+    pub(crate) fn act(&self, act: Act) {
+        self.around.log.act(self.number, &act);
+    }
+
+    pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
+        self.around.log.tell(line);
+    }
+
+    pub(crate) fn broke(&self, promise: &'static str, what: String) {
+        self.around.log.broke(promise, what);
+    }
+
+    /// Notes a situation.
+    pub(crate) fn saw(&self, name: &'static str) {
+        self.around.log.coverage().note(name);
+    }
+
+    pub(crate) async fn think(&self, time: Duration) {
+        self.runtime().sleep(time).await;
+    }
+
+    /// A resource that sections and leases share.
+    pub(crate) fn resource(&self, number: u8) -> ResourceName {
+        named(&format!("r{number}"))
+    }
+
+    /// A lease of the lock service alone, as the work asks for it.
+    pub(crate) fn lease(&self, resource: &ResourceName, plan: Work) -> Acquire {
+        let acquire = self.locks.acquire(resource).ttl(self.ttl());
+        let acquire = match plan.wait {
+            Some(wait) => acquire.wait(wait),
+            None => acquire,
+        };
+        acquire.renew(plan.choice & 1 == 0)
+    }
+
+    /// A lease whose token is claimed, as the work asks for it.
+    pub(crate) fn acquire(&self, resource: &ResourceName, plan: Work) -> AcquireFenced<Memory> {
+        let acquire = self.fenced.acquire(resource).ttl(self.ttl());
+        let acquire = match plan.wait {
+            Some(wait) => acquire.wait(wait),
+            None => acquire,
+        };
+        acquire.renew(plan.choice & 1 == 0)
+    }
+
+    pub(crate) fn asks(&self, work: WorkId, resource: &ResourceName) {
+        self.act(Act::Asks {
+            work,
+            resource: resource.as_str().to_owned(),
+        });
+    }
+
+    /// Reports a lease that an acquisition has just returned.
+    pub(crate) fn holds(
+        &self,
+        work: WorkId,
+        guard: &LeaseGuard,
+        is_claimed: bool,
+        is_shared: bool,
+    ) {
+        self.act(Act::Holds {
+            work,
+            resource: guard.resource().as_str().to_owned(),
+            token: guard.token().get(),
+            left: guard.remaining().unwrap_or_default(),
+            is_claimed,
+            is_shared,
+        });
+    }
+
+    /// Reports the lease if the guard still has it.
+    pub(crate) fn still_holds(&self, guard: &LeaseGuard) {
+        if let Ok(left) = guard.remaining() {
+            self.act(Act::StillHolds {
+                resource: guard.resource().as_str().to_owned(),
+                token: guard.token().get(),
+                left,
+            });
+        }
+    }
+
+    /// Reports the answer to a release.
+    pub(crate) fn released(
+        &self,
+        resource: &ResourceName,
+        token: u64,
+        released: &Result<Released, lock_core::Error>,
+        is_shared: bool,
+    ) {
+        let was_held = released.as_ref().ok();
+        self.act(Act::Released {
+            resource: resource.as_str().to_owned(),
+            token,
+            was_held: was_held.map(|released| *released == Released::Released),
+            is_shared,
+        });
+    }
+
+    /// Begins a transaction; a refusal is reported.
+    pub(crate) async fn begin(
+        &self,
+        guard: &FencedGuard<Memory>,
+    ) -> Result<FencedTx<Memory>, FenceError> {
+        let begun = guard.begin().await;
+        if begun.as_ref().is_err_and(FenceError::is_fenced) {
+            self.act(Act::Refused {
+                resource: guard.resource().as_str().to_owned(),
+                token: guard.token().get(),
+            });
+        }
+        begun
+    }
+
+    /// Reads a row, and writes it with one more after a while.
+    pub(crate) async fn write(
+        &self,
+        tx: &mut FencedTx<Memory>,
+        name: &str,
+        resource: &ResourceName,
+        write: WriteId,
+        takes: Duration,
+    ) -> Result<(), FenceError> {
+        self.around.watch.row(name, resource);
+        let grant = tx.sequencers().find(|grant| grant.resource() == resource);
+        let token = grant.map_or(0, |grant| grant.token().get());
+        let row: Row = tx.get(name)?.unwrap_or_default();
+        self.think(takes).await;
+        let row = Row {
+            count: row.count + 1,
+            token,
+            write,
+            ..row
+        };
+        tx.set(name, &row)
+    }
+
+    /// A new write.
+    pub(crate) fn new_write(&self) -> WriteId {
+        self.around.log.new_write()
+    }
+
+    /// Reports a write that is about to be committed.
+    pub(crate) fn writes(&self, write: WriteId, token: u64) {
+        self.act(Act::Writes { write, token });
+    }
+
+    /// Reports the outcome of a commit.
+    pub(crate) fn wrote<E>(
+        &self,
+        write: WriteId,
+        committed: &Result<Receipt, E>,
+        error: fn(&E) -> &FenceError,
+    ) {
+        let outcome = match committed.as_ref().map_err(error) {
+            Ok(_) => Outcome::Committed,
+            Err(FenceError::CommitUnknown { .. }) => Outcome::Unknown,
+            Err(error) if error.is_fenced() => Outcome::Refused,
+            Err(_) => Outcome::Failed,
+        };
+        self.act(Act::Wrote { write, outcome });
+    }
+
+    /// What an unfenced client reads.
+    pub(crate) fn read_unfenced(&self, resource: &ResourceName) -> u64 {
+        self.around.log.judge().twin.read(resource.as_str())
+    }
+
+    /// An unfenced client that believes in its lease writes, by a message that takes its time.
+    pub(crate) fn write_unfenced(&self, guard: &LeaseGuard, read: u64) {
+        if !guard.is_held() {
+            return;
+        }
+        let (around, number) = (Arc::clone(&self.around), self.number);
+        let resource = guard.resource().as_str().to_owned();
+        let fate = around
+            .weather
+            .to_store(number, Leg::Push, guard.token().get());
+        self.around.network.start(async move {
+            let runtime: &dyn Runtime = &around.network;
+            runtime.sleep(fate.delay).await;
+            if !fate.lost {
+                around.log.act(number, &Act::Unfenced { resource, read });
+            }
+        });
+    }
+}
+
+/// A name of ours, which is valid.
+pub(crate) fn named(name: &str) -> ResourceName {
+    ResourceName::new(name).expect("a name of ours is valid")
+}

@@ -1,0 +1,109 @@
+//! Critical sections that write under a fence.
+
+use std::time::Duration;
+
+use fenced_store::{FencedGuard, Memory};
+use lock_core::Attempt;
+
+use super::{Me, Worked};
+use crate::{
+    judge::act::{How, WorkId},
+    plan::Work,
+};
+
+/// Locks, reads, writes, releases.
+pub(super) async fn section(me: &Me, id: WorkId, plan: Work) -> Worked {
+    let resource = me.resource(plan.on);
+    me.asks(id, &resource);
+    let guard = me.acquire(&resource, plan).await?;
+    in_section(me, id, guard, plan).await
+}
+
+/// The same, if the lease is free.
+pub(super) async fn attempt(me: &Me, id: WorkId, plan: Work) -> Worked {
+    let resource = me.resource(plan.on);
+    me.asks(id, &resource);
+    match me.acquire(&resource, plan).try_acquire().await? {
+        Attempt::Granted(guard) => in_section(me, id, guard, plan).await,
+        Attempt::Held { .. } => Ok(How::Held),
+    }
+}
+
+async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work) -> Worked {
+    me.holds(id, &guard, true, false);
+    let resource = guard.resource().clone();
+    let read = me.read_unfenced(&resource);
+    me.think(plan.takes / 2).await;
+    me.still_holds(&guard);
+    let mut tx = me.begin(&guard).await?;
+    let write = me.new_write();
+    me.write(&mut tx, resource.as_str(), &resource, write, plan.takes / 2)
+        .await?;
+    me.write_unfenced(&guard, read);
+    me.writes(write, guard.token().get());
+    if plan.choice & 2 == 0 {
+        let committed = tx.commit_and_release(guard).await;
+        me.wrote(write, &committed, |not_committed| &not_committed.error);
+        let Err(not_committed) = committed else {
+            return Ok(How::Done);
+        };
+        let (error, guard) = not_committed.into_parts();
+        settle_after(me, &guard).await;
+        release(me, guard, plan).await?;
+        return Err(error.into());
+    }
+    let committed = tx.commit().await;
+    me.wrote(write, &committed, |error| error);
+    if committed.is_err() {
+        settle_after(me, &guard).await;
+    }
+    me.still_holds(&guard);
+    release(me, guard, plan).await?;
+    Ok(committed.map(|_| How::Done)?)
+}
+
+/// Waits until a commit has happened or never will.
+async fn settle_after(me: &Me, guard: &FencedGuard<Memory>) {
+    if me.fenced().store().settle(guard.sequencer()).await.is_ok() {
+        me.saw("commit settled");
+    }
+}
+
+/// Releases, or drops the guard.
+async fn release(me: &Me, guard: FencedGuard<Memory>, plan: Work) -> Result<(), lock_core::Error> {
+    if plan.choice & 4 == 0 {
+        let (resource, token) = (guard.resource().clone(), guard.token().get());
+        let released = guard.release().await;
+        me.released(&resource, token, &released, false);
+        released?;
+    }
+    Ok(())
+}
+
+/// Two resources under one transaction.
+pub(super) async fn both(me: &Me, id: WorkId, plan: Work) -> Worked {
+    let resources = [me.resource(plan.on), me.resource(1 - plan.on.min(1))];
+    for resource in &resources {
+        me.asks(id, resource);
+    }
+    let wait = plan.wait.unwrap_or(Duration::from_secs(20));
+    let acquire = me.fenced().acquire_all(resources.iter().cloned(), wait);
+    let guards = acquire.ttl(me.ttl()).await?;
+    for guard in guards.iter() {
+        me.holds(id, guard, true, false);
+    }
+    me.think(plan.takes / 2).await;
+    let mut tx = guards.begin().await?;
+    let write = me.new_write();
+    for resource in &resources {
+        me.write(&mut tx, resource.as_str(), resource, write, plan.takes / 4)
+            .await?;
+    }
+    me.writes(write, guards[0].token().get());
+    let committed = tx.commit().await;
+    me.wrote(write, &committed, |error| error);
+    if plan.choice & 4 == 0 {
+        guards.release_all().await?;
+    }
+    Ok(committed.map(|_| How::Done)?)
+}

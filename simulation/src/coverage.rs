@@ -1,0 +1,111 @@
+//! How often each situation has come up: what never comes up is not tested.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    judge::act::{Act, How, Outcome},
+    plan::Task,
+    service::{Change, Event, HowEnded, Way},
+};
+
+/// Counts of situations, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    counts: BTreeMap<&'static str, u64>,
+}
+
+impl Coverage {
+    /// The counts, in the order of the names.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.counts.iter().map(|(name, count)| (*name, *count))
+    }
+
+    /// How often this has come up.
+    #[must_use]
+    pub fn of(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+
+    /// Adds the counts of another schedule.
+    pub fn add(&mut self, other: &Self) {
+        for (name, count) in &other.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+    }
+
+    pub(crate) fn note(&mut self, name: &'static str) {
+        *self.counts.entry(name).or_default() += 1;
+    }
+
+    pub(crate) fn act(&mut self, act: &Act) {
+        match act {
+            Act::Begins { task, .. } => self.note(task_name(*task)),
+            Act::Wrote { outcome, .. } => self.note(match outcome {
+                Outcome::Committed => "write committed",
+                Outcome::Unknown => "write unknown",
+                Outcome::Refused => "write refused",
+                Outcome::Failed => "write failed",
+            }),
+            Act::Released {
+                was_held: Some(false),
+                ..
+            } => self.note("release of a lease that was gone"),
+            Act::Released { was_held: None, .. } => self.note("release without an answer"),
+            Act::Ends { how, .. } => self.note(match how {
+                How::Done => "work done",
+                How::Held => "work held",
+                How::Fenced => "work fenced",
+                How::Failed => "work failed",
+                How::Dropped => "work dropped",
+            }),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn served(&mut self, event: &Event) {
+        match event {
+            Event::Arrived { copy: true, .. } => self.note("copy of a request"),
+            Event::Refused(_) => self.note("request refused"),
+            Event::Changed(effect) => match effect.change {
+                Change::Granted { way, .. } => self.note(match way {
+                    Way::Answer => "lease by an answer",
+                    Way::Push => "lease by a push",
+                    Way::Offer => "lease by an offer",
+                }),
+                Change::Joined { .. } => self.note("lease joined"),
+                Change::Confirmed { .. } => self.note("offer confirmed"),
+                Change::Renewed { .. } => self.note("lease renewed"),
+                Change::HoldEnded { .. } => self.note("hold given back"),
+                Change::Queued { .. } => self.note("place taken"),
+                Change::Unqueued { .. } => self.note("place left"),
+                Change::Ended { how, .. } => self.note(match how {
+                    HowEnded::Released => "lease released",
+                    HowEnded::LastHold => "last hold given back",
+                    HowEnded::Cancelled => "lease cancelled",
+                    HowEnded::Expired => "lease expired",
+                    HowEnded::OfferExpired => "offer expired",
+                    HowEnded::Forced { .. } => "lease forced",
+                }),
+            },
+            _ => {}
+        }
+    }
+}
+
+const fn task_name(task: Task) -> &'static str {
+    match task {
+        Task::Section => "task section",
+        Task::Try => "task try",
+        Task::Lease => "task lease",
+        Task::Given => "task given holder",
+        Task::Owner => "task owner",
+        Task::Both => "task both",
+        Task::Together => "task together",
+        Task::Once => "task once",
+        Task::Steps => "task steps",
+        Task::Lead => "task lead",
+        Task::Edge => "task edge",
+        Task::Force => "task force",
+        Task::Inspect => "task inspect",
+    }
+}

@@ -1,0 +1,140 @@
+use std::time::Duration;
+
+use lock_core::backend::Moment;
+
+use crate::plan::Task;
+
+/// The number of a piece of work in a schedule.
+pub(crate) type WorkId = u32;
+
+/// The number of a write in a schedule.
+pub(crate) type WriteId = u64;
+
+/// What a client does and learns, in its own words. All moments are true time.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// A piece of work begins.
+    Begins { work: WorkId, task: Task },
+    /// It asks for a lease.
+    Asks { work: WorkId, resource: String },
+    /// It has a lease.
+    Holds {
+        work: WorkId,
+        resource: String,
+        token: u64,
+        /// How long, by its own clock.
+        left: Duration,
+        /// Its token is claimed in the store.
+        is_claimed: bool,
+        /// It may share the lease with another hold.
+        is_shared: bool,
+    },
+    /// It believes that it still holds a lease.
+    StillHolds {
+        resource: String,
+        token: u64,
+        left: Duration,
+    },
+    /// It has released a lease. `None` if it does not know.
+    Released {
+        resource: String,
+        token: u64,
+        was_held: Option<bool>,
+        is_shared: bool,
+    },
+    /// The store has refused a grant before anything was written.
+    Refused { resource: String, token: u64 },
+    /// It is about to commit a write.
+    Writes { write: WriteId, token: u64 },
+    /// The commit has this outcome.
+    Wrote { write: WriteId, outcome: Outcome },
+    /// A job has this outcome. `Some(token)` if it is done, under which token.
+    Job {
+        row: String,
+        ran: bool,
+        done: Option<u64>,
+    },
+    /// A leader is at work.
+    Leads {
+        resource: String,
+        token: u64,
+        left: Duration,
+    },
+    /// An answer of the service behind the edge.
+    Answered {
+        write: WriteId,
+        status: u16,
+        accepted: Option<u64>,
+    },
+    /// An unfenced client writes what it has read, and one more.
+    Unfenced { resource: String, read: u64 },
+    /// A piece of work has ended.
+    Ends { work: WorkId, how: How },
+}
+
+/// The outcome of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// There is a receipt.
+    Committed,
+    /// Nobody knows.
+    Unknown,
+    /// The store has refused the grant.
+    Refused,
+    /// It failed, and nothing of it is stored.
+    Failed,
+}
+
+/// The end of a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum How {
+    /// It did what it was to do.
+    Done,
+    /// Somebody else had the lease.
+    Held,
+    /// It was refused as stale, or its lease was lost.
+    Fenced,
+    /// It failed.
+    Failed,
+    /// It was dropped.
+    Dropped,
+}
+
+/// What is stored under a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Row {
+    /// How often it was written.
+    pub(crate) count: u64,
+    /// The token under which it was written last.
+    pub(crate) token: u64,
+    /// The write.
+    pub(crate) write: WriteId,
+    /// The steps of the job that it belongs to.
+    pub(crate) steps: u64,
+}
+
+/// What the store did, as somebody sees who stands beside it.
+#[derive(Clone, Debug)]
+pub(crate) enum Stored {
+    /// A mark was raised.
+    Mark { resource: String, token: u64 },
+    /// A row was written. `mark` is that of its resource.
+    Row {
+        name: String,
+        resource: String,
+        row: Row,
+        mark: u64,
+    },
+}
+
+/// A promise that a schedule has broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Broken {
+    /// The name of the promise, as in `docs/guarantees.md`.
+    pub promise: &'static str,
+    /// When, in true time.
+    pub at: Moment,
+    /// What happened.
+    pub what: String,
+}

@@ -1,0 +1,124 @@
+//! Compares what happens with what is promised, while it happens.
+//!
+//! Each file judges some promises: `tokens` the order of grants, `leases` deadlines and releases,
+//! `rows` what the store has, `jobs` and `terms` what is built on both. [`Judge`] tells them what
+//! clients do and learn (`act.rs`), what the store did, and what the lock service did.
+
+pub(crate) mod act;
+mod jobs;
+mod leases;
+mod rows;
+mod terms;
+mod tokens;
+mod twin;
+
+use lock_core::backend::Moment;
+
+pub use self::act::Broken;
+use self::{
+    act::{Act, Stored},
+    jobs::Jobs,
+    leases::Leases,
+    rows::Rows,
+    terms::Terms,
+    tokens::Tokens,
+    twin::Twin,
+};
+use crate::{
+    plan::{Fault, Plan},
+    service,
+};
+
+/// All rules, and the first promise that was broken.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    promised: Promised,
+    tokens: Tokens,
+    pub(crate) leases: Leases,
+    pub(crate) rows: Rows,
+    jobs: Jobs,
+    terms: Terms,
+    pub(crate) twin: Twin,
+    pub(crate) broken: Option<Broken>,
+}
+
+/// What holds in this schedule, where the lock service may lose its state or its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Promised {
+    /// Tokens rise.
+    order: bool,
+    /// Leases end when they were to end.
+    leases: bool,
+    /// The length of a lease.
+    ttl: std::time::Duration,
+}
+
+/// A rule's finding: the promise and what happened.
+type Finding = Option<(&'static str, String)>;
+
+impl Promised {
+    fn of(plan: &Plan) -> Self {
+        let loses_order = |fault: &Fault| matches!(fault, Fault::FailOver(_) | Fault::ClockBack(_));
+        Self {
+            order: !plan.faults.iter().any(|(_, fault)| loses_order(fault)),
+            leases: plan.service_is_sound(),
+            ttl: plan.ttl,
+        }
+    }
+}
+
+impl Judge {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            promised: Promised::of(plan),
+            tokens: Tokens::default(),
+            leases: Leases::default(),
+            rows: Rows::default(),
+            jobs: Jobs::default(),
+            terms: Terms::default(),
+            twin: Twin::default(),
+            broken: None,
+        }
+    }
+
+    /// A client has done something.
+    pub(crate) fn act(&mut self, at: Moment, client: u32, act: &Act) {
+        let promised = self.promised;
+        let findings = [
+            self.tokens.act(promised, act),
+            self.leases.act(promised, at, act),
+            self.rows.act(act),
+            self.jobs.act(act),
+            self.terms.act(promised, &self.leases, act),
+        ];
+        self.twin.act(act);
+        for (promise, what) in findings.into_iter().flatten() {
+            self.broke(promise, at, format!("client {client}: {what}"));
+        }
+    }
+
+    /// The store has done something.
+    pub(crate) fn stored(&mut self, at: Moment, stored: &Stored) {
+        let findings = [self.rows.stored(stored), self.jobs.stored(stored)];
+        for (promise, what) in findings.into_iter().flatten() {
+            self.broke(promise, at, what);
+        }
+    }
+
+    /// The lock service has done something.
+    pub(crate) fn served(&mut self, event: &service::Event) {
+        self.leases.served(event);
+    }
+
+    /// Everything is over.
+    pub(crate) fn end(&mut self, at: Moment) {
+        for (promise, what) in self.rows.end().into_iter().chain(self.jobs.end()) {
+            self.broke(promise, at, what);
+        }
+    }
+
+    /// The first broken promise counts: others may follow from it.
+    pub(crate) fn broke(&mut self, promise: &'static str, at: Moment, what: String) {
+        self.broken.get_or_insert(Broken { promise, at, what });
+    }
+}

@@ -1,0 +1,156 @@
+//! What happens in one schedule: who does what, and what goes wrong. A seed draws it
+//! (`drawing.rs`), and proptest makes it smaller.
+
+mod drawing;
+
+use std::time::Duration;
+
+pub use self::drawing::{drawn, plans};
+use crate::{service::Variant, world::Order};
+
+/// One schedule. The same plan always runs in the same way.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "strategies build it, schedules take it apart"
+)]
+pub struct Plan {
+    /// The key of all draws of the run: the fates of messages, the order of tasks, holders.
+    pub seed: u64,
+    /// How the next task is chosen.
+    pub order: Order,
+    /// How the lock service hands a lease on.
+    pub variant: Variant,
+    /// The length of leases.
+    pub ttl: Duration,
+    /// Whether leases are so long that none ends by itself: then nothing hides a leak.
+    pub is_long: bool,
+    /// The way to the lock service.
+    pub to_service: Net,
+    /// The way to the store.
+    pub to_store: Net,
+    /// How long a claim waits for an older transaction.
+    pub lock_timeout: Duration,
+    /// The clients. Each is a process.
+    pub clients: Vec<Client>,
+    /// What happens to the lock service, and when.
+    pub faults: Vec<(Duration, Fault)>,
+    /// When all faults end.
+    pub calm: Duration,
+}
+
+/// The fate of messages on one way, in thousandths.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "as a plan")]
+pub struct Net {
+    /// The longest usual delay.
+    pub delay: Duration,
+    /// How many are lost.
+    pub lost: u16,
+    /// How many arrive a second time.
+    pub copied: u16,
+    /// How many take longer than a lease.
+    pub late: u16,
+    /// How much longer at most.
+    pub late_by: Duration,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "as a plan")]
+pub struct Client {
+    /// What it does, in this order.
+    pub works: Vec<Work>,
+    /// It is stopped before these of its polls, for so long.
+    pub pauses: Vec<(u16, Duration)>,
+    /// It is killed then, and another process does what it has not begun.
+    pub killed: Option<Duration>,
+}
+
+/// One piece of work of a client.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "as a plan")]
+pub struct Work {
+    /// When it begins, after the one before.
+    pub after: Duration,
+    /// What it is.
+    pub task: Task,
+    /// On which resource, or job, or lead.
+    pub on: u8,
+    /// How long it takes, between reading and writing.
+    pub takes: Duration,
+    /// How long it waits for the lease. `None` has no bound.
+    pub wait: Option<Duration>,
+    /// At which of its awaits it is dropped, and whether it is woken there first.
+    pub dropped: Option<(u8, bool)>,
+    /// A number that the task uses as it likes.
+    pub choice: u8,
+}
+
+/// The kinds of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "as a plan")]
+pub enum Task {
+    /// Locks, reads, writes under the fence, releases.
+    Section,
+    /// The same, if the lease is free.
+    Try,
+    /// A lease of the lock service alone, whose guard is dropped or released.
+    Lease,
+    /// An acquisition with a holder that is given, and that is repeated.
+    Given,
+    /// Two holds of one owner.
+    Owner,
+    /// Two resources under one transaction.
+    Both,
+    /// Two resources at once.
+    Together,
+    /// A job that runs once for a slot.
+    Once,
+    /// A job in steps.
+    Steps,
+    /// A leader, for a while.
+    Lead,
+    /// A request to a service behind an edge.
+    Edge,
+    /// An operator ends the lease by force.
+    Force,
+    /// A look, and a list.
+    Inspect,
+}
+
+/// What happens to the lock service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "as a plan")]
+pub enum Fault {
+    /// It answers nothing for so long.
+    Silent(Duration),
+    /// It refuses connections for so long.
+    Down(Duration),
+    /// It forgets who waits.
+    QueueLost,
+    /// It comes back empty.
+    EverythingLost,
+    /// A copy of that age goes on.
+    FailOver(Duration),
+    /// Its clock jumps forward.
+    ClockForward(Duration),
+    /// Its clock jumps back.
+    ClockBack(Duration),
+}
+
+impl Plan {
+    /// Whether the lock service keeps its state and its clock: otherwise less is promised.
+    #[must_use]
+    pub fn service_is_sound(&self) -> bool {
+        self.faults.iter().all(|(_, fault)| fault.is_sound())
+    }
+}
+
+impl Fault {
+    /// Whether the lock service keeps its leases and its clock.
+    #[must_use]
+    pub const fn is_sound(self) -> bool {
+        matches!(self, Self::Silent(_) | Self::Down(_) | Self::QueueLost)
+    }
+}

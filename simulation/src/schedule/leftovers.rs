@@ -1,0 +1,89 @@
+//! What is left when all have done their work: nothing of the living.
+
+use std::{sync::Arc, time::Duration};
+
+use super::Slot;
+use crate::{
+    clients::{Me, Surroundings},
+    world::World,
+};
+
+/// All messages have arrived, and all clean-ups have ended by then.
+const AFTERWARDS: Duration = Duration::from_secs(120);
+
+/// No schedule needs so many polls to end.
+const MOST_POLLS: u64 = 100_000;
+
+/// Judges the quiet point after the last piece of work, before any lease that is long has ended.
+pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
+    let log = &around.log;
+    for slot in slots.iter().filter(|slot| !slot.has_ended()) {
+        log.broke(
+            "bounded-wait",
+            format!("client {} still works", slot.number),
+        );
+    }
+    if around.memory.open_transactions() > 0 {
+        let what = format!(
+            "{} transactions are open",
+            around.memory.open_transactions()
+        );
+        log.broke("store-dropped", what);
+    }
+    if around.service.under_way() > 0 {
+        let what = format!("{} messages are under way", around.service.under_way());
+        log.broke("the simulator", what);
+    }
+    let left = around.service.left_behind();
+    let of_living = |attempt| {
+        let client = log.judge().leases.client_of(attempt);
+        client.filter(|number| slots.iter().any(|slot| slot.me().number() == *number))
+    };
+    for lease in &left.leases {
+        if let Some(client) = lease.holds.iter().find_map(|hold| of_living(*hold)) {
+            let what = format!(
+                "client {client} has left {} with {}",
+                lease.resource, lease.token
+            );
+            log.broke("G8", what);
+        }
+    }
+    for place in &left.places {
+        if let Some(client) = of_living(place.id) {
+            log.broke(
+                "G8",
+                format!("client {client} still waits for {}", place.resource),
+            );
+        }
+    }
+    for me in slots.iter().map(|slot| slot.me()) {
+        let held = me.locks().stats().held;
+        if held > 0 {
+            log.broke("G8", format!("client {} counts {held} leases", me.number()));
+        }
+    }
+    world.note(log.judge().rows.refused);
+}
+
+/// Ends all managers: no task of theirs is left.
+pub(super) fn shut_down(world: &World, around: &Surroundings, slots: Vec<Arc<Slot>>, operator: Me) {
+    let living: Vec<_> = slots
+        .iter()
+        .map(|slot| slot.me())
+        .chain([operator])
+        .collect();
+    let processes: Vec<_> = living.iter().map(|me| me.process().clone()).collect();
+    for me in living {
+        let process = me.process().clone();
+        process.start(async move { me.locks().shutdown().await });
+    }
+    drop(slots);
+    let _ran = world.run_for(AFTERWARDS, MOST_POLLS);
+    for process in processes {
+        let counts = process.counts();
+        if counts.tasks > 0 || counts.sleepers > 0 {
+            let what = format!("{} is shut down and has {counts:?}", process.name());
+            around.log.broke("G8", what);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+use std::{
+    fmt,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use lock_core::backend::{Moment, support::lock};
+
+use crate::{
+    coverage::Coverage,
+    judge::{
+        Judge,
+        act::{Act, Stored, WriteId},
+    },
+    service,
+    world::Process,
+};
+
+/// All that happens in a schedule, in order: it is judged, counted and, on request, written down.
+pub(crate) struct Log {
+    world: Process,
+    judge: Mutex<Judge>,
+    coverage: Mutex<Coverage>,
+    writes: AtomicU64,
+}
+
+impl Log {
+    pub(crate) fn new(world: Process, judge: Judge) -> Self {
+        Self {
+            world,
+            judge: Mutex::new(judge),
+            coverage: Mutex::default(),
+            writes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn judge(&self) -> MutexGuard<'_, Judge> {
+        lock(&self.judge)
+    }
+
+    pub(crate) fn coverage(&self) -> MutexGuard<'_, Coverage> {
+        lock(&self.coverage)
+    }
+
+    /// The number of a new write.
+    pub(crate) fn new_write(&self) -> WriteId {
+        self.writes.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        self.world.true_time()
+    }
+
+    /// A client has done something.
+    pub(crate) fn act(&self, client: u32, act: &Act) {
+        self.world.tell(|| format!("client {client}: {act:?}"));
+        self.judge().act(self.now(), client, act);
+        self.coverage().act(act);
+    }
+
+    /// The store has done something.
+    pub(crate) fn stored(&self, stored: &Stored) {
+        self.world.tell(|| format!("store: {stored:?}"));
+        self.judge().stored(self.now(), stored);
+    }
+
+    /// The lock service has done something.
+    pub(crate) fn served(&self, event: &service::Event) {
+        self.world.tell(|| format!("service: {event:?}"));
+        self.judge().served(event);
+        self.coverage().served(event);
+    }
+
+    /// Somebody outside has done something.
+    pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
+        self.world.tell(line);
+    }
+
+    /// A promise is broken.
+    pub(crate) fn broke(&self, promise: &'static str, what: String) {
+        self.judge().broke(promise, self.now(), what);
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,232 @@
+//! Runs one schedule: builds its world, lets its clients work, and looks at what is left.
+//!
+//! `weather.rs` decides about messages, `trouble.rs` about outages and deaths, `log.rs` hears
+//! everything, and `leftovers.rs` looks at the end.
+
+mod leftovers;
+mod log;
+mod trouble;
+mod weather;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use fenced_store::Memory;
+use lock_core::backend::{Moment, support::lock};
+
+pub(crate) use self::{log::Log, weather::Weather};
+use crate::{
+    clients::{Me, Surroundings, work},
+    coverage::Coverage,
+    judge::{Broken, Judge},
+    plan::{self, Plan},
+    service::{Event, Service, Settings},
+    store::Watch,
+    world::{Process, Ran, World},
+};
+
+/// What became of a schedule.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The first promise that was broken.
+    pub broken: Option<Broken>,
+    /// How often each situation came up.
+    pub coverage: Coverage,
+    /// Two runs with the same digest were the same.
+    pub digest: u64,
+    /// What happened, if it was asked for.
+    pub lines: Vec<String>,
+    /// Whether the same clients without fences have lost a write.
+    pub unfenced_lost: bool,
+    /// Whether the lock service has kept its state and its clock.
+    pub is_sound: bool,
+    /// How many writes the store has refused.
+    pub refused: u64,
+    /// How many leases ran out.
+    pub takeovers: u64,
+}
+
+/// All is over by then, because every piece of work has a bound.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// No schedule needs so many polls.
+const MOST_POLLS: u64 = 400_000;
+
+/// The number of the operator who clears up behind the dead.
+const OPERATOR: u32 = 900;
+
+/// The number of a client's second process is greater by this.
+const RESTARTED: u32 = 16;
+
+/// A client, whose process may be killed and followed by another one.
+struct Slot {
+    number: u32,
+    plan: plan::Client,
+    /// The process that lives.
+    me: Mutex<Me>,
+    /// How many of its works have begun.
+    begun: AtomicUsize,
+    /// Whether all of them have ended.
+    has_ended: AtomicUsize,
+}
+
+/// Runs a plan. Lines are kept on request.
+///
+/// # Panics
+/// If no Tokio runtime can be made.
+#[must_use]
+pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
+    let world = World::new(plan.seed, plan.order).expect("a Tokio runtime without drivers");
+    if keeps_lines {
+        world.trace();
+    }
+    let inside = world.enter();
+    let around = Arc::new(surroundings(&world, plan));
+    let slots: Vec<_> = (0_u32..)
+        .zip(&plan.clients)
+        .map(|(number, client)| Slot::begin(&world, &around, number, client))
+        .collect();
+    let operator = me(&world, &around, OPERATOR);
+    trouble::begin(&world, &around, &slots, &operator);
+    drop(inside);
+
+    let ran = world.run_until(Moment::from_origin(LIMIT), MOST_POLLS);
+    if ran == Ran::TooManyPolls {
+        around
+            .log
+            .broke("bounded-wait", "the schedule does not end".to_owned());
+    } else {
+        leftovers::judge(&world, &around, &slots);
+        leftovers::shut_down(&world, &around, slots, operator);
+    }
+    report(&world, &around)
+}
+
+fn surroundings(world: &World, plan: &Plan) -> Surroundings {
+    let (network, server) = (world.process("network"), world.process("store"));
+    let log = Arc::new(Log::new(world.process("log"), Judge::new(plan)));
+    let weather = Arc::new(Weather::of(plan));
+    let memory = Memory::new(Arc::new(server));
+    let watch = Arc::new(Watch::new(&memory, Arc::clone(&log)));
+    let heard = Arc::clone(&log);
+    let observer = move |_: Moment, event: Event| heard.served(&event);
+    let fates = Arc::clone(&weather);
+    let service = Service::new(
+        Settings::new(plan.variant),
+        Arc::new(network.clone()),
+        move |client, leg, number| fates.to_service(client, leg, number),
+        observer,
+    );
+    Surroundings {
+        plan: plan.clone(),
+        service,
+        network,
+        memory,
+        weather,
+        watch,
+        log,
+    }
+}
+
+fn me(world: &World, around: &Arc<Surroundings>, number: u32) -> Me {
+    let process = world.process(&format!("client {number}"));
+    Me::new(number, process, around).expect("the settings of a manager are valid")
+}
+
+fn report(world: &World, around: &Surroundings) -> Report {
+    if let Some(panicked) = world.panics().first() {
+        let what = format!("{}: {}", panicked.process, panicked.message);
+        around.log.broke("no panic", what);
+    }
+    let lines = world.take_lines();
+    let mut judge = around.log.judge();
+    judge.end(around.log.now());
+    Report {
+        broken: judge.broken.take(),
+        coverage: around.log.coverage().clone(),
+        digest: world.digest(),
+        lines,
+        unfenced_lost: judge.twin.has_lost(),
+        is_sound: around.plan.service_is_sound(),
+        refused: judge.rows.refused,
+        takeovers: judge.leases.takeovers,
+    }
+}
+
+impl Slot {
+    fn begin(
+        world: &World,
+        around: &Arc<Surroundings>,
+        number: u32,
+        plan: &plan::Client,
+    ) -> Arc<Self> {
+        let me = me(world, around, number);
+        for (poll, pause) in &plan.pauses {
+            me.process().pause_at_poll((*poll).into(), *pause);
+        }
+        let slot = Arc::new(Self {
+            number,
+            plan: plan.clone(),
+            me: Mutex::new(me.clone()),
+            begun: AtomicUsize::new(0),
+            has_ended: AtomicUsize::new(0),
+        });
+        slot.work_as(me);
+        slot
+    }
+
+    /// The process that lives.
+    fn me(&self) -> Me {
+        lock(&self.me).clone()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed) == 1
+    }
+
+    /// Has a process do all that has not begun.
+    fn work_as(self: &Arc<Self>, me: Me) {
+        let slot = Arc::clone(self);
+        let process = me.process().clone();
+        process.start(async move {
+            loop {
+                let next = slot.begun.fetch_add(1, Ordering::Relaxed);
+                let Some(plan) = slot.plan.works.get(next).copied() else {
+                    break;
+                };
+                me.think(plan.after).await;
+                let id = 100 * slot.number + u32::try_from(next).unwrap_or(99);
+                work(&me, id, plan).await;
+            }
+            slot.has_ended.store(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Ends the process. Another one goes on with the next piece of work.
+    fn die(self: &Arc<Self>, world: &Arc<Births>) {
+        self.me().process().kill();
+        let me = world.another(self.number + RESTARTED);
+        *lock(&self.me) = me.clone();
+        self.work_as(me);
+    }
+}
+
+/// Makes processes while the world runs.
+struct Births {
+    processes: Mutex<Vec<Process>>,
+    around: Arc<Surroundings>,
+}
+
+impl Births {
+    fn another(&self, number: u32) -> Me {
+        let process = lock(&self.processes).pop();
+        let process = process.expect("there is one for each death");
+        Me::new(number, process, &self.around).expect("the settings of a manager are valid")
+    }
+}

@@ -1,0 +1,109 @@
+//! What goes wrong around the clients, and when it ends.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::backend::{Moment, Runtime};
+
+use super::{Births, Slot};
+use crate::{
+    clients::{Me, Surroundings},
+    plan::Fault,
+    world::{Process, World},
+};
+
+/// Begins all trouble of a schedule, in a process of its own.
+pub(super) fn begin(world: &World, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operator: &Me) {
+    let fate = world.process("fate");
+    for (at, fault) in around.plan.faults.clone() {
+        let around = Arc::clone(around);
+        let process = fate.clone();
+        fate.start(async move { suffer(&process, &around, at, fault).await });
+    }
+    deaths(world, &fate, around, slots);
+    calm(&fate, around, slots, operator);
+}
+
+async fn suffer(fate: &Process, around: &Surroundings, at: Duration, fault: Fault) {
+    let runtime: &dyn Runtime = fate;
+    let service = &around.service;
+    let at = Moment::from_origin(at);
+    if let Fault::FailOver(age) = fault {
+        let before = at.since_origin().saturating_sub(age);
+        runtime.sleep_until(Moment::from_origin(before)).await;
+        let copy = service.copy();
+        runtime.sleep_until(at).await;
+        return service.fail_over_to(copy);
+    }
+    runtime.sleep_until(at).await;
+    match fault {
+        Fault::Silent(time) => service.pause(runtime.now() + time),
+        Fault::Down(time) => {
+            service.set_down(true);
+            runtime.sleep(time).await;
+            service.set_down(false);
+        }
+        Fault::QueueLost => service.lose_queue(),
+        Fault::EverythingLost => service.lose_everything(),
+        Fault::ClockForward(by) => service.step_clock_forward(by),
+        Fault::ClockBack(by) => service.step_clock_back(by),
+        Fault::FailOver(_) => {}
+    }
+}
+
+fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>]) {
+    let dying = slots.iter().filter(|slot| slot.plan.killed.is_some());
+    let processes = dying
+        .clone()
+        .map(|slot| world.process(&format!("client {} again", slot.number)));
+    let births = Arc::new(Births {
+        processes: Mutex::new(processes.collect()),
+        around: Arc::clone(around),
+    });
+    for slot in dying {
+        let (slot, births, process) = (Arc::clone(slot), Arc::clone(&births), fate.clone());
+        fate.start(async move {
+            let runtime: &dyn Runtime = &process;
+            runtime.sleep(slot.plan.killed.unwrap_or_default()).await;
+            if !slot.has_ended() {
+                slot.die(&births);
+            }
+        });
+    }
+}
+
+/// How long an operator waits before clearing up behind clients that are dead.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// All faults end. If leases do not end by themselves, an operator ends those of the dead, for whom
+/// others may wait without bound.
+fn calm(fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operator: &Me) {
+    let (around, process) = (Arc::clone(around), fate.clone());
+    let (slots, operator) = (slots.to_vec(), operator.clone());
+    fate.start(async move {
+        let runtime: &dyn Runtime = &process;
+        runtime.sleep(around.plan.calm).await;
+        around.weather.calm_down();
+        around.service.set_down(false);
+        if !around.plan.is_long {
+            return;
+        }
+        runtime.sleep(PATIENCE).await;
+        let left = around.service.left_behind();
+        for lease in left.leases {
+            let owner = around.log.judge().leases.client_of(lease.holds[0]);
+            let lives = |number| slots.iter().any(|slot| slot.me().number() == number);
+            if !owner.is_some_and(lives) {
+                let (me, resource) = (operator.clone(), lease.resource);
+                let process = me.process().clone();
+                process.start(async move {
+                    if let Err(error) = me.locks().force_release(resource).await {
+                        me.tell(|| format!("the operator failed: {error:?}"));
+                    }
+                });
+            }
+        }
+    });
+}
