@@ -27,19 +27,36 @@ fn main() -> ExitCode {
     let (mut lost, mut refused) = (0, 0);
     for seed in options.seed..options.seed + options.schedules {
         let plan = plan::drawn(seed).current();
-        if options.trace { println!("{plan:#?}"); }
+        if options.trace {
+            println!("{plan:#?}");
+        }
         let report = schedule::run(&plan, options.trace);
         coverage.add(&report.coverage);
         lost += u64::from(report.unfenced_lost);
         refused += report.refused;
-        for line in report.lines { println!("{line}"); }
+        for line in report.lines {
+            println!("{line}");
+        }
         if let Some(it) = report.broken {
-            let entry = broken.entry(it.promise.to_owned()).or_insert((0, seed, it.what));
+            let entry = broken
+                .entry(it.promise.to_owned())
+                .or_insert((0, seed, it.what));
             entry.0 += 1;
         }
     }
-    println!("{:?} a schedule, unfenced lost {lost}, refused {refused}", started.elapsed() / u32::try_from(options.schedules).unwrap());
-    for (name, count) in coverage.counts() { println!("{count:10} {name}"); }
-    for (promise, (count, seed, what)) in &broken { println!("broken: {promise} {count} times, seed {seed}: {what}"); }
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!(
+        "{:?} a schedule, unfenced lost {lost}, refused {refused}",
+        started.elapsed() / u32::try_from(options.schedules).unwrap()
+    );
+    for (name, count) in coverage.counts() {
+        println!("{count:10} {name}");
+    }
+    for (promise, (count, seed, what)) in &broken {
+        println!("broken: {promise} {count} times, seed {seed}: {what}");
+    }
+    if broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

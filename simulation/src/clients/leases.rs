@@ -22,10 +22,7 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
         me.still_holds(&guard);
     }
     if plan.choice & 4 == 0 {
-        let token = guard.token().get();
-        let released = guard.release().await;
-        me.released(&resource, token, &released, false);
-        released?;
+        me.release(Box::new(guard), false).await?;
     }
     Ok(How::Done)
 }
@@ -42,10 +39,7 @@ pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
     me.holds(id, &guard, false, true);
     me.think(plan.takes / 2).await;
     me.still_holds(&guard);
-    let token = guard.token().get();
-    let released = guard.release().await;
-    me.released(&resource, token, &released, false);
-    if released? == Released::Released {
+    if me.release(Box::new(guard), false).await? == Released::Released {
         repeat_after_release(me, acquire.wait(Duration::ZERO)).await;
     }
     Ok(How::Done)
@@ -78,14 +72,10 @@ pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
     let second = acquire.await?;
     me.holds(id, &second, false, true);
     me.think(plan.takes / 4).await;
-    let token = first.token().get();
-    let released = first.release().await;
-    me.released(&resource, token, &released, true);
+    let _unknown = me.release(Box::new(first), true).await;
     me.think(plan.takes / 4).await;
     me.still_holds(&second);
-    let released = second.release().await;
-    me.released(&resource, token, &released, true);
-    released?;
+    me.release(Box::new(second), true).await?;
     Ok(How::Done)
 }
 

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use fenced_store::{
     AcquireFenced, FenceError, FencedGuard, FencedTx, Memory, MemoryFencedLocks, MemoryFencedStore,
@@ -174,21 +174,24 @@ impl Me {
         }
     }
 
-    /// Reports the answer to a release.
-    pub(crate) fn released(
+    /// Releases a lease, and reports the answer.
+    pub(crate) async fn release(
         &self,
-        resource: &ResourceName,
-        token: u64,
-        released: &Result<Released, lock_core::Error>,
+        guard: impl Releases,
         is_shared: bool,
-    ) {
+    ) -> Result<Released, lock_core::Error> {
+        let (resource, token) = (guard.resource().clone(), guard.token().get());
+        let saw_loss = !guard.is_held();
+        let released = guard.release().await;
         let was_held = released.as_ref().ok();
         self.act(Act::Released {
             resource: resource.as_str().to_owned(),
             token,
             was_held: was_held.map(|released| *released == Released::Released),
+            saw_loss,
             is_shared,
         });
+        released
     }
 
     /// Begins a transaction; a refusal is reported.
@@ -283,4 +286,21 @@ impl Me {
 /// A name of ours, which is valid.
 pub(crate) fn named(name: &str) -> ResourceName {
     ResourceName::new(name).expect("a name of ours is valid")
+}
+
+/// A guard that can be released.
+pub(crate) trait Releases: Deref<Target = LeaseGuard> {
+    fn release(self) -> impl Future<Output = Result<Released, lock_core::Error>> + Send;
+}
+
+impl Releases for FencedGuard<Memory> {
+    fn release(self) -> impl Future<Output = Result<Released, lock_core::Error>> + Send {
+        Self::release(self)
+    }
+}
+
+impl Releases for Box<LeaseGuard> {
+    fn release(self) -> impl Future<Output = Result<Released, lock_core::Error>> + Send {
+        LeaseGuard::release(*self)
+    }
 }

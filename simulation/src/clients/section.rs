@@ -72,10 +72,7 @@ async fn settle_after(me: &Me, guard: &FencedGuard<Memory>) {
 /// Releases, or drops the guard.
 async fn release(me: &Me, guard: FencedGuard<Memory>, plan: Work) -> Result<(), lock_core::Error> {
     if plan.choice & 4 == 0 {
-        let (resource, token) = (guard.resource().clone(), guard.token().get());
-        let released = guard.release().await;
-        me.released(&resource, token, &released, false);
-        released?;
+        me.release(guard, false).await?;
     }
     Ok(())
 }

@@ -40,6 +40,8 @@ pub(crate) enum Act {
         resource: String,
         token: u64,
         was_held: Option<bool>,
+        /// It knew that the lease was lost.
+        saw_loss: bool,
         is_shared: bool,
     },
     /// The store has refused a grant before anything was written.

@@ -43,9 +43,10 @@ impl Leases {
             Act::Released {
                 resource,
                 token,
-                was_held: Some(was_held),
+                was_held: Some(true),
+                saw_loss,
                 is_shared,
-            } => self.is_released(resource, *token, *was_held, *is_shared),
+            } => self.is_released(resource, *token, *saw_loss, *is_shared),
             _ => None,
         }
     }
@@ -57,6 +58,10 @@ impl Leases {
             let what = format!("{resource} is held with {token}, which was never granted");
             return Some(("compare-then-act", what));
         };
+        if let Some(HowEnded::Released | HowEnded::LastHold | HowEnded::Cancelled) = known.ended {
+            let what = format!("{resource} is held with {token}, and was {:?}", known.ended);
+            return Some(("compare-then-act", what));
+        }
         (at + left > known.until).then(|| {
             let what = format!(
                 "{resource} is held with {token} until {:?}, but it ends at {:?}",
@@ -67,20 +72,17 @@ impl Leases {
         })
     }
 
-    /// After a release the lease has ended, and by it if the answer says so.
-    fn is_released(&self, resource: &str, token: u64, was_held: bool, is_shared: bool) -> Finding {
-        let known = self.known.get(&(resource.to_owned(), token))?;
-        match known.ended {
-            None if was_held && !is_shared => {
-                let what = format!("{resource} was released with {token}, and is still held");
-                Some(("compare-then-act", what))
-            }
-            Some(HowEnded::Expired | HowEnded::Forced { .. }) if was_held => {
-                let what = format!("{resource} was not held with {token}, but its release says so");
-                Some(("no-false-release", what))
-            }
-            _ => None,
+    /// After a release the lease has ended. A client that knew of its loss has released nothing.
+    fn is_released(&self, resource: &str, token: u64, saw_loss: bool, is_shared: bool) -> Finding {
+        if saw_loss {
+            let what = format!("{resource} was lost with {token}, and its release says otherwise");
+            return Some(("no-false-release", what));
         }
+        let known = self.known.get(&(resource.to_owned(), token))?;
+        (known.ended.is_none() && !is_shared).then(|| {
+            let what = format!("{resource} was released with {token}, and is still held");
+            ("compare-then-act", what)
+        })
     }
 
     pub(super) fn served(&mut self, event: &Event) {

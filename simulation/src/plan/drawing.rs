@@ -89,7 +89,7 @@ fn of_swarm(seed: u64, swarm: Swarm) -> impl Strategy<Value = Plan> {
         Variant::Unqueued,
     ]);
     let lock_timeout = select(vec![300_u64, 2_000]).prop_map(Duration::from_millis);
-    let clients = vec(clients(swarm), 2..=4);
+    let clients = vec(clients(swarm), 2..=5);
     let faults = vec((millis(0, 6_000), faults(swarm)), 0..=3);
     (
         order,
@@ -151,8 +151,8 @@ fn clients(swarm: Swarm) -> impl Strategy<Value = Client> {
         ],
     );
     let pauses = vec(pause, 0..=if swarm.pauses { 2 } else { 0 });
-    let killed = weighted(if swarm.kills { 0.5 } else { 0.0 }, millis(1, 5_000));
-    (vec(works(swarm), 1..=4), pauses, killed).prop_map(|(works, pauses, killed)| Client {
+    let killed = sometimes(swarm.kills, 0.5, millis(1, 5_000));
+    (vec(works(swarm), 1..=6), pauses, killed).prop_map(|(works, pauses, killed)| Client {
         works,
         pauses,
         killed,
@@ -167,13 +167,20 @@ fn works(swarm: Swarm) -> impl Strategy<Value = Work> {
         1 => millis(ttl, 2 * ttl),
     ];
     let wait = weighted(0.6, prop_oneof![1 => millis(0, 0), 3 => millis(1, 4 * ttl)]);
-    let dropped = weighted(
-        if swarm.drops { 0.35 } else { 0.0 },
-        (0..14_u8, any::<bool>()),
+    let dropped = sometimes(swarm.drops, 0.35, (0..14_u8, any::<bool>()));
+    let what = (
+        select(swarm.tasks()),
+        prop_oneof![2 => 0..=0_u8, 1 => 0..=1_u8],
+        any::<u8>(),
     );
-    let what = (select(swarm.tasks()), 0..2_u8, any::<u8>());
-    (millis(0, 400), what, takes, wait, dropped).prop_map(
-        |(after, (task, on, choice), takes, wait, dropped)| Work {
+    (
+        prop_oneof![3 => millis(0, 40), 1 => millis(0, 600)],
+        what,
+        takes,
+        wait,
+        dropped,
+    )
+        .prop_map(|(after, (task, on, choice), takes, wait, dropped)| Work {
             after,
             task,
             on,
@@ -181,8 +188,7 @@ fn works(swarm: Swarm) -> impl Strategy<Value = Work> {
             wait,
             dropped,
             choice,
-        },
-    )
+        })
 }
 
 fn faults(swarm: Swarm) -> BoxedStrategy<Fault> {
@@ -230,6 +236,18 @@ impl Swarm {
         let is_on = |bit: &usize| self.tasks >> bit & 1 == 1;
         let on: Vec<_> = (0..ALL.len()).filter(is_on).map(|bit| ALL[bit]).collect();
         if on.is_empty() { ALL.to_vec() } else { on }
+    }
+}
+
+/// A value with this probability, if there are such values in the schedule.
+fn sometimes<S>(is_on: bool, probability: f64, value: S) -> BoxedStrategy<Option<S::Value>>
+where
+    S: Strategy + 'static,
+    S::Value: Clone + 'static,
+{
+    match is_on {
+        true => weighted(probability, value).boxed(),
+        false => Just(None).boxed(),
     }
 }
 

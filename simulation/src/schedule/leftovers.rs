@@ -17,6 +17,10 @@ const MOST_POLLS: u64 = 100_000;
 /// Judges the quiet point after the last piece of work, before any lease that is long has ended.
 pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
     let log = &around.log;
+    if !around.plan.is_long {
+        // What could not be given back in an outage ends by itself.
+        let _ran = world.run_for(AFTERWARDS, MOST_POLLS);
+    }
     for slot in slots.iter().filter(|slot| !slot.has_ended()) {
         log.broke(
             "bounded-wait",
