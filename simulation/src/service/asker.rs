@@ -37,6 +37,8 @@ pub(super) struct Asker {
 struct Heard {
     /// The latest push that the attempt has not read, and the moment when it came.
     unread: Option<(Pushed, Moment)>,
+    /// A push has the attempt look.
+    must_look: bool,
     /// When the last answered request was sent, and when the service answered it.
     exchange: Option<(Moment, Stamp)>,
     first_sent: Option<Moment>,
@@ -55,7 +57,8 @@ pub(super) struct Stamp {
 #[derive(Debug)]
 pub(super) struct Push {
     pub(super) asker: Arc<Asker>,
-    pub(super) pushed: Pushed,
+    /// `None` has the waiter look.
+    pub(super) pushed: Option<Pushed>,
 }
 
 /// A grant that no request has asked for.
@@ -125,15 +128,18 @@ impl Asker {
     }
 
     /// A push arrives. Of two that are not read, the later one counts.
-    pub(super) fn receive(&self, pushed: Pushed) {
+    pub(super) fn receive(&self, pushed: Option<Pushed>) {
         let received = self.client.runtime.now();
         {
-            let unread = &mut lock(&self.heard).unread;
-            let last = unread.map(|(last, _)| last.stamp.number);
-            if last.is_some_and(|last| last > pushed.stamp.number) {
-                return;
+            let heard = &mut *lock(&self.heard);
+            let last = heard.unread.map(|(last, _)| last.stamp.number);
+            match pushed {
+                Some(pushed) if last.is_none_or(|last| last <= pushed.stamp.number) => {
+                    heard.unread = Some((pushed, received));
+                }
+                Some(_) => {}
+                None => heard.must_look = true,
             }
-            *unread = Some((pushed, received));
         }
         self.news.notify_one();
     }
@@ -153,7 +159,10 @@ impl Asker {
 
     fn read(&self) -> Option<Wake> {
         let mut heard = lock(&self.heard);
-        let (pushed, received) = heard.unread.take()?;
+        let must_look = std::mem::take(&mut heard.must_look);
+        let Some((pushed, received)) = heard.unread.take() else {
+            return must_look.then_some(Wake::Look);
+        };
         let grant = self.grant_of(pushed, received, &heard);
         // One that is over by now is worth a look.
         let is_whole = pushed.is_whole && received < grant.lease.deadline();
