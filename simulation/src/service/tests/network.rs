@@ -4,7 +4,7 @@ use lock_core::{
 };
 
 use super::*;
-use crate::service::{MessageId, Way};
+use crate::service::MessageId;
 
 /// The moment of an event, in milliseconds of the clock.
 async fn grants_after(rig: &Rig, client: &SimBackend, request: &AcquireRequest) -> u128 {

@@ -1,7 +1,6 @@
 use lock_core::backend::{LockBackend as _, Reply, Runtime as _, Wake};
 
 use super::*;
-use crate::service::HowEnded;
 
 /// The first waiter does not react to its offer: the second is served, and then the first, which
 /// asks again, without a new place.
@@ -134,7 +133,7 @@ async fn effects_are_those_of_the_answers() {
     rig.run(client.inspect(resource)).await.unwrap();
     let (token, next) = (first.token, second.token);
     let until = first.lease.deadline();
-    let way = crate::service::Way::Answer;
+    let way = Way::Answer;
     let granted = |token, attempt| Change::Granted {
         token,
         attempt,
