@@ -201,3 +201,75 @@ impl fmt::Debug for Asker {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{Holder, ResourceName, Ttl};
+    use lock_testing::ManualClock;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn asker() -> Arc<Asker> {
+        let runtime: Arc<dyn Runtime> = Arc::new(ManualClock::seeded(1));
+        let resource = ResourceName::new("r").unwrap();
+        let attempt = AttemptRef::new(&*runtime, resource, Holder::draw(&*runtime));
+        let request = AcquireRequest::new(attempt, Ttl::new(TTL).unwrap());
+        Asker::new(&Client::new(0, runtime), &request)
+    }
+
+    fn stamp(number: u64) -> Stamp {
+        let at = Moment::from_origin(Duration::from_secs(number));
+        Stamp { number, at }
+    }
+
+    fn pushed(number: u64) -> Option<Pushed> {
+        Some(Pushed {
+            token: FencingToken::new(number).unwrap(),
+            length: TTL,
+            stamp: stamp(number),
+            is_whole: true,
+        })
+    }
+
+    fn token(wake: Option<Wake>) -> u64 {
+        match wake {
+            Some(Wake::Granted(grant)) => grant.token.get(),
+            wake => panic!("{wake:?}"),
+        }
+    }
+
+    /// Catches: an older push that is read instead of a later one that has overtaken it.
+    #[test]
+    fn of_two_pushes_the_later_one_is_read() {
+        for order in [[1, 2], [2, 1]] {
+            let asker = asker();
+            for number in order {
+                asker.receive(pushed(number));
+            }
+            asker.receive(None);
+            assert_eq!(token(asker.read()), 2, "{order:?}");
+            assert_eq!(
+                asker.read(),
+                None,
+                "a grant says more than that it may be time to look"
+            );
+        }
+        let asker = asker();
+        asker.receive(None);
+        assert_eq!(asker.read(), Some(Wake::Look));
+    }
+
+    /// Catches: a push that is compared with an answer that the last one has overtaken.
+    #[test]
+    fn of_two_answers_the_later_one_counts() {
+        let asker = asker();
+        let sent = Moment::default();
+        asker.answered(sent, stamp(3));
+        asker.answered(sent, stamp(1));
+        asker.receive(pushed(2));
+        let wake = asker.read();
+        assert!(matches!(wake, Some(Wake::Offered(_))), "{wake:?}");
+    }
+}
