@@ -77,6 +77,11 @@ async fn a_place_is_kept_for_as_long_as_its_owner_looks() {
         let reply = rig.send(&waiter.requests(&request), QUEUE).await;
         assert!(matches!(reply, Reply::Queued { .. }), "{reply:?}");
     }
+    let changes = rig.changes();
+    let places = changes
+        .iter()
+        .filter(|change| matches!(change, Change::Queued { .. }));
+    assert_eq!(places.count(), 1, "{changes:?}");
     rig.release(&waiter, &first, grant).await;
     rig.clock.advance(most);
     let left = millis(1);
