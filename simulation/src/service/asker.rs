@@ -37,6 +37,8 @@ pub(super) struct Asker {
 struct Heard {
     /// The latest push that the attempt has not read, and the moment when it came.
     unread: Option<(Pushed, Moment)>,
+    /// A push has the attempt look.
+    must_look: bool,
     /// When the last answered request was sent, and when the service answered it.
     exchange: Option<(Moment, Stamp)>,
     first_sent: Option<Moment>,
@@ -55,7 +57,8 @@ pub(super) struct Stamp {
 #[derive(Debug)]
 pub(super) struct Push {
     pub(super) asker: Arc<Asker>,
-    pub(super) pushed: Pushed,
+    /// `None` has the waiter look.
+    pub(super) pushed: Option<Pushed>,
 }
 
 /// A grant that no request has asked for.
@@ -125,15 +128,18 @@ impl Asker {
     }
 
     /// A push arrives. Of two that are not read, the later one counts.
-    pub(super) fn receive(&self, pushed: Pushed) {
+    pub(super) fn receive(&self, pushed: Option<Pushed>) {
         let received = self.client.runtime.now();
         {
-            let unread = &mut lock(&self.heard).unread;
-            let last = unread.map(|(last, _)| last.stamp.number);
-            if last.is_some_and(|last| last > pushed.stamp.number) {
-                return;
+            let heard = &mut *lock(&self.heard);
+            let last = heard.unread.map(|(last, _)| last.stamp.number);
+            match pushed {
+                Some(pushed) if last.is_none_or(|last| last <= pushed.stamp.number) => {
+                    heard.unread = Some((pushed, received));
+                }
+                Some(_) => {}
+                None => heard.must_look = true,
             }
-            *unread = Some((pushed, received));
         }
         self.news.notify_one();
     }
@@ -153,7 +159,10 @@ impl Asker {
 
     fn read(&self) -> Option<Wake> {
         let mut heard = lock(&self.heard);
-        let (pushed, received) = heard.unread.take()?;
+        let must_look = std::mem::take(&mut heard.must_look);
+        let Some((pushed, received)) = heard.unread.take() else {
+            return must_look.then_some(Wake::Look);
+        };
         let grant = self.grant_of(pushed, received, &heard);
         // One that is over by now is worth a look.
         let is_whole = pushed.is_whole && received < grant.lease.deadline();
@@ -190,5 +199,77 @@ impl fmt::Debug for Asker {
             .field("client", &self.client.number)
             .field("attempt", &self.request.attempt)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{Holder, ResourceName, Ttl};
+    use lock_testing::ManualClock;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn asker() -> Arc<Asker> {
+        let runtime: Arc<dyn Runtime> = Arc::new(ManualClock::seeded(1));
+        let resource = ResourceName::new("r").unwrap();
+        let attempt = AttemptRef::new(&*runtime, resource, Holder::draw(&*runtime));
+        let request = AcquireRequest::new(attempt, Ttl::new(TTL).unwrap());
+        Asker::new(&Client::new(0, runtime), &request)
+    }
+
+    fn stamp(number: u64) -> Stamp {
+        let at = Moment::from_origin(Duration::from_secs(number));
+        Stamp { number, at }
+    }
+
+    fn pushed(number: u64) -> Option<Pushed> {
+        Some(Pushed {
+            token: FencingToken::new(number).unwrap(),
+            length: TTL,
+            stamp: stamp(number),
+            is_whole: true,
+        })
+    }
+
+    fn token(wake: Option<Wake>) -> u64 {
+        match wake {
+            Some(Wake::Granted(grant)) => grant.token.get(),
+            wake => panic!("{wake:?}"),
+        }
+    }
+
+    /// Catches: an older push that is read instead of a later one that has overtaken it.
+    #[test]
+    fn of_two_pushes_the_later_one_is_read() {
+        for order in [[1, 2], [2, 1]] {
+            let asker = asker();
+            for number in order {
+                asker.receive(pushed(number));
+            }
+            asker.receive(None);
+            assert_eq!(token(asker.read()), 2, "{order:?}");
+            assert_eq!(
+                asker.read(),
+                None,
+                "a grant says more than that it may be time to look"
+            );
+        }
+        let asker = asker();
+        asker.receive(None);
+        assert_eq!(asker.read(), Some(Wake::Look));
+    }
+
+    /// Catches: a push that is compared with an answer that the last one has overtaken.
+    #[test]
+    fn of_two_answers_the_later_one_counts() {
+        let asker = asker();
+        let sent = Moment::default();
+        asker.answered(sent, stamp(3));
+        asker.answered(sent, stamp(1));
+        asker.receive(pushed(2));
+        let wake = asker.read();
+        assert!(matches!(wake, Some(Wake::Offered(_))), "{wake:?}");
     }
 }

@@ -24,7 +24,7 @@ use super::{
     table::{Step, Table},
 };
 
-/// What happens to one message.
+/// The fortune of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// How long it takes.
@@ -36,7 +36,7 @@ pub struct Fate {
     pub copy_after: Option<Duration>,
 }
 
-/// Decides what happens to messages.
+/// Decides the fate of messages.
 pub trait Fates: Send + Sync {
     /// The fate of a message of this client. The request and its answer have the same number, and
     /// pushes are counted by themselves, from 0 on: an answer less shifts no other fate.
@@ -214,7 +214,7 @@ impl Network {
         self.observe(Event::Pushed {
             client: asker.client().number,
             attempt: asker.attempt().id,
-            token: pushed.token,
+            token: pushed.map(|pushed| pushed.token),
         });
         asker.receive(*pushed);
     }

@@ -41,8 +41,8 @@ pub enum Event {
         client: u32,
         /// The attempt that waits.
         attempt: AttemptId,
-        /// The token of the pushed grant.
-        token: FencingToken,
+        /// The token of the pushed grant. Without one the attempt just looks.
+        token: Option<FencingToken>,
     },
     /// A request has changed the state of the service.
     Changed(Effect),

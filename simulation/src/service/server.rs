@@ -29,7 +29,7 @@ const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug)]
 pub struct ServerCopy(Table);
 
-/// What becomes of a request that has arrived.
+/// The result of an arrival.
 pub(super) enum Arrival<T> {
     Done(T),
     /// It is read then, at the earliest.

@@ -16,7 +16,7 @@ pub enum Variant {
     Unqueued,
 }
 
-/// What a service is like. It does not change.
+/// The properties of a service. They do not change.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// How the service hands a lease on.

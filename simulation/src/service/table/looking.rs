@@ -1,6 +1,6 @@
 //! Asking for a lease, confirming one, and keeping it.
 
-use std::{sync::Arc, time::Duration};
+use std::{cmp::min, sync::Arc, time::Duration};
 
 use lock_core::{
     FencingToken, Holder, Ttl,
@@ -54,7 +54,7 @@ impl Visit<'_, '_> {
             self.changed(holder, Change::Joined { token, attempt });
         }
         if is_offer && queue {
-            self.resource.queue.join(asker, now);
+            self.resource.queue.join(asker, now, now + left);
         }
         let given = Given { token, left };
         Some(match is_offer {
@@ -92,13 +92,15 @@ impl Visit<'_, '_> {
             return Ok(Looked::Queued { left });
         }
         let AttemptRef { holder, id, .. } = *asker.attempt();
+        let now = self.step.now;
         if let Some(most) = asker.request().max_waiters
             && !self.resource.queue.has(holder)
             && self.waiters() >= u64::from(most)
         {
             return Err(Refusal::QueueFull);
         }
-        if self.resource.queue.join(asker, self.step.now) {
+        let looks_at = now + min(left, self.settings.look_again);
+        if self.resource.queue.join(asker, now, looks_at) {
             self.changed(holder, Change::Queued { attempt: id });
         }
         Ok(Looked::Queued { left })

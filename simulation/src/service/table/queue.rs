@@ -16,6 +16,8 @@ pub(super) struct Waiter {
     pub(super) asker: Arc<Asker>,
     /// When it has looked last.
     asked: Moment,
+    /// When it looks again, even if no push comes.
+    looks_at: Moment,
     /// It did not confirm an offer, and is passed over until it asks again.
     is_suspended: bool,
 }
@@ -28,6 +30,10 @@ impl Waiter {
     pub(super) fn id(&self) -> AttemptId {
         self.asker.attempt().id
     }
+
+    pub(super) const fn looks_at(&self) -> Moment {
+        self.looks_at
+    }
 }
 
 impl Queue {
@@ -36,15 +42,16 @@ impl Queue {
     }
 
     /// Takes a place at the end, or keeps the present one, and says whether it is a new one.
-    pub(super) fn join(&mut self, asker: &Arc<Asker>, now: Moment) -> bool {
+    pub(super) fn join(&mut self, asker: &Arc<Asker>, now: Moment, looks_at: Moment) -> bool {
         let id = asker.attempt().id;
         if let Some(waiter) = self.0.iter_mut().find(|waiter| waiter.id() == id) {
-            (waiter.asked, waiter.is_suspended) = (now, false);
+            (waiter.asked, waiter.looks_at, waiter.is_suspended) = (now, looks_at, false);
             return false;
         }
         self.0.push(Waiter {
             asker: Arc::clone(asker),
             asked: now,
+            looks_at,
             is_suspended: false,
         });
         true

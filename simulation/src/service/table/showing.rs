@@ -20,9 +20,9 @@ pub struct LeftBehind {
 /// A lease that lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseLeft {
-    /// What is held.
+    /// The resource that is held.
     pub resource: ResourceName,
-    /// By whom.
+    /// Its holder.
     pub holder: Holder,
     /// Its token.
     pub token: FencingToken,

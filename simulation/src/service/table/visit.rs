@@ -62,7 +62,7 @@ impl Visit<'_, '_> {
 
     /// Grants a free resource to the first waiter, unless that is the caller, or waiters look.
     fn hand_on(&mut self, caller: Option<AttemptId>) {
-        if !matches!(self.settings.variant, Variant::Pushes | Variant::Offers) {
+        if !self.pushes() {
             return;
         }
         while let Some((first, _)) = self.resource.queue.first() {
@@ -106,6 +106,7 @@ impl Visit<'_, '_> {
         for waiter in of_holder {
             holds.push(waiter.id());
             let asker = Arc::clone(&waiter.asker);
+            let pushed = Some(pushed);
             self.step.pushes.push(Push { asker, pushed });
         }
         if !is_offer {
@@ -115,6 +116,24 @@ impl Visit<'_, '_> {
         }
         let deadline = self.step.now + length;
         self.begin(first, token, (deadline, way), holds);
+    }
+
+    /// Has the first waiter look if the lease that begins may end before it looks by itself: it
+    /// knows only the lease before.
+    fn wake_first(&mut self, holder: Holder, deadline: Moment) {
+        if !self.pushes() {
+            return;
+        }
+        let mut others = self.resource.queue.iter();
+        let first = others.find(|waiter| waiter.holder() != holder);
+        if let Some(first) = first.filter(|first| first.looks_at() > deadline) {
+            let (asker, pushed) = (Arc::clone(&first.asker), None);
+            self.step.pushes.push(Push { asker, pushed });
+        }
+    }
+
+    const fn pushes(&self) -> bool {
+        matches!(self.settings.variant, Variant::Pushes | Variant::Offers)
     }
 
     /// A lease of these attempts begins.
@@ -146,6 +165,7 @@ impl Visit<'_, '_> {
             metadata: first.request().metadata.clone(),
             holds,
         });
+        self.wake_first(holder, deadline);
     }
 
     /// Takes an attempt out of the queue, if it is there.
