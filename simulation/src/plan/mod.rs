@@ -140,6 +140,13 @@ pub enum Fault {
 }
 
 impl Plan {
+    /// Whether the lock service forgets what was given back: then a late request may get a lease.
+    #[must_use]
+    pub fn loses_state(&self) -> bool {
+        let mut faults = self.faults.iter();
+        faults.any(|(_, fault)| matches!(fault, Fault::FailOver(_) | Fault::EverythingLost))
+    }
+
     /// Whether the lock service keeps its state and its clock: otherwise less is promised.
     #[must_use]
     pub fn service_is_sound(&self) -> bool {

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lock_core::backend::Runtime;
+
 use super::Slot;
 use crate::{
     clients::{Me, Surroundings},
@@ -19,7 +21,12 @@ pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
     let log = &around.log;
     if !around.plan.is_long {
         // What could not be given back in an outage ends by itself.
-        let _ran = world.run_for(AFTERWARDS, MOST_POLLS);
+        let network = around.network.clone();
+        around.network.start(async move {
+            let runtime: &dyn Runtime = &network;
+            runtime.sleep(AFTERWARDS).await;
+        });
+        let _ran = world.run_for(2 * AFTERWARDS, MOST_POLLS);
     }
     for slot in slots.iter().filter(|slot| !slot.has_ended()) {
         log.broke(
@@ -41,6 +48,7 @@ pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
     let left = around.service.left_behind();
     let of_living = |attempt| {
         let client = log.judge().leases.client_of(attempt);
+        let client = client.filter(|_| !around.plan.loses_state());
         client.filter(|number| slots.iter().any(|slot| slot.me().number() == *number))
     };
     for lease in &left.leases {

@@ -74,11 +74,14 @@ fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Ar
     }
 }
 
-/// How long an operator waits before clearing up behind clients that are dead.
+/// An operator looks for leases of the dead after this time, again and again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often an operator looks: a lease that ends may go to another of the dead, who still waits.
+const LOOKS: usize = 20;
+
 /// All faults end. If leases do not end by themselves, an operator ends those of the dead, for whom
-/// others may wait without bound.
+/// others may wait without bound. After a loss of state nobody can tell which leases these are.
 fn calm(fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operator: &Me) {
     let (around, process) = (Arc::clone(around), fate.clone());
     let (slots, operator) = (slots.to_vec(), operator.clone());
@@ -87,23 +90,28 @@ fn calm(fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operato
         runtime.sleep(around.plan.calm).await;
         around.weather.calm_down();
         around.service.set_down(false);
-        if !around.plan.is_long {
-            return;
-        }
-        runtime.sleep(PATIENCE).await;
-        let left = around.service.left_behind();
-        for lease in left.leases {
-            let owner = around.log.judge().leases.client_of(lease.holds[0]);
-            let lives = |number| slots.iter().any(|slot| slot.me().number() == number);
-            if !owner.is_some_and(lives) {
-                let (me, resource) = (operator.clone(), lease.resource);
-                let process = me.process().clone();
-                process.start(async move {
-                    if let Err(error) = me.locks().force_release(resource).await {
-                        me.tell(|| format!("the operator failed: {error:?}"));
-                    }
-                });
+        for _ in 0..LOOKS {
+            if !around.plan.is_long || slots.iter().all(|slot| slot.has_ended()) {
+                return;
             }
+            runtime.sleep(PATIENCE).await;
+            clear_up(&around, &slots, &operator);
         }
     });
+}
+
+fn clear_up(around: &Surroundings, slots: &[Arc<Slot>], operator: &Me) {
+    for lease in around.service.left_behind().leases {
+        let owner = around.log.judge().leases.client_of(lease.holds[0]);
+        let lives = |number| slots.iter().any(|slot| slot.me().number() == number);
+        if owner.is_some_and(lives) && !around.plan.loses_state() {
+            continue;
+        }
+        let (me, resource) = (operator.clone(), lease.resource);
+        operator.process().start(async move {
+            if let Err(error) = me.locks().force_release(resource).await {
+                me.tell(|| format!("the operator failed: {error:?}"));
+            }
+        });
+    }
 }
