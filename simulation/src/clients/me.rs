@@ -113,6 +113,17 @@ impl Me {
         self.runtime().sleep(time).await;
     }
 
+    /// Stops the process here, if the plan says so.
+    pub(crate) async fn at_place(&self, place: u8, plan: Work) {
+        if let Some((at, pause)) = plan.stopped
+            && at == place
+        {
+            self.saw("stopped at a place");
+            self.process.pause_for(pause);
+            self.think(Duration::from_nanos(1)).await;
+        }
+    }
+
     /// A resource that sections and leases share.
     pub(crate) fn resource(&self, number: u8) -> ResourceName {
         named(&format!("r{number}"))
@@ -263,11 +274,8 @@ impl Me {
         self.around.log.judge().twin.read(resource.as_str())
     }
 
-    /// An unfenced client that believes in its lease writes, by a message that takes its time.
+    /// An unfenced client writes, by a message that takes its time.
     pub(crate) fn write_unfenced(&self, guard: &LeaseGuard, read: u64) {
-        if !guard.is_held() {
-            return;
-        }
         let (around, number) = (Arc::clone(&self.around), self.number);
         let resource = guard.resource().as_str().to_owned();
         let fate = around

@@ -83,9 +83,14 @@ pub struct Work {
     pub wait: Option<Duration>,
     /// At which of its awaits it is dropped, and whether it is woken there first.
     pub dropped: Option<(u8, bool)>,
+    /// At which of its places its process is stopped, and for how long.
+    pub stopped: Option<(u8, Duration)>,
     /// A number that the task uses as it likes.
     pub choice: u8,
 }
+
+/// How many places there are at which a piece of work may be stopped.
+pub const PLACES: u8 = 5;
 
 /// The kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
