@@ -9,6 +9,7 @@ use lock_core::{
 };
 
 use crate::{
+    coverage::PAUSED,
     judge::act::{Act, Outcome, Row, WorkId, WriteId},
     plan::{Plan, Work},
     schedule::{Log, Weather},
@@ -118,7 +119,12 @@ impl Me {
         if let Some((at, pause)) = plan.stopped
             && at == place
         {
-            self.saw("stopped at a place");
+            let is_long = pause > self.around.plan.ttl;
+            self.saw(if is_long {
+                PAUSED
+            } else {
+                "stopped at a place"
+            });
             self.process.pause_for(pause);
             self.think(Duration::from_nanos(1)).await;
         }

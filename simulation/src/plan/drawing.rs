@@ -28,6 +28,12 @@ pub fn drawn(seed: u64) -> impl ValueTree<Value = Plan> {
     plan.expect("no strategy rejects a value")
 }
 
+/// The plan of a seed.
+#[must_use]
+pub fn drawn_plan(seed: u64) -> Plan {
+    drawn(seed).current()
+}
+
 /// All plans whose draws have this key.
 pub fn plans(seed: u64) -> impl Strategy<Value = Plan> {
     swarms().prop_flat_map(move |swarm| of_swarm(seed, &swarm))
