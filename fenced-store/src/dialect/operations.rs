@@ -1,6 +1,6 @@
 use std::{fmt, future, time::Duration};
 
-use lock_core::{ResourceName, Sequencer};
+use lock_core::{ResourceName, Sequencer, backend::Runtime};
 use sqlx::Pool;
 
 use super::{Errors, Queries, Statement, Value};
@@ -112,6 +112,17 @@ pub trait Operations: Queries + Errors + RollBack {
         _: &Statement<Self>,
     ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
         future::ready(None)
+    }
+
+    /// Executes statements about savepoints, which return no rows. A statement of the user may have
+    /// been dropped before them.
+    fn savepoint(
+        connection: &mut Self::Connection,
+        _: &dyn Runtime,
+        sql: String,
+        _statements: usize,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        async move { Self::rows(connection, &sql, &[]).await.map(drop) }
     }
 
     /// Called before the user gets the connection of a fenced transaction: if sqlx has ended that

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use e2e::{proxy::Fault, servers::until};
 use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
+use futures_util::future::join_all;
 use lock_core::Sequencer;
 use lock_testing::DropAt;
-use sqlx::{AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool, mysql::MySqlPoolOptions};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, mysql::MySqlPoolOptions,
+};
 use tokio::time::timeout;
 
 use crate::{
@@ -231,4 +234,60 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
         }
     })
     .await;
+}
+
+/// Catches: a savepoint that takes the answers to another statement for its own, which waits for
+/// ever or panics.
+#[tokio::test]
+async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails() {
+    // Their rests are read as rows, as too few columns, and as no answer at all.
+    let failed = [(6, true), (2, true), (1, false)].map(async |kind| {
+        let fenced = with_one_connection().await;
+        let (world, store, grant) = &fenced;
+        let (mut statements, mut failed) = (Statements::new(), 0);
+        for at in [DropAt::waiting(1), DropAt::woken(1)] {
+            let before = balance(world).await;
+            let mut tx = store.begin(grant).await.unwrap();
+            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            statements.dropped(&mut tx, kind, at).await;
+            let set = async { tx.begin().await?.commit().await };
+            let set = timeout(PATIENCE, set).await;
+            match set.unwrap_or_else(|_| panic!("no end: {kind:?} {at:?}")) {
+                Ok(()) => {}
+                Err(FenceError::Db { .. }) => failed += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+            drop(tx);
+            goes_on(&fenced, before, Some(false)).await;
+        }
+        failed
+    });
+    let failed: usize = join_all(failed).await.into_iter().sum();
+    assert!(failed > 0, "no savepoint came after a dropped statement");
+}
+
+/// The driver waits for the answer, and no call of ours is there to see it.
+#[tokio::test]
+async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
+    let (world, grant) = claimed::<MariaDbServer>().await;
+    let store = world
+        .store_after("SET SESSION idle_transaction_timeout = 2")
+        .await;
+    let fenced = (world, store, grant);
+    let (world, store, grant) = &fenced;
+    let mut statements = Statements::new();
+    for _ in 0..20 {
+        let before = balance(world).await;
+        let mut tx = store.begin(grant).await.unwrap();
+        MariaDbServer::add(&mut tx, 1000).await.unwrap();
+        statements
+            .dropped(&mut tx, (6, true), DropAt::waiting(1))
+            .await;
+        let next = timeout(PATIENCE, tx.execute(sqlx::raw_sql("SET @next = 1"))).await;
+        if let Err(sqlx::Error::Io(_)) = next.expect("an end") {
+            assert!(tx.commit().await.is_err());
+            return goes_on(&fenced, before, Some(false)).await;
+        }
+    }
+    panic!("no answer was missing");
 }
