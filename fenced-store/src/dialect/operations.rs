@@ -125,6 +125,15 @@ pub trait Operations: Queries + Errors + RollBack {
         async move { Self::rows(connection, &sql, &[]).await.map(drop) }
     }
 
+    /// Called before a statement of ours that follows statements of the user. Fails if the
+    /// connection may take the answers to one that was dropped for others.
+    fn catch_up(
+        _: &mut Self::Connection,
+        _: &dyn Runtime,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        future::ready(Ok(()))
+    }
+
     /// Called before the user gets the connection of a fenced transaction: if sqlx has ended that
     /// transaction, no further statement may get through. A database that cannot ensure this
     /// without waiting does nothing.

@@ -8,11 +8,24 @@ mod job_rows;
 mod job_statements;
 mod slot_state;
 
+use crate::{Dialect, FenceError, FencedTx};
+
 pub use self::{
     job_rows::{JobRows, Undone, is_time},
     slot_state::{SlotState, Standing},
 };
 pub use crate::{fenced_locks::until_lost, transaction::leaked::to_read};
+
+/// Has to come between statements of a user and those of this module.
+///
+/// # Errors
+/// Those of the database. A statement of the user may have been dropped: roll back.
+///
+/// # Cancel safety
+/// Cancel safe, if the transaction is rolled back.
+pub async fn catch_up<DB: Dialect>(tx: &mut FencedTx<DB>) -> Result<(), FenceError> {
+    tx.catch_up().await
+}
 
 /// The events of jobs that are worth an alert.
 pub mod counted {

@@ -166,6 +166,14 @@ impl Operations for MySql {
         answers::to(connection, sql, statements).await
     }
 
+    /// One round trip.
+    async fn catch_up(
+        connection: &mut MySqlConnection,
+        runtime: &dyn Runtime,
+    ) -> Result<(), sqlx::Error> {
+        Self::savepoint(connection, runtime, "DO 0".to_owned(), 1).await
+    }
+
     /// sqlx counts the transactions that it knows to be open. The `COMMIT` ends any other one:
     /// without autocommit, a session begins a transaction with any query.
     async fn refuse_leaked(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {

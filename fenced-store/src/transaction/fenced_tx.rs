@@ -105,6 +105,12 @@ impl<DB: Dialect> FencedTx<DB> {
         FencedSavepoint::set(&mut *self.tx, &mut self.undecided_savepoints, runtime).await
     }
 
+    /// See [`Operations::catch_up`].
+    pub(crate) async fn catch_up(&mut self) -> Result<(), FenceError> {
+        let runtime = Arc::clone(self.tx.tasks().runtime());
+        Ok(DB::catch_up(&mut *self.tx, &*runtime).await?)
+    }
+
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
     ///
     /// sqlx's own `commit` returns `Ok` for a transaction that a failed statement has already

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use e2e::{proxy::Fault, servers::until};
-use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
+use fenced_jobs::{JobOutcome, Jobs};
+use fenced_store::{
+    FenceError, FencedLockError, FencedLocks, FencedStore, FencedTx, MySqlFencedStore,
+};
 use futures_util::future::join_all;
 use lock_core::Sequencer;
 use lock_testing::DropAt;
@@ -15,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, claimed},
+    rule::{Harness, balance, claimed, service},
 };
 
 /// A statement that takes longer never ends.
@@ -240,7 +243,7 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
 /// ever or panics.
 #[tokio::test]
 async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails() {
-    // Their rests are read as rows, as too few columns, and as no answer at all.
+    // The rests of the preparations have 8, 4 and 1 packets.
     let failed = [(6, true), (2, true), (1, false)].map(async |kind| {
         let fenced = with_one_connection().await;
         let (world, store, grant) = &fenced;
@@ -290,4 +293,42 @@ async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
         }
     }
     panic!("no answer was missing");
+}
+
+/// Catches: a step of a job whose result is written with the answers to another statement.
+#[tokio::test]
+async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails() {
+    // The rests of the preparations have 3, 4 and 8 packets.
+    let failed = [1, 2, 6].map(async |parameters| {
+        let (world, store, _) = with_one_connection().await;
+        let locks = FencedLocks::new(service("redis"), store);
+        let (mut statements, mut failed) = (Statements::new(), 0);
+        for drops in [false, true, true] {
+            let (before, statements) = (balance(&world).await, &mut statements);
+            let once = locks.once("night", format!("invoice:{}", statements.made));
+            let steps = once.steps(async |job| {
+                job.step(async |tx| {
+                    MariaDbServer::add(&mut *tx, 1000).await?;
+                    let at = DropAt::woken(if drops { 1 } else { usize::MAX });
+                    statements.dropped(&mut *tx, (parameters, true), at).await;
+                    Ok::<_, FencedLockError>(())
+                })
+                .await
+            });
+            let ran = timeout(PATIENCE, steps).await;
+            let ran = ran.unwrap_or_else(|_| panic!("no end: {parameters}"));
+            let added = balance(&world).await - before;
+            match ran {
+                Ok(JobOutcome::Ran(..)) => assert_eq!(added, 1000),
+                Err(FencedLockError::Store(FenceError::Db { .. })) => {
+                    assert_eq!(added, 0);
+                    failed += 1;
+                }
+                ran => panic!("{ran:?}"),
+            }
+        }
+        failed
+    });
+    let failed: usize = join_all(failed).await.into_iter().sum();
+    assert!(failed > 0, "no step had a dropped statement");
 }
