@@ -332,3 +332,25 @@ async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored
     let failed: usize = join_all(failed).await.into_iter().sum();
     assert!(failed > 0, "no step had a dropped statement");
 }
+
+/// Catches: a header that was read without its packet, after which all answers are out of step.
+#[tokio::test]
+async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection() {
+    each_way_at_once(async |way| {
+        let fenced = with_one_connection().await;
+        let (world, store, grant) = &fenced;
+        let mut dropped = 0;
+        for number in [1, 5, 20, 40] {
+            let before = balance(world).await;
+            let mut tx = store.begin(grant).await.unwrap();
+            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            let long = sqlx::raw_sql("SELECT REPEAT('a', 15000000)");
+            let read = DropAt::woken(number).poll(tx.fetch_all(long)).await;
+            dropped += usize::from(read.is_none());
+            let stored = timeout(PATIENCE, end(tx, way)).await.expect("an end");
+            goes_on(&fenced, before, stored).await;
+        }
+        assert!(dropped > 0, "no read was dropped");
+    })
+    .await;
+}
