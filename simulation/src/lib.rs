@@ -14,7 +14,9 @@ mod judge;
 pub mod plan;
 pub mod schedule;
 pub mod service;
+pub mod shrink;
 mod store;
+mod totals;
 pub mod world;
 
-pub use self::{coverage::Coverage, judge::Broken};
+pub use self::{coverage::Coverage, judge::Broken, totals::Totals};

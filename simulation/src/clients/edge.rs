@@ -137,9 +137,7 @@ impl Calls<'_> {
             flaw: wish.flaw,
             door: wish.door,
         });
-        let answered = me
-            .edge()
-            .send(me.number(), number, presented.request(body));
+        let answered = me.edge().send(me.number(), number, presented.request(body));
         let answered = async {
             match answered.await {
                 Ok(answer) => answer,

@@ -25,7 +25,9 @@ pub(super) async fn once(me: &Me, plan: Work) -> Worked {
     let outcome = once
         .run(async |tx| {
             let write = me.new_write();
+            me.at_place(1, plan).await;
             me.write(tx, &row, &resource, write, plan.takes).await?;
+            me.at_place(2, plan).await;
             if fails {
                 return Err(FencedLockError::from(sqlx::Error::RowNotFound));
             }
@@ -52,6 +54,9 @@ pub(super) async fn steps(me: &Me, plan: Work) -> Worked {
             }
             while job.committed_steps() < STEPS {
                 let step = job.committed_steps() + 1;
+                if step == 2 {
+                    me.at_place(1, plan).await;
+                }
                 job.step(async |tx| {
                     let write = me.new_write();
                     me.write(tx, &row, &resource, write, plan.takes / 3).await?;

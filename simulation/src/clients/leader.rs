@@ -31,6 +31,7 @@ pub(super) async fn lead(me: &Me, plan: Work) -> Worked {
         }
         while rounds < ROUNDS {
             rounds += 1;
+            me.at_place(u8::try_from(rounds).unwrap_or(0), plan).await;
             round(&me, term, &resource, plan.takes / ROUNDS).await?;
         }
         Ok::<_, FencedLockError>(())

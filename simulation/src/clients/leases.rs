@@ -17,7 +17,8 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
     me.asks(id, &resource);
     let guard = me.lease(&resource, plan).await?;
     me.holds(id, &guard, false, false);
-    for _ in 0..4 {
+    for place in 0..4 {
+        me.at_place(place, plan).await;
         me.think(plan.takes / 4).await;
         me.still_holds(&guard);
     }
@@ -38,6 +39,7 @@ pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
     let guard = acquire.clone().await?;
     me.holds(id, &guard, false, true);
     me.think(plan.takes / 2).await;
+    me.at_place(2, plan).await;
     me.still_holds(&guard);
     if me.release(Box::new(guard), false).await? == Released::Released {
         repeat_after_release(me, acquire.wait(Duration::ZERO)).await;
@@ -72,8 +74,10 @@ pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
     let second = acquire.await?;
     me.holds(id, &second, false, true);
     me.think(plan.takes / 4).await;
+    me.at_place(1, plan).await;
     let _unknown = me.release(Box::new(first), true).await;
     me.think(plan.takes / 4).await;
+    me.at_place(3, plan).await;
     me.still_holds(&second);
     me.release(Box::new(second), true).await?;
     Ok(How::Done)

@@ -9,6 +9,7 @@ use lock_core::{
 };
 
 use crate::{
+    coverage::PAUSED,
     edge::Edge,
     judge::act::{Act, Outcome, Row, WorkId, WriteId},
     plan::{Plan, Work},
@@ -117,6 +118,22 @@ impl Me {
 
     pub(crate) async fn think(&self, time: Duration) {
         self.runtime().sleep(time).await;
+    }
+
+    /// Stops the process here, if the plan says so.
+    pub(crate) async fn at_place(&self, place: u8, plan: Work) {
+        if let Some((at, pause)) = plan.stopped
+            && at == place
+        {
+            let is_long = pause > self.around.plan.ttl;
+            self.saw(if is_long {
+                PAUSED
+            } else {
+                "stopped at a place"
+            });
+            self.process.pause_for(pause);
+            self.think(Duration::from_nanos(1)).await;
+        }
     }
 
     /// A resource that sections and leases share.
@@ -258,11 +275,8 @@ impl Me {
         self.around.log.judge().twin.read(resource.as_str())
     }
 
-    /// An unfenced client that believes in its lease writes, by a message that takes its time.
+    /// An unfenced client writes, by a message that takes its time.
     pub(crate) fn write_unfenced(&self, guard: &LeaseGuard, read: u64) {
-        if !guard.is_held() {
-            return;
-        }
         let (around, number) = (Arc::clone(&self.around), self.number);
         let resource = guard.resource().as_str().to_owned();
         let fate = around

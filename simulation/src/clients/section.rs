@@ -33,13 +33,20 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
     me.holds(id, &guard, true, false);
     let resource = guard.resource().clone();
     let read = me.read_unfenced(&resource);
+    me.at_place(0, plan).await;
     me.think(plan.takes / 2).await;
     me.still_holds(&guard);
+    me.at_place(1, plan).await;
     let mut tx = me.begin(&guard).await?;
     let write = me.new_write();
     me.write(&mut tx, resource.as_str(), &resource, write, plan.takes / 2)
         .await?;
-    me.write_unfenced(&guard, read);
+    me.at_place(2, plan).await;
+    let is_held = guard.is_held();
+    me.at_place(3, plan).await;
+    if is_held {
+        me.write_unfenced(&guard, read);
+    }
     me.writes(write, guard.token().get());
     if plan.choice & 2 == 0 {
         let committed = tx.commit_and_release(guard).await;
@@ -58,6 +65,7 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
         settle_after(me, &guard).await;
     }
     me.still_holds(&guard);
+    me.at_place(4, plan).await;
     release(me, guard, plan).await?;
     Ok(committed.map(|_| How::Done)?)
 }
@@ -90,12 +98,14 @@ pub(super) async fn both(me: &Me, id: WorkId, plan: Work) -> Worked {
         me.holds(id, guard, true, false);
     }
     me.think(plan.takes / 2).await;
+    me.at_place(1, plan).await;
     let mut tx = guards.begin().await?;
     let write = me.new_write();
     for resource in &resources {
         me.write(&mut tx, resource.as_str(), resource, write, plan.takes / 4)
             .await?;
     }
+    me.at_place(2, plan).await;
     me.writes(write, guards[0].token().get());
     let committed = tx.commit().await;
     me.wrote(write, &committed, |error| error);

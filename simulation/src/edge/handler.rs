@@ -71,7 +71,9 @@ impl Handler {
             Manner::Boasting => {
                 let mut response = status(StatusCode::OK);
                 let token = fenced.token().get();
-                response.headers_mut().insert(&FENCING_ACCEPTED, token.into());
+                response
+                    .headers_mut()
+                    .insert(&FENCING_ACCEPTED, token.into());
                 response
             }
             Manner::Fenced | Manner::MixedUp => self.written(used, write, body.takes).await,

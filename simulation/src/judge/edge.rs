@@ -126,8 +126,10 @@ impl Edge {
         let sent = self.requests.get(&request)?;
         let is_success = (200..300).contains(&status);
         if is_believed != (is_success && accepted == Some(sent.token)) {
-            let what = format!("{status} for request {request}, accepted {accepted:?}, is taken \
-                 for {is_believed}");
+            let what = format!(
+                "{status} for request {request}, accepted {accepted:?}, is taken \
+                 for {is_believed}"
+            );
             return Some(("http-client", what));
         }
         let flaw = sent.flaw.filter(|_| is_success)?;

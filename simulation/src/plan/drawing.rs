@@ -4,12 +4,12 @@ use proptest::{
     collection::vec,
     option::weighted,
     prelude::*,
-    sample::select,
+    sample::{select, subsequence},
     strategy::ValueTree,
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-use super::{Client, Fault, Net, Plan, Task, Work};
+use super::{Client, Fault, Net, PLACES, Plan, Task, Work};
 use crate::{
     service::Variant,
     world::{Order, draw},
@@ -28,17 +28,40 @@ pub fn drawn(seed: u64) -> impl ValueTree<Value = Plan> {
     plan.expect("no strategy rejects a value")
 }
 
+/// The plan of a seed.
+#[must_use]
+pub fn drawn_plan(seed: u64) -> Plan {
+    drawn(seed).current()
+}
+
 /// All plans whose draws have this key.
 pub fn plans(seed: u64) -> impl Strategy<Value = Plan> {
-    swarms().prop_flat_map(move |swarm| of_swarm(seed, swarm))
+    swarms().prop_flat_map(move |swarm| of_swarm(seed, &swarm))
 }
+
+/// All tasks. The first ones are what most users do.
+const TASKS: [Task; 13] = [
+    Task::Section,
+    Task::Try,
+    Task::Lease,
+    Task::Given,
+    Task::Owner,
+    Task::Both,
+    Task::Together,
+    Task::Once,
+    Task::Steps,
+    Task::Lead,
+    Task::Edge,
+    Task::Force,
+    Task::Inspect,
+];
 
 /// The stream of the keys of plans.
 const KEYS: u64 = 1;
 
 /// Which kinds of faults there are in a schedule. A little of each would hide some: a fault that is
 /// rare needs a schedule that others do not end (Groce and others, "Swarm Testing", 2012).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Swarm {
     ttl: Duration,
     is_long: bool,
@@ -50,8 +73,8 @@ struct Swarm {
     drops: bool,
     outages: bool,
     losses: bool,
-    /// Which tasks there are, as bits.
-    tasks: u16,
+    /// Which tasks there are: few, so that clients meet.
+    tasks: Vec<Task>,
 }
 
 fn swarms() -> impl Strategy<Value = Swarm> {
@@ -59,7 +82,7 @@ fn swarms() -> impl Strategy<Value = Swarm> {
     let net = (any::<bool>(), any::<bool>(), any::<bool>());
     let clients = (any::<bool>(), weighted_bool(0.3), any::<bool>());
     let service = (weighted_bool(0.35), weighted_bool(0.15));
-    (lease, net, clients, service, any::<u16>()).prop_map(
+    (lease, net, clients, service, tasks()).prop_map(
         |((ttl, is_long), (loses, copies, delays), (pauses, kills, drops), service, tasks)| Swarm {
             ttl: Duration::from_millis(ttl),
             is_long,
@@ -76,7 +99,20 @@ fn swarms() -> impl Strategy<Value = Swarm> {
     )
 }
 
-fn of_swarm(seed: u64, swarm: Swarm) -> impl Strategy<Value = Plan> {
+/// A few of the tasks, so that clients meet. Every third schedule has what most users do.
+fn tasks() -> impl Strategy<Value = Vec<Task>> {
+    prop_oneof![
+        1 => subsequence(vec![Task::Section, Task::Try, Task::Both, Task::Lease], 1..=3),
+        2 => subsequence(TASKS.to_vec(), 1..=4),
+    ]
+}
+
+fn of_swarm(seed: u64, swarm: &Swarm) -> impl Strategy<Value = Plan> + use<> {
+    let (is_long, has_faults) = (swarm.is_long, swarm.outages || swarm.losses);
+    let ttl = match is_long {
+        true => Duration::from_secs(3_600),
+        false => swarm.ttl,
+    };
     let order = prop_oneof![
         Just(Order::Fifo),
         Just(Order::Uniform),
@@ -104,25 +140,20 @@ fn of_swarm(seed: u64, swarm: Swarm) -> impl Strategy<Value = Plan> {
                 seed,
                 order,
                 variant,
-                ttl: match swarm.is_long {
-                    true => Duration::from_secs(3_600),
-                    false => swarm.ttl,
-                },
-                is_long: swarm.is_long,
+                ttl,
+                is_long,
                 to_service,
                 to_store,
                 lock_timeout,
                 clients,
-                faults: match swarm.outages || swarm.losses {
-                    true => faults,
-                    false => Vec::new(),
-                },
+                faults: if has_faults { faults } else { Vec::new() },
                 calm: Duration::from_secs(12),
             },
         )
 }
 
-fn nets(swarm: Swarm) -> impl Strategy<Value = Net> {
+fn nets(swarm: &Swarm) -> impl Strategy<Value = Net> + use<> {
+    let late_by = 2 * swarm.ttl;
     let thousandths = |is_on, most| match is_on {
         true => 0..=most,
         false => 0..=0_u16,
@@ -138,11 +169,11 @@ fn nets(swarm: Swarm) -> impl Strategy<Value = Net> {
             lost,
             copied,
             late,
-            late_by: 2 * swarm.ttl,
+            late_by,
         })
 }
 
-fn clients(swarm: Swarm) -> impl Strategy<Value = Client> {
+fn clients(swarm: &Swarm) -> impl Strategy<Value = Client> + use<> {
     let pause = (
         1..120_u16,
         prop_oneof![
@@ -150,17 +181,20 @@ fn clients(swarm: Swarm) -> impl Strategy<Value = Client> {
             2 => millis(swarm.ttl_ms(), 3 * swarm.ttl_ms()),
         ],
     );
-    let pauses = vec(pause, 0..=if swarm.pauses { 2 } else { 0 });
+    let pauses = vec(pause, 0..=if swarm.pauses { 4 } else { 0 });
     let killed = sometimes(swarm.kills, 0.5, millis(1, 5_000));
-    (vec(works(swarm), 1..=6), pauses, killed).prop_map(|(works, pauses, killed)| Client {
+    (vec(works(swarm), 1..=8), pauses, killed).prop_map(|(works, pauses, killed)| Client {
         works,
         pauses,
         killed,
     })
 }
 
-fn works(swarm: Swarm) -> impl Strategy<Value = Work> {
+fn works(swarm: &Swarm) -> impl Strategy<Value = Work> + use<> {
     let ttl = swarm.ttl_ms();
+    let after = prop_oneof![3 => millis(0, 40), 1 => millis(0, 600)];
+    let on = prop_oneof![2 => 0..=0_u8, 1 => 0..=1_u8];
+    let what = (select(swarm.tasks.clone()), on, any::<u8>());
     let takes = prop_oneof![
         4 => millis(0, 60),
         2 => millis(0, ttl),
@@ -168,30 +202,27 @@ fn works(swarm: Swarm) -> impl Strategy<Value = Work> {
     ];
     let wait = weighted(0.6, prop_oneof![1 => millis(0, 0), 3 => millis(1, 4 * ttl)]);
     let dropped = sometimes(swarm.drops, 0.35, (0..14_u8, any::<bool>()));
-    let what = (
-        select(swarm.tasks()),
-        prop_oneof![2 => 0..=0_u8, 1 => 0..=1_u8],
-        any::<u8>(),
-    );
-    (
-        prop_oneof![3 => millis(0, 40), 1 => millis(0, 600)],
-        what,
-        takes,
-        wait,
-        dropped,
-    )
-        .prop_map(|(after, (task, on, choice), takes, wait, dropped)| Work {
+    let pause = prop_oneof![
+        1 => millis(1, ttl),
+        1 => millis(ttl - 40, ttl + 40),
+        2 => millis(ttl, 3 * ttl),
+    ];
+    let stopped = sometimes(swarm.pauses, 0.3, (0..PLACES, pause));
+    (after, what, takes, wait, dropped, stopped).prop_map(
+        |(after, (task, on, choice), takes, wait, dropped, stopped)| Work {
             after,
             task,
             on,
             takes,
             wait,
             dropped,
+            stopped,
             choice,
-        })
+        },
+    )
 }
 
-fn faults(swarm: Swarm) -> BoxedStrategy<Fault> {
+fn faults(swarm: &Swarm) -> BoxedStrategy<Fault> {
     let ttl = swarm.ttl_ms();
     let outage = prop_oneof![
         millis(1, 3_000).prop_map(Fault::Silent),
@@ -212,30 +243,8 @@ fn faults(swarm: Swarm) -> BoxedStrategy<Fault> {
 }
 
 impl Swarm {
-    fn ttl_ms(self) -> u64 {
+    fn ttl_ms(&self) -> u64 {
         u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// The tasks of the schedule; all of them if none is on.
-    fn tasks(self) -> Vec<Task> {
-        const ALL: [Task; 13] = [
-            Task::Section,
-            Task::Try,
-            Task::Lease,
-            Task::Given,
-            Task::Owner,
-            Task::Both,
-            Task::Together,
-            Task::Once,
-            Task::Steps,
-            Task::Lead,
-            Task::Edge,
-            Task::Force,
-            Task::Inspect,
-        ];
-        let is_on = |bit: &usize| self.tasks >> bit & 1 == 1;
-        let on: Vec<_> = (0..ALL.len()).filter(is_on).map(|bit| ALL[bit]).collect();
-        if on.is_empty() { ALL.to_vec() } else { on }
     }
 }
 

@@ -3,9 +3,9 @@
 
 mod drawing;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-pub use self::drawing::{drawn, plans};
+pub use self::drawing::{drawn, drawn_plan, plans};
 use crate::{service::Variant, world::Order};
 
 /// One schedule. The same plan always runs in the same way.
@@ -83,9 +83,14 @@ pub struct Work {
     pub wait: Option<Duration>,
     /// At which of its awaits it is dropped, and whether it is woken there first.
     pub dropped: Option<(u8, bool)>,
+    /// At which of its places its process is stopped, and for how long.
+    pub stopped: Option<(u8, Duration)>,
     /// A number that the task uses as it likes.
     pub choice: u8,
 }
+
+/// How many places there are at which a piece of work may be stopped.
+pub const PLACES: u8 = 5;
 
 /// The kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -159,5 +164,85 @@ impl Fault {
     #[must_use]
     pub const fn is_sound(self) -> bool {
         matches!(self, Self::Silent(_) | Self::Down(_) | Self::QueueLost)
+    }
+}
+
+/// One line for each client and each fault.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:?}, tasks in the order {:?}, leases of {:?}, claims wait {:?}",
+            self.variant, self.order, self.ttl, self.lock_timeout
+        )?;
+        writeln!(f, "to the lock service: {}", self.to_service)?;
+        writeln!(f, "to the store: {}", self.to_store)?;
+        for (number, client) in self.clients.iter().enumerate() {
+            writeln!(f, "client {number}{client}")?;
+        }
+        for (at, fault) in &self.faults {
+            writeln!(f, "at {at:?}: {fault:?}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            delay,
+            lost,
+            copied,
+            late,
+            late_by,
+        } = self;
+        write!(
+            f,
+            "{delay:?} at most; of 1000 messages {lost} are lost, {copied} are copied, {late} are \
+             up to {late_by:?} late"
+        )
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (poll, pause) in &self.pauses {
+            write!(f, ", stopped for {pause:?} at its poll {poll}")?;
+        }
+        if let Some(killed) = self.killed {
+            write!(f, ", killed at {killed:?}")?;
+        }
+        for work in &self.works {
+            write!(f, "\n    {work}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            after,
+            task,
+            on,
+            takes,
+            choice,
+            ..
+        } = self;
+        write!(
+            f,
+            "after {after:?}: {task:?} on {on}, takes {takes:?}, choice {choice}"
+        )?;
+        if let Some(wait) = self.wait {
+            write!(f, ", waits {wait:?}")?;
+        }
+        if let Some((at, is_woken)) = self.dropped {
+            let when = if is_woken { ", woken" } else { "" };
+            write!(f, ", dropped at await {at}{when}")?;
+        }
+        if let Some((place, pause)) = self.stopped {
+            write!(f, ", stopped at place {place} for {pause:?}")?;
+        }
+        Ok(())
     }
 }

@@ -22,7 +22,7 @@ use lock_core::backend::{Moment, support::lock};
 pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
     clients::{Me, Surroundings, work},
-    coverage::Coverage,
+    coverage::{Coverage, PAUSED},
     edge::Edge,
     judge::{Broken, Judge},
     plan::{self, Plan},
@@ -47,6 +47,8 @@ pub struct Report {
     pub unfenced_lost: bool,
     /// Whether the lock service has kept its state and its clock.
     pub is_sound: bool,
+    /// Whether a process was stopped for longer than its lease.
+    pub is_paused: bool,
     /// How many writes the store has refused.
     pub refused: u64,
     /// How many leases ran out.
@@ -162,6 +164,7 @@ fn report(world: &World, around: &Surroundings) -> Report {
         lines,
         unfenced_lost: judge.twin.has_lost(),
         is_sound: around.plan.service_is_sound(),
+        is_paused: around.log.coverage().of(PAUSED) > 0,
         refused: judge.rows.refused,
         takeovers: judge.leases.takeovers,
     }

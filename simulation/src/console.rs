@@ -1,0 +1,76 @@
+//! What is printed.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use serde_json::json;
+use simulation::Totals;
+
+/// A situation that has come up too rarely: its name, its count, and the least one.
+pub(crate) type Missing = (&'static str, u64, u64);
+
+/// The second in which the last progress line was written.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// One line a second on a terminal, one a minute elsewhere.
+pub(crate) fn progress(totals: &Totals, time: Duration) {
+    let is_terminal = io::stderr().is_terminal();
+    let step = time.as_secs() / if is_terminal { 1 } else { 60 };
+    if LAST.swap(step, Ordering::Relaxed) == step {
+        return;
+    }
+    let (begin, end) = if is_terminal {
+        ("\r\x1b[K", "")
+    } else {
+        ("", "\n")
+    };
+    let line = totals.line(time);
+    let _unseen = write!(io::stderr(), "{begin}{line}{end}");
+}
+
+pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing]) {
+    if io::stderr().is_terminal() {
+        eprintln!();
+    }
+    println!("{}", totals.line(time));
+    println!(
+        "{} of them over a lock service that keeps its state and its clock, {} with a pause beyond \
+         a lease; {:.1} s",
+        totals.sound,
+        totals.paused,
+        time.as_secs_f64(),
+    );
+    for (name, count) in totals.coverage.counts() {
+        println!("{count:10} {name}");
+    }
+    for (name, count, least) in missing {
+        println!("too rare: {name} came up {count} times, at least {least} are needed");
+    }
+    if missing.is_empty() {
+        println!("every promise was kept");
+    }
+}
+
+pub(crate) fn json(first: u64, totals: &Totals, time: Duration, missing: &[Missing]) {
+    let coverage: serde_json::Map<_, _> = totals
+        .coverage
+        .counts()
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect();
+    let result = json!({
+        "first_seed": first,
+        "schedules": totals.schedules,
+        "seconds": time.as_secs_f64(),
+        "sound": totals.sound,
+        "paused_beyond_lease": totals.paused,
+        "unfenced_lost": totals.unfenced_lost,
+        "writes_refused": totals.refused,
+        "leases_taken_over": totals.takeovers,
+        "coverage": coverage,
+        "too_rare": missing.iter().map(|(name, ..)| name).collect::<Vec<_>>(),
+    });
+    println!("{result}");
+}
