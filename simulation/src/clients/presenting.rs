@@ -8,7 +8,7 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use super::{Me, me::named};
 use crate::edge::{Body, Door, Flaw, Manner};
 
-/// What a client asks for.
+/// A request as a client means it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) door: Door,

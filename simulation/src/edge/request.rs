@@ -29,7 +29,7 @@ pub(crate) enum Manner {
     MixedUp,
 }
 
-/// What is wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// The path is that of another resource.
@@ -59,7 +59,7 @@ pub(crate) enum Flaw {
     NoSignature,
 }
 
-/// What a request says to the handler.
+/// The body of a request: its number, and how the handler takes its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Body {
     /// The number of the request.

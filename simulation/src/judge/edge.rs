@@ -1,4 +1,4 @@
-//! A service over HTTP: what its answers say, beside what its store has.
+//! A service over HTTP: its answers, beside the rows of its store.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ impl Edge {
         Some(("http-tamper", what))
     }
 
-    /// What an answer says of its write is so.
+    /// An answer tells the truth of its write.
     fn is_honest(
         &mut self,
         request: WriteId,
