@@ -12,6 +12,7 @@ use lock_core::{
 
 use crate::{
     coverage::PAUSED,
+    edge::Edge,
     judge::act::{Act, Outcome, Row, WorkId, WriteId},
     plan::{self, Plan, Work},
     schedule::{Log, Weather},
@@ -31,6 +32,7 @@ pub(crate) struct Surroundings {
     pub(crate) memory: Memory,
     pub(crate) weather: Arc<Weather>,
     pub(crate) watch: Arc<Watch>,
+    pub(crate) edge: Arc<Edge>,
     pub(crate) log: Arc<Log>,
 }
 
@@ -83,6 +85,10 @@ impl Me {
 
     pub(crate) const fn fenced(&self) -> &MemoryFencedLocks {
         &self.fenced
+    }
+
+    pub(crate) fn edge(&self) -> &Arc<Edge> {
+        &self.around.edge
     }
 
     pub(crate) fn runtime(&self) -> &dyn Runtime {
@@ -287,13 +293,7 @@ impl Me {
         let token = grant.map_or(0, |grant| grant.token().get());
         let row: Row = tx.get(name)?.unwrap_or_default();
         self.think(takes).await;
-        let row = Row {
-            count: row.count + 1,
-            token,
-            write,
-            ..row
-        };
-        tx.set(name, &row)
+        tx.set(name, &row.next(token, write))
     }
 
     /// A new write.
@@ -313,12 +313,7 @@ impl Me {
         committed: &Result<Receipt, E>,
         error: fn(&E) -> &FenceError,
     ) {
-        let outcome = match committed.as_ref().map_err(error) {
-            Ok(_) => Outcome::Committed,
-            Err(FenceError::CommitUnknown { .. }) => Outcome::Unknown,
-            Err(error) if error.is_fenced() => Outcome::Refused,
-            Err(_) => Outcome::Failed,
-        };
+        let outcome = Outcome::of(committed.as_ref().map_err(error));
         self.act(Act::Wrote { write, outcome });
     }
 
