@@ -154,6 +154,12 @@ impl State {
         }
     }
 
+    /// Whether a task can be polled now.
+    pub(super) fn has_ready(&mut self) -> bool {
+        self.take_woken();
+        self.ready.has_any()
+    }
+
     /// Sorts the tasks that were woken: those of a paused process wait for its end.
     fn take_woken(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
