@@ -48,6 +48,9 @@ pub struct World {
 /// How often a world with I/O lets others work before time moves: about a fifth of a millisecond.
 const PATIENCE: usize = 200;
 
+/// The same before time moves by minutes: an answer of a thread would come too late for its caller.
+const FAR_PATIENCE: usize = 50_000;
+
 /// How many milliseconds a world with I/O waits at most for what has to happen.
 const LOOKS: usize = 2_000;
 
@@ -179,10 +182,17 @@ impl World {
 
     /// Lets others work while no task is ready, but not for long.
     fn wait_for_io(&self) {
-        for _ in 0..PATIENCE {
-            if self.shared.state().has_ready() {
+        for look in 0.. {
+            let mut state = self.shared.state();
+            let patience = if state.is_far() {
+                FAR_PATIENCE
+            } else {
+                PATIENCE
+            };
+            if look >= patience || state.has_ready() {
                 return;
             }
+            drop(state);
             self.tokio.block_on(tokio::task::yield_now());
             std::thread::yield_now();
         }
