@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lock_core::backend::Decisions;
+
 use crate::{
     judge::act::{Act, How, Outcome},
     plan::Task,
@@ -15,6 +17,8 @@ pub(crate) const PAUSED: &str = "stopped beyond the lease";
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     counts: BTreeMap<&'static str, u64>,
+    /// The decisions of acquisitions.
+    machine: Decisions,
 }
 
 impl Coverage {
@@ -34,6 +38,20 @@ impl Coverage {
         for (name, count) in &other.counts {
             *self.counts.entry(name).or_default() += count;
         }
+        for (decision, count) in &other.machine {
+            *self.machine.entry(*decision).or_default() += count;
+        }
+    }
+
+    /// The decisions of the machine that an acquisition is, each with its count.
+    #[must_use]
+    pub const fn machine(&self) -> &Decisions {
+        &self.machine
+    }
+
+    /// Adds the decisions of a schedule.
+    pub(crate) fn decided(&mut self, decisions: Decisions) {
+        self.machine = decisions;
     }
 
     /// The situations that came up too rarely in so many schedules: name, count and least count.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use fenced_store::Memory;
-use lock_core::backend::{Moment, support::lock};
+use lock_core::backend::{Moment, Record, support::lock};
 
 pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
@@ -89,7 +89,7 @@ pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
     if keeps_lines {
         world.trace();
     }
-    let inside = world.enter();
+    let (inside, record) = (world.enter(), Record::begin());
     let around = Arc::new(surroundings(&world, plan));
     let slots: Vec<_> = (0_u32..)
         .zip(&plan.clients)
@@ -108,6 +108,7 @@ pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
         leftovers::judge(&world, &around, &slots);
         leftovers::shut_down(&world, &around, slots, operator);
     }
+    around.log.coverage().decided(record.end());
     report(&world, &around)
 }
 
