@@ -1,4 +1,7 @@
-use fenced_store::{FenceError, FencedTx, Storage, jobs::JobRows};
+use fenced_store::{
+    FenceError, FencedTx, Storage,
+    jobs::{self, JobRows},
+};
 
 use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
 
@@ -32,6 +35,7 @@ impl<DB: Storage> RunSlot for FencedTx<DB> {
             let source = sqlx::Error::Protocol(why);
             FenceError::WrongResource { source }
         })?;
+        jobs::catch_up(&mut *self).await?;
         DB::Jobs::run(&mut *self, (job.as_str(), slot.as_str())).await
     }
 }

@@ -1,6 +1,9 @@
 use std::fmt;
 
-use fenced_store::{FenceError, FencedGuard, FencedLockError, FencedTx, Storage, jobs::JobRows};
+use fenced_store::{
+    FenceError, FencedGuard, FencedLockError, FencedTx, Storage,
+    jobs::{self, JobRows},
+};
 use lock_core::FencingToken;
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -134,6 +137,7 @@ impl<'a, DB: Storage> Job<'a, DB> {
         progress: String,
     ) -> Result<(), FencedLockError> {
         let steps = i64::try_from(self.state.steps + 1).unwrap_or(i64::MAX);
+        jobs::catch_up(&mut tx).await?;
         DB::Jobs::save(&mut tx, self.place.texts(), steps, &progress).await?;
         self.in_doubt = true;
         let committed = tx.commit().await;

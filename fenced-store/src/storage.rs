@@ -1,6 +1,9 @@
-use std::{fmt, ops::DerefMut, time::Duration};
+use std::{fmt, future, ops::DerefMut, time::Duration};
 
-use lock_core::{ResourceName, Sequencer, backend::support::Tasks};
+use lock_core::{
+    ResourceName, Sequencer,
+    backend::{Runtime, support::Tasks},
+};
 
 use crate::{FenceError, HighWater, jobs::JobRows, transaction::begin_request::BeginRequest};
 
@@ -78,6 +81,16 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
         _: &Sequencer,
     ) -> impl Future<Output = Result<bool, FenceError>> + Send {
         async { Self::commit(tx).await.map(|()| false) }
+    }
+
+    /// Called before a statement of ours that follows statements of the user. Fails if the session
+    /// may take the answers to one that was dropped for others.
+    #[must_use]
+    fn catch_up(
+        _: &mut Self::Session,
+        _: &dyn Runtime,
+    ) -> impl Future<Output = Result<(), FenceError>> + Send {
+        future::ready(Ok(()))
     }
 
     /// Called before the user gets the session of a fenced transaction: if that transaction has

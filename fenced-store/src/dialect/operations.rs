@@ -1,6 +1,6 @@
 use std::future;
 
-use lock_core::ResourceName;
+use lock_core::{ResourceName, backend::Runtime};
 use sqlx::{Database, Pool, pool::PoolConnection};
 
 use super::{Errors, Queries, Statement, Value};
@@ -75,6 +75,17 @@ pub trait Operations:
         _: &Statement<Self>,
     ) -> impl Future<Output = Option<Result<u64, FenceError>>> + Send {
         future::ready(None)
+    }
+
+    /// Executes statements about savepoints, which return no rows. A statement of the user may have
+    /// been dropped before them.
+    fn savepoint(
+        connection: &mut Self::Connection,
+        _: &dyn Runtime,
+        sql: String,
+        _statements: usize,
+    ) -> impl Future<Output = Result<(), sqlx::Error>> + Send {
+        async move { Self::rows(connection, &sql, &[]).await.map(drop) }
     }
 
     /// Fails if the connection is inside a transaction that cannot be ended here.

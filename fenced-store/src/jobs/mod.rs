@@ -13,7 +13,7 @@ pub use self::{
     slot_state::{SlotState, Standing},
 };
 pub use crate::fenced_locks::until_lost;
-use crate::{FenceError, FencedStore, Storage};
+use crate::{FenceError, FencedStore, FencedTx, Storage};
 
 /// A session that reads what is committed now.
 ///
@@ -21,6 +21,17 @@ use crate::{FenceError, FencedStore, Storage};
 /// If the store has none, or does not answer.
 pub async fn to_read<DB: Storage>(store: &FencedStore<DB>) -> Result<DB::Reading, FenceError> {
     DB::read(&store.access).await
+}
+
+/// Has to come between statements of a user and those of this module.
+///
+/// # Errors
+/// Those of the database. A statement of the user may have been dropped: roll back.
+///
+/// # Cancel safety
+/// Cancel safe, if the transaction is rolled back.
+pub async fn catch_up<DB: Storage>(tx: &mut FencedTx<DB>) -> Result<(), FenceError> {
+    tx.catch_up().await
 }
 
 /// The events of jobs that are worth an alert.

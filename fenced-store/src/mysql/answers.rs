@@ -14,18 +14,21 @@ use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
 /// statement was dropped a moment ago, perhaps during its preparation. Only then it asks a question
 /// of its own, which costs a round trip and shows whether more answers are missing.
 pub(super) async fn catch_up(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-    {
-        let mut missing = pin!(connection.flush());
-        match poll_fn(|context| Poll::Ready(missing.as_mut().poll(context))).await {
-            Poll::Ready(read) => return read,
-            Poll::Pending => missing.await?,
+    of_this(async {
+        {
+            let mut missing = pin!(connection.flush());
+            match poll_fn(|context| Poll::Ready(missing.as_mut().poll(context))).await {
+                Poll::Ready(read) => return read,
+                Poll::Pending => missing.await?,
+            }
         }
-    }
-    connection.ping().await
+        connection.ping().await
+    })
+    .await
 }
 
 /// Executes statements that return no rows, and checks that the answers are theirs. The rest of a
-/// preparation begins as rows do, and the driver may panic when it reads on.
+/// preparation begins as rows do.
 pub(super) async fn to(
     connection: &mut MySqlConnection,
     text: String,
@@ -46,6 +49,13 @@ pub(super) async fn to(
             Err(of_another())
         }
     };
+    of_this(reading).await
+}
+
+/// The driver may panic when it reads answers to another question.
+async fn of_this(
+    reading: impl Future<Output = Result<(), sqlx::Error>>,
+) -> Result<(), sqlx::Error> {
     let read = AssertUnwindSafe(reading).catch_unwind().await;
     read.unwrap_or_else(|_| Err(of_another()))
 }

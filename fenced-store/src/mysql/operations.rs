@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use lock_core::{ResourceName, Sequencer};
+use lock_core::{ResourceName, Sequencer, backend::Runtime};
 use sqlx::{
     AssertSqlSafe, Connection, Database, Executor, MySql, MySqlConnection, MySqlPool, SqlSafeStr,
     mysql::{MySqlQueryResult, MySqlRow},
@@ -111,8 +111,8 @@ impl Storage for MySql {
     /// nothing. In that case the release of the savepoint fails, and the `COMMIT` after it is not
     /// reached.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
-        let tasks = tx.tasks().clone();
-        let caught_up = in_time(&tasks, PATIENCE, answers::catch_up(&mut tx)).await;
+        let runtime = Arc::clone(tx.tasks().runtime());
+        let caught_up = in_time(&*runtime, PATIENCE, answers::catch_up(&mut tx)).await;
         tx.unless_lost(caught_up)?;
         let tx_name = tx.tx_name();
         let commit = format!("{LEAVE}; RELEASE SAVEPOINT {tx_name}; {FORGET}; COMMIT");
@@ -124,13 +124,21 @@ impl Storage for MySql {
         if is_name_missing(&error) {
             // A statement that ended the transaction may have committed its note.
             let leave = format!("ROLLBACK; {LEAVE}; {FORGET}; COMMIT");
-            let left = in_time(&tasks, PATIENCE, answers::to(&mut tx, leave, 4)).await;
+            let left = in_time(&*runtime, PATIENCE, answers::to(&mut tx, leave, 4)).await;
             match tx.unless_lost(left) {
                 Ok(()) => tx.end(),
                 Err(error) => debug!(%error, "a note of a transaction that is over stays behind"),
             }
         }
         Err(Self::of_commit(error))
+    }
+
+    /// One round trip.
+    async fn catch_up(
+        session: &mut MySqlConnection,
+        runtime: &dyn Runtime,
+    ) -> Result<(), FenceError> {
+        Ok(Self::savepoint(session, runtime, "DO 0".to_owned(), 1).await?)
     }
 
     async fn read(pool: &MySqlPool) -> Result<PoolConnection<Self>, FenceError> {
@@ -176,6 +184,16 @@ impl Operations for MySql {
         format!(
             "SELECT token, issuer, holder FROM fenced_high_water_mark WHERE resource = {resource}"
         )
+    }
+
+    async fn savepoint(
+        connection: &mut MySqlConnection,
+        runtime: &dyn Runtime,
+        sql: String,
+        statements: usize,
+    ) -> Result<(), sqlx::Error> {
+        in_time(runtime, PATIENCE, answers::catch_up(connection)).await?;
+        answers::to(connection, sql, statements).await
     }
 
     /// sqlx counts the transactions that it knows to be open. The `COMMIT` ends any other one:

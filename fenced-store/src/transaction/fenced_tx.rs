@@ -92,6 +92,12 @@ impl<DB: Storage> FencedTx<DB> {
         self.sequencers.iter()
     }
 
+    /// See [`Storage::catch_up`].
+    pub(crate) async fn catch_up(&mut self) -> Result<(), FenceError> {
+        let runtime = Arc::clone(self.tx.tasks().runtime());
+        DB::catch_up(&mut *self.tx, &*runtime).await
+    }
+
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
     ///
     /// sqlx's own `commit` returns `Ok` for a transaction that a failed statement has already

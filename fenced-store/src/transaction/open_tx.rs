@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::backend::support::Tasks;
+use lock_core::backend::{Runtime, support::Tasks};
 use scopeguard::{ScopeGuard, guard};
 use sqlx::{Connection, Database, Pool, pool::PoolConnection};
 use sqlx_core::transaction::TransactionManager;
@@ -147,7 +147,10 @@ impl<DB: RollBack> Held<DB> {
                 let reason = "the answers of this connection are out of step";
                 Err(sqlx::Error::Protocol(reason.to_owned()))
             }
-            Some(patience) => in_time(&self.tasks, patience, DB::undo(&mut self.connection)).await,
+            Some(patience) => {
+                let runtime = &**self.tasks.runtime();
+                in_time(runtime, patience, DB::undo(&mut self.connection)).await
+            }
             None => DB::undo(&mut self.connection).await,
         };
         match &undone {
@@ -162,8 +165,9 @@ impl<DB: RollBack> Held<DB> {
     /// for an answer.
     async fn close(self, error: &sqlx::Error) {
         let ended = DB::end_session(&self.pool, self.tx_name);
-        let ended = in_time(&self.tasks, PATIENCE, ended).await;
-        let closed = in_time(&self.tasks, PATIENCE, self.connection.close()).await;
+        let runtime = &**self.tasks.runtime();
+        let ended = in_time(runtime, PATIENCE, ended).await;
+        let closed = in_time(runtime, PATIENCE, self.connection.close()).await;
         warn!(
             error = error as &dyn std::error::Error,
             ?ended,
@@ -176,11 +180,11 @@ impl<DB: RollBack> Held<DB> {
 
 /// Fails if there is no answer in time. The work may then have been executed, or not.
 pub(crate) async fn in_time(
-    tasks: &Tasks,
+    runtime: &dyn Runtime,
     patience: Duration,
     work: impl Future<Output = Result<(), sqlx::Error>>,
 ) -> Result<(), sqlx::Error> {
-    let answer = tasks.runtime().timeout(patience, work).await;
+    let answer = runtime.timeout(patience, work).await;
     answer.unwrap_or_else(|| {
         let reason = format!("no answer for {patience:?}");
         Err(io::Error::new(io::ErrorKind::TimedOut, reason).into())

@@ -65,7 +65,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, FenceError> {
         let name = TxName::draw(&*runtime);
-        DB::rows(connection, &format!("SAVEPOINT {name}"), &[]).await?;
+        DB::savepoint(connection, &*runtime, format!("SAVEPOINT {name}"), 1).await?;
         let undecided_before = *undecided;
         *undecided += 1;
         Ok(Self {
@@ -99,7 +99,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     /// If the future is dropped, the savepoint is undecided.
     pub async fn commit(self) -> Result<(), FenceError> {
         let release = format!("RELEASE SAVEPOINT {}", self.name);
-        DB::rows(self.connection, &release, &[]).await?;
+        DB::savepoint(self.connection, &*self.runtime, release, 1).await?;
         *self.undecided -= 1;
         Ok(())
     }
@@ -115,7 +115,7 @@ impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
     pub async fn rollback(self) -> Result<(), FenceError> {
         let name = self.name;
         let undo = format!("ROLLBACK TO SAVEPOINT {name}; RELEASE SAVEPOINT {name}");
-        DB::rows(self.connection, &undo, &[]).await?;
+        DB::savepoint(self.connection, &*self.runtime, undo, 2).await?;
         // Nested savepoints are undone, too, even those that were committed.
         *self.undecided = self.undecided_before;
         Ok(())

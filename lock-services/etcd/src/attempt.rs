@@ -69,8 +69,7 @@ impl<'a> Attempt<'a> {
 
     /// Keeps its lease alive for its full length from now on. False if it has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
-        let lives = self.service.keep_alive(&[self.on]).await?;
-        self.kept = lives.into_iter().next().flatten();
+        self.kept = self.service.keep_one_alive(self.on).await?;
         Ok(self.kept.is_some())
     }
 

@@ -1,5 +1,5 @@
 use std::{
-    fmt,
+    cmp, fmt,
     future::Future,
     mem,
     sync::{
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, future::try_join_all, stream};
 use http::uri::PathAndQuery;
 use prost::Message;
 use tonic::{
@@ -40,6 +40,9 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// How often a quiet connection is probed. A server hangs up on who does it more often than every
 /// 5 s.
 const PROBE: Duration = Duration::from_secs(10);
+/// Requests that are answered one after the other may take that part of the response timeout. The
+/// rest is for a node that becomes slower meanwhile, and for the batches that come after them.
+const SHARE: u32 = 20;
 
 /// The nodes of a cluster. One of them is asked for everything, until it fails.
 pub(super) struct Client {
@@ -65,7 +68,7 @@ impl Client {
         let node = |node: &String| {
             let endpoint = Endpoint::from_shared(format!("{scheme}://{node}"))
                 .map_err(|error| invalid("a host is invalid").caused_by(error))?
-                .connect_timeout(std::cmp::min(CONNECT, response_timeout))
+                .connect_timeout(cmp::min(CONNECT, response_timeout))
                 .tcp_nodelay(true)
                 .http2_keep_alive_interval(PROBE)
                 .keep_alive_timeout(response_timeout);
@@ -117,27 +120,49 @@ impl Client {
         self.ask(|| self.unary(method, request.clone())).await
     }
 
-    /// The same for a stream of requests. The result has the answers to all of them.
+    /// The same for requests in streams. A stream carries that many, which a node may answer one
+    /// after the other. The result has the answers to all of them.
     pub(super) async fn call_each<A, B>(
         &self,
         method: &'static str,
         requests: &[A],
+        in_a_row: usize,
     ) -> Result<Vec<B>, Failure>
+    where
+        A: Message + Clone + 'static,
+        B: Message + Clone + Default + 'static,
+    {
+        let ask = || async {
+            let rows = requests.chunks(in_a_row);
+            let rows = rows.map(|row| self.one_after_another(method, row));
+            Ok(try_join_all(rows).await?.concat())
+        };
+        Ok(self.ask(ask).await?.0)
+    }
+
+    /// How many requests may be answered one after the other if each takes that long: at least one.
+    pub(super) fn in_a_row(&self, each: Duration) -> usize {
+        let number = (self.response_timeout / SHARE).as_nanos() / cmp::max(each.as_nanos(), 1);
+        cmp::max(usize::try_from(number).unwrap_or(usize::MAX), 1)
+    }
+
+    async fn one_after_another<A, B>(
+        &self,
+        method: &'static str,
+        requests: &[A],
+    ) -> Result<Vec<B>, Status>
     where
         A: Message + Clone + 'static,
         B: Message + Default + 'static,
     {
-        let ask = || async {
-            let number = requests.len();
-            let requests = stream::iter(requests.to_vec()).chain(stream::pending());
-            let answers: Streaming<B> = self.stream(method, requests).await?;
-            let answers: Vec<Result<B, Status>> = answers.take(number).collect().await;
-            if answers.len() < number {
-                return Err(Status::unavailable("the stream of answers has ended"));
-            }
-            answers.into_iter().collect()
-        };
-        Ok(self.ask(ask).await?.0)
+        let number = requests.len();
+        let requests = stream::iter(requests.to_vec()).chain(stream::pending());
+        let answers: Streaming<B> = self.stream(method, requests).await?;
+        let answers: Vec<Result<B, Status>> = answers.take(number).collect().await;
+        if answers.len() < number {
+            return Err(Status::unavailable("the stream of answers has ended"));
+        }
+        answers.into_iter().collect()
     }
 
     /// Opens a stream that goes on, at the present node.
@@ -289,5 +314,22 @@ impl fmt::Debug for Client {
             .field("nodes", &self.nodes.len())
             .field("login", &self.login)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::backend::{ConnectOptions, TokioRuntime};
+
+    use super::*;
+
+    /// Catches: a stream for each request to a node that is near, or none to one that is far.
+    #[tokio::test]
+    async fn as_many_requests_follow_each_other_as_fit_into_a_part_of_the_response_timeout() {
+        let (url, settings) = ServiceUrl::read(&ConnectOptions::from("etcd://h")).unwrap();
+        let client = Client::new(url, settings.response_timeout, Arc::new(TokioRuntime)).unwrap();
+        let in_a_row = |millis| client.in_a_row(Duration::from_millis(millis));
+        assert_eq!([2, 20, 40, 100, 5000].map(in_a_row), [50, 5, 2, 1, 1]);
+        assert!(in_a_row(0) > 1_000_000);
     }
 }

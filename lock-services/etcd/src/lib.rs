@@ -90,7 +90,7 @@
 //! that this client does not know, cannot be cancelled then.
 //!
 //! # Faults of etcd 3.4 and early 3.5
-//! Debian 12 has 3.4.23. All tests run on it, and these are its known faults: a revision may go
+//! Debian 12 has 3.4.23. All tests run on it, and it has these faults: a revision may go
 //! back when a node crashes while it compacts (fixed in 3.4.32 and 3.5.14); a single node may lose
 //! a write that it acknowledged; a watch may miss a deletion (3.4.36, 3.5.18); a leader that was
 //! deposed may revoke leases (3.4.31, 3.5.13); a keep-alive may succeed on a lease that was

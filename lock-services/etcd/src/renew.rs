@@ -52,7 +52,9 @@ impl Service {
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
-            let kept = self.keep_alive(&numbers).await?;
+            // The read went to the leader and back, too.
+            let took = self.now().since(asked);
+            let kept = self.keep_alive(&numbers, took).await?;
             let is_of_this_term = |life: &Life| life.said_in == Some(term);
             if !kept.iter().flatten().all(is_of_this_term) && tries < TRIES {
                 continue;

@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tokio::sync::Semaphore;
 
@@ -155,10 +158,21 @@ impl Service {
     /// that its successor lets end. So an answer counts only if its term is that of a
     /// [`read`](Self::read) of the same entry. The leader of that term still led at some moment
     /// after the read began, and its successor began with the full length of each lease.
-    pub(super) async fn keep_alive(&self, leases: &[i64]) -> Result<Vec<Option<Life>>, Failure> {
+    ///
+    /// A node that follows forwards the keep-alives of a stream one after the other, each there and
+    /// back. A stream carries as many as fit into the time of an answer if each takes as long as
+    /// `each`; the streams go at the same time. More streams cost the node more.
+    pub(super) async fn keep_alive(
+        &self,
+        leases: &[i64],
+        each: Duration,
+    ) -> Result<Vec<Option<Life>>, Failure> {
         let requests: Vec<_> = leases.iter().map(|id| LeaseId { id: *id }).collect();
         let asked = self.now();
-        let answers = self.client.call_each(method::KEEP_ALIVE, &requests);
+        let in_a_row = self.client.in_a_row(each);
+        let answers = self
+            .client
+            .call_each(method::KEEP_ALIVE, &requests, in_a_row);
         let answers: Vec<KeepAliveResponse> = answers.await?;
         let kept = |lease: &i64| {
             let answer = answers.iter().find(|answer| answer.id == *lease)?;
@@ -166,6 +180,12 @@ impl Service {
             (answer.ttl > 0).then(|| Life::whole(asked, answer.ttl, Some(term)))
         };
         Ok(leases.iter().map(kept).collect())
+    }
+
+    /// The same for one lease.
+    pub(super) async fn keep_one_alive(&self, lease: i64) -> Result<Option<Life>, Failure> {
+        let kept = self.keep_alive(&[lease], Duration::ZERO).await?;
+        Ok(kept.into_iter().next().flatten())
     }
 
     /// The floor as we last knew it.

@@ -151,8 +151,7 @@ impl Service {
         let Some(present) = self.tombstones.due(self.now()) else {
             return Ok(());
         };
-        let lives = self.keep_alive(&[present]).await?;
-        let life = lives.into_iter().next().flatten();
+        let life = self.keep_one_alive(present).await?;
         self.tombstones.kept_alive(present, life);
         Ok(())
     }

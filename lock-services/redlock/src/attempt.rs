@@ -231,8 +231,7 @@ impl<'a> Try<'a> {
         let call = Arc::new(call);
         let calls = targets.into_iter().map(|index| (index, Arc::clone(&call)));
         let take = |index, answer: Result<_, super::node_error::NodeError>| {
-            // A node that does not serve has nothing of it.
-            if answer.map_or_else(|error| !error.may_have_run(), |_| true) {
+            if answer.map_or_else(|error| !error.may_keep_a_lease(), |_| true) {
                 left.retain(|other| *other != index);
                 unsure.retain(|other| *other != index);
             }

@@ -48,6 +48,10 @@
 //! again after a random pause. A node keeps a lease 1 % and 2 ms longer than its holder counts it,
 //! because clocks run unevenly. A majority renews; a release goes to all.
 //!
+//! The end of an attempt that got no lease goes to all, too. A node that did not answer may have
+//! granted it, and may come back with that grant. So the end is sent to it again until it answers,
+//! or until the longest lease is over.
+//!
 //! The rules were checked exhaustively for three and five nodes, and each of them is known to be
 //! needed: `tests/models` has the stories.
 //!
@@ -101,6 +105,7 @@ mod node;
 mod node_error;
 mod nodes;
 mod operate;
+mod owed;
 mod scripts;
 mod service;
 mod service_url;

@@ -13,8 +13,11 @@ use futures_util::{
 };
 use redis::{AsyncConnectionConfig, Client, RedisResult, Value, aio::MultiplexedConnection};
 
-use super::{call::Call, marker::Marker, node_error::NodeError, scripts};
-use lock_core::backend::{Moment, Runtime, support::Tasks};
+use super::{call::Call, marker::Marker, node_error::NodeError, owed::Owed, scripts};
+use lock_core::backend::{
+    Moment, Runtime,
+    support::{Tasks, lock},
+};
 use palisade_redis::independent::{self, breaks_connection};
 
 /// How long connecting may take, and then the first answer.
@@ -22,7 +25,7 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// For how long a node that did not answer in time is not waited for. Then it is waited for once
 /// more, because a node that is only slower than the others would otherwise never be heard again.
-const SILENT: Duration = Duration::from_secs(1);
+pub(super) const SILENT: Duration = Duration::from_secs(1);
 
 /// One node, and the one connection to it.
 ///
@@ -37,7 +40,10 @@ pub(super) struct Node {
     connecting: Mutex<Option<Connecting>>,
     /// When it was last given up, unless it has been heard of since.
     silent_since: Mutex<Option<Moment>>,
-    runtime: Arc<dyn Runtime>,
+    /// The longest lease that it grants, since its marker was read.
+    longest: Mutex<Option<Duration>>,
+    pub(super) owed: Owed,
+    pub(super) runtime: Arc<dyn Runtime>,
 }
 
 /// A connection, or the attempt to make one, which goes on without a waiter.
@@ -106,6 +112,8 @@ impl Node {
             runs,
             connecting: Mutex::new(None),
             silent_since: Mutex::new(None),
+            longest: Mutex::default(),
+            owed: Owed::default(),
             runtime,
         }
     }
@@ -126,6 +134,11 @@ impl Node {
         // It begins once: a node that is not waited for does not become silent by that.
         let goes_on = since.filter(|since| now.since(*since) < SILENT);
         *since = silent.then(|| goes_on.unwrap_or(now));
+    }
+
+    /// The longest lease that it grants, if it was ever ready to grant one.
+    pub(super) fn longest(&self) -> Option<Duration> {
+        *lock(&self.longest)
     }
 
     fn silent_since(&self) -> MutexGuard<'_, Option<Moment>> {
@@ -226,6 +239,7 @@ impl Node {
         let Some(marker) = Marker::parse(&text).filter(|marker| marker.state.has_counters()) else {
             return Ok(());
         };
+        *lock(&self.longest) = Some(marker.longest);
         let is_durable = loses_nothing(&mut link.connection).await;
         let is_durable = self.unless_broken(is_durable, connecting)?;
         let is_same_run = *marker.run_id == *link.run_id;

@@ -51,6 +51,12 @@ impl NodeError {
         matches!(self, Self::Broken(_) | Self::Silent | Self::Refused(_))
     }
 
+    /// Whether it may keep a lease that it granted before. One that does not serve has to be healed
+    /// first, and that ends all leases.
+    pub(super) const fn may_keep_a_lease(&self) -> bool {
+        self.may_have_run() || matches!(self, Self::Unreachable(_))
+    }
+
     /// Whether it has no part of any lease, and grants nothing for longer than requests are under
     /// way.
     pub(super) const fn has_nothing(&self) -> bool {

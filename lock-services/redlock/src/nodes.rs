@@ -101,8 +101,12 @@ impl Nodes {
     }
 
     /// Asks all nodes the same.
-    pub(super) async fn ask_all(&self, call: Call, take: impl FnMut(usize, Answer) -> Step) {
-        let call = Arc::new(call);
+    pub(super) async fn ask_all(
+        &self,
+        call: impl Into<Arc<Call>>,
+        take: impl FnMut(usize, Answer) -> Step,
+    ) {
+        let call = call.into();
         let calls = (0..self.len()).map(|index| (index, Arc::clone(&call)));
         self.ask(calls, Step::Wait, take).await;
     }
@@ -174,6 +178,12 @@ impl Nodes {
             self.node(index).set_silent(true);
             take(index, Err(NodeError::Silent));
         }
+    }
+
+    /// Has these nodes run the end of an attempt as soon as they answer. They did not.
+    pub(super) fn owe(&self, errors: &[(usize, NodeError)], end: &Arc<Call>) {
+        let missing = errors.iter().filter(|(_, error)| !error.has_nothing());
+        missing.for_each(|(index, _)| self.all[*index].owe(end));
     }
 
     /// Keeps requests alive for as long as nodes are waited for. A request that is dropped before

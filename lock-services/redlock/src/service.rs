@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::{
     attempt::drift,
     call::Call,
@@ -122,7 +124,8 @@ impl Service {
         }
     }
 
-    /// Ends an attempt at all nodes. With a majority of them it can have no majority any more.
+    /// Ends an attempt at all nodes. With a majority of them it can have no majority any more. The
+    /// others are seen to later.
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
         let (resource, digest) = (&attempt.resource, attempt.holder.digest());
         let keys = [
@@ -133,10 +136,11 @@ impl Service {
         let call = Call::new(&scripts::CANCEL, &keys)
             .arg(&digest)
             .arg(attempt.id.to_string());
+        let call = Arc::new(call);
         let majority = self.nodes.majority();
         let (mut cancelled, mut errors) = (0, Vec::new());
         self.nodes
-            .ask_all(call, |index, answer| {
+            .ask_all(Arc::clone(&call), |index, answer| {
                 match answer {
                     Ok(_) => cancelled += 1,
                     Err(error) => {
@@ -149,6 +153,7 @@ impl Service {
             })
             .await;
         if cancelled >= majority {
+            self.nodes.owe(&errors, &call);
             return Ok(());
         }
         let error = self.nodes.too_few(&errors);

@@ -16,6 +16,9 @@ use crate::{
 };
 
 /// The plan of a seed, with the smaller ones that proptest can make of it.
+///
+/// # Panics
+/// Never: no strategy rejects a value.
 #[must_use]
 pub fn drawn(seed: u64) -> impl ValueTree<Value = Plan> {
     let mut key = [0; 32];
@@ -29,6 +32,9 @@ pub fn drawn(seed: u64) -> impl ValueTree<Value = Plan> {
 }
 
 /// The plan of a seed.
+///
+/// # Panics
+/// Never.
 #[must_use]
 pub fn drawn_plan(seed: u64) -> Plan {
     drawn(seed).current()

@@ -156,16 +156,17 @@ fn report(world: &World, around: &Surroundings) -> Report {
         around.log.broke("no panic", what);
     }
     let lines = world.take_lines();
+    let coverage = around.log.coverage().clone();
     let mut judge = around.log.judge();
     judge.end(around.log.now());
     Report {
         broken: judge.broken.take(),
-        coverage: around.log.coverage().clone(),
         digest: world.digest(),
         lines,
         unfenced_lost: judge.twin.has_lost(),
         is_sound: around.plan.service_is_sound(),
-        is_paused: around.log.coverage().of(PAUSED) > 0,
+        is_paused: coverage.of(PAUSED) > 0,
+        coverage,
         refused: judge.rows.refused,
         takeovers: judge.leases.takeovers,
     }

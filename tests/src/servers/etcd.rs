@@ -11,6 +11,7 @@ use tokio::{process::Command, sync::OnceCell};
 use super::{Certificates, owned::Owned, until};
 use crate::{
     port,
+    proxy::Proxy,
     warden::{Order, Running, ServerKind},
 };
 
@@ -97,22 +98,43 @@ impl Etcd {
         Self::started(1, &arguments, access).await
     }
 
+    /// Starts three nodes, without data, that reach each other through these proxies, each behind
+    /// its own. Clients reach them directly. They have a leader when this returns.
+    ///
+    /// # Panics
+    /// If one cannot be started.
+    pub async fn start_cluster_behind_proxies() -> (Self, Vec<Proxy>) {
+        let peers = free_urls(3);
+        let proxies = join_all(peers.iter().map(|peer| Proxy::start(peer))).await;
+        let found_at: Vec<_> = proxies.iter().map(|proxy| proxy.url("http")).collect();
+        let nodes = Self::started_as(&peers, &found_at, &[], Vec::new()).await;
+        (nodes, proxies)
+    }
+
     async fn started(number: usize, arguments: &[&str], access: Vec<String>) -> Self {
-        let port = || port::free().unwrap_or_else(|error| panic!("no port: {error}"));
-        let peers: Vec<_> = std::iter::repeat_with(|| format!("http://127.0.0.1:{}", port()))
-            .take(number)
-            .collect();
-        let members: Vec<_> = peers
+        let peers = free_urls(number);
+        Self::started_as(&peers, &peers, arguments, access).await
+    }
+
+    /// Nodes that listen for each other at these URLs, and find each other at those.
+    async fn started_as(
+        peers: &[String],
+        found_at: &[String],
+        arguments: &[&str],
+        access: Vec<String>,
+    ) -> Self {
+        let members: Vec<_> = found_at
             .iter()
             .enumerate()
             .map(|(id, peer)| format!("n{id}={peer}"))
             .collect();
-        let nodes = peers.iter().enumerate().map(|(id, peer)| {
+        let nodes = peers.iter().zip(found_at).enumerate();
+        let nodes = nodes.map(|(id, (peer, found_at))| {
             let (name, members) = (format!("n{id}"), members.join(","));
             let own = [
                 ["--name", &name],
                 ["--listen-peer-urls", peer],
-                ["--initial-advertise-peer-urls", peer],
+                ["--initial-advertise-peer-urls", found_at],
                 ["--initial-cluster", &members],
             ];
             let arguments = own.concat().into_iter().chain(arguments.iter().copied());
@@ -307,4 +329,12 @@ impl Etcd {
     pub async fn resume(&self, node: usize) {
         self.nodes[node].order(Order::Resume).await;
     }
+}
+
+/// As many URLs with ports that are free.
+fn free_urls(number: usize) -> Vec<String> {
+    let port = || port::free().unwrap_or_else(|error| panic!("no port: {error}"));
+    std::iter::repeat_with(|| format!("http://127.0.0.1:{}", port()))
+        .take(number)
+        .collect()
 }

@@ -11,6 +11,7 @@ mod again;
 mod conformance;
 mod dropped;
 mod etcdctl;
+mod far;
 mod floors;
 mod forced;
 mod half_done;

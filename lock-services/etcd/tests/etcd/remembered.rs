@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(25);
 const MANY: usize = 100;
 
 /// Leases of as many resources, acquired at the same time.
-async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
+pub(crate) async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     let issuer = Issuer::new("test").unwrap();
     let acquired = (0..MANY).map(async |number| {
         let resource = named(&format!("r{number}"));

@@ -1,15 +1,19 @@
-//! An acquire that is dropped at any await leaves no lease on any node.
+//! An acquire that is dropped at any await, or gets no lease, leaves none on any node.
 
 use std::time::Duration;
 
 use e2e::{
     observer::{Observer, until},
+    proxy::{Fault, Proxy, Trap},
     servers::RedlockServers,
 };
 use lock_core::{Attempt, LeaseGuard, LockManager, Ttl};
 use lock_testing::DropAt;
 
-use crate::world::{connect, provisioned};
+use crate::{
+    restarts::logging,
+    world::{connect, provisioned},
+};
 
 /// Longer than any test waits here: a lease that is gone by then was given back.
 const LONG: Ttl = Ttl::secs(60);
@@ -65,4 +69,80 @@ async fn an_acquire_that_gets_held_or_gives_up_leaves_no_lease_on_any_node() {
     assert!(late.is_err());
     guard.release().await.unwrap();
     no_node_has_a_lease(&servers).await;
+}
+
+/// A client that reaches the last node through this proxy.
+async fn through(proxy: &Proxy, servers: &RedlockServers) -> LockManager {
+    let [one, other, _] = servers.nodes() else {
+        unreachable!("three were started")
+    };
+    let (one, other, port) = (one.address(), other.address(), proxy.port());
+    let url = format!("redlock+redis://{one},{other},127.0.0.1:{port}");
+    palisade::connect(&url).await.unwrap()
+}
+
+/// An acquire, up to a moment: another client has the first two nodes, and the last one has run its
+/// request. That fault keeps the answer of that node back, and all that is sent to it afterwards,
+/// until it is started again, with its data. In the end no node has a lease.
+async fn the_last_node_is_restarted_after(
+    fault: Fault,
+    acquire: impl AsyncFnOnce(LockManager, Trap),
+) {
+    let servers = logging("always", LONG).await;
+    let last = &servers.nodes()[2];
+    let (absent, proxy) = (
+        Proxy::start(last.url()).await,
+        Proxy::start(last.url()).await,
+    );
+    absent.inflict_on_new(Fault::BlackHole);
+    let rival = through(&absent, &servers).await;
+    let locks = through(&proxy, &servers).await;
+    // It is connected to all nodes.
+    let guard = locks.acquire("other").await.unwrap();
+    guard.release().await.unwrap();
+    let guard = rival.acquire("r").ttl(LONG).await.unwrap();
+    proxy.inflict_on_new(fault);
+    let lost = proxy.at_reply_to("lease:r", fault);
+    acquire(locks.clone(), lost).await;
+    let observer = Observer::of(last.url()).await;
+    let lease = async || observer.text("palisade:redlock:lease:r").await;
+    until("its lease", async || lease().await.is_some()).await;
+    last.restart().await;
+    proxy.inflict(Fault::Cut);
+    proxy.let_go();
+    guard.release().await.unwrap();
+    no_node_has_a_lease(&servers).await;
+}
+
+async fn held(locks: LockManager, lost: Trap) {
+    let told = locks.acquire("r").ttl(LONG).try_acquire().await.unwrap();
+    assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
+    assert!(lost.has_sprung());
+}
+
+/// Catches: the end of an attempt that is sent once, to a node that is started again meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_gets_held_leaves_no_lease_on_a_node_that_was_restarted_with_its_data() {
+    the_last_node_is_restarted_after(Fault::BlackHole, held).await;
+}
+
+/// Catches: a node that cannot be reached, taken for one without a lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_gets_held_leaves_no_lease_on_a_node_that_was_out_of_reach() {
+    the_last_node_is_restarted_after(Fault::Reset, held).await;
+}
+
+/// Catches: the same for an attempt that is dropped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_that_is_dropped_leaves_no_lease_on_a_node_that_was_restarted_with_its_data() {
+    the_last_node_is_restarted_after(Fault::BlackHole, async |locks, lost: Trap| {
+        let acquire = locks.acquire("r").ttl(LONG).into_future();
+        let sent = until("its request has run", async || lost.has_sprung());
+        tokio::select! {
+            biased;
+            acquired = acquire => panic!("{acquired:?}"),
+            () = sent => {}
+        }
+    })
+    .await;
 }

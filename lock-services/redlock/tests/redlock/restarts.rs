@@ -17,15 +17,16 @@ use crate::world::{SHORT, connect, cycle, heal, in_service, provisioned, states}
 const MARKER: &str = "palisade:redlock:node";
 const LOGGED: [&str; 3] = ["--appendonly", "yes", "--appendfsync"];
 
-async fn logging(fsync: &str) -> RedlockServers {
+/// Three nodes that write a log like that, for leases of up to that length.
+pub(crate) async fn logging(fsync: &str, longest: Ttl) -> RedlockServers {
     let arguments = [&LOGGED[..], &[fsync]].concat();
-    in_service(RedlockServers::start_with(3, &arguments).await, SHORT).await
+    in_service(RedlockServers::start_with(3, &arguments).await, longest).await
 }
 
 /// Everything is started again, one server after the other or all at once, and nothing is healed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart() {
-    let servers = logging("always").await;
+    let servers = logging("always", SHORT).await;
     let locks = connect(&servers).await;
     let mut last = cycle(&locks, "r").await;
     let held = locks.acquire("held").ttl(SHORT).renew(false).await.unwrap();
@@ -56,7 +57,7 @@ async fn nodes_that_write_their_log_before_they_answer_serve_on_after_a_restart(
 /// The same for an operator, before any client has asked them for a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_another() {
-    let servers = logging("always").await;
+    let servers = logging("always", SHORT).await;
     cycle(&connect(&servers).await, "r").await;
     for node in servers.nodes() {
         node.restart().await;
@@ -69,7 +70,7 @@ async fn restarted_nodes_that_write_their_log_before_they_answer_still_heal_anot
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_write_their_log_later_have_to_be_healed_after_a_restart() {
-    let servers = logging("everysec").await;
+    let servers = logging("everysec", SHORT).await;
     let token = cycle(&connect(&servers).await, "r").await;
     let node = &servers.nodes()[0];
     // A busy disk puts the writing off.

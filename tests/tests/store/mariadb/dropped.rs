@@ -4,15 +4,22 @@
 use std::time::Duration;
 
 use e2e::{proxy::Fault, servers::until};
-use fenced_store::{FenceError, FencedStore, FencedTx, MySqlFencedStore};
+use fenced_jobs::{JobOutcome, Jobs};
+use fenced_store::{
+    FenceError, FencedLockError, FencedLocks, FencedStore, FencedTx, MySqlFencedStore,
+};
+use futures_util::future::join_all;
 use lock_core::Sequencer;
 use lock_testing::DropAt;
-use sqlx::{AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool, mysql::MySqlPoolOptions};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, MySqlPool, Row as _,
+    mysql::MySqlPoolOptions,
+};
 use tokio::time::timeout;
 
 use crate::{
     mariadb::server::MariaDbServer,
-    rule::{Harness, balance, claimed},
+    rule::{Harness, balance, claimed, service},
 };
 
 /// A statement that takes longer never ends.
@@ -112,6 +119,26 @@ async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection
             .await;
     }
     panic!("the pool has its connection still");
+}
+
+/// The control for reads. If it fails, sqlx was mended: see "What does not hold" of MySQL.
+#[tokio::test]
+async fn naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation() {
+    let (_world, store, grant) = with_one_connection().await;
+    let mut statements = Statements::new();
+    for _ in 0..20 {
+        let mut tx = store.begin(&grant).await.unwrap();
+        statements
+            .dropped(&mut tx, (6, true), DropAt::waiting(1))
+            .await;
+        let read = tx.fetch_one(sqlx::raw_sql("SELECT 'right', '', ''")).await;
+        let text: String = read.unwrap().try_get_unchecked(0).unwrap();
+        if text != "right" {
+            assert_eq!(text, "def");
+            return drop(tx.rollback().await);
+        }
+    }
+    panic!("each read was right");
 }
 
 /// How a transaction ends in which a statement was dropped.
@@ -229,6 +256,122 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
             assert_eq!(stored, Some(false), "{way:?}: the commit was not sent");
             goes_on(&fenced, before, stored).await;
         }
+    })
+    .await;
+}
+
+/// Catches: a savepoint that takes the answers to another statement for its own, which waits for
+/// ever or panics.
+#[tokio::test]
+async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails() {
+    // The rests of the preparations have 8, 4 and 1 packets.
+    let failed = [(6, true), (2, true), (1, false)].map(async |kind| {
+        let fenced = with_one_connection().await;
+        let (world, store, grant) = &fenced;
+        let (mut statements, mut failed) = (Statements::new(), 0);
+        for at in [DropAt::waiting(1), DropAt::woken(1)] {
+            let before = balance(world).await;
+            let mut tx = store.begin(grant).await.unwrap();
+            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            statements.dropped(&mut tx, kind, at).await;
+            let set = async { tx.begin().await?.commit().await };
+            let set = timeout(PATIENCE, set).await;
+            match set.unwrap_or_else(|_| panic!("no end: {kind:?} {at:?}")) {
+                Ok(()) => {}
+                Err(FenceError::Db { .. }) => failed += 1,
+                Err(error) => panic!("{error:?}"),
+            }
+            drop(tx);
+            goes_on(&fenced, before, Some(false)).await;
+        }
+        failed
+    });
+    let failed: usize = join_all(failed).await.into_iter().sum();
+    assert!(failed > 0, "no savepoint came after a dropped statement");
+}
+
+/// The driver waits for the answer, and no call of ours is there to see it.
+#[tokio::test]
+async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
+    let (world, grant) = claimed::<MariaDbServer>().await;
+    let store = world
+        .store_after("SET SESSION idle_transaction_timeout = 2")
+        .await;
+    let fenced = (world, store, grant);
+    let (world, store, grant) = &fenced;
+    let mut statements = Statements::new();
+    for _ in 0..20 {
+        let before = balance(world).await;
+        let mut tx = store.begin(grant).await.unwrap();
+        MariaDbServer::add(&mut tx, 1000).await.unwrap();
+        statements
+            .dropped(&mut tx, (6, true), DropAt::waiting(1))
+            .await;
+        let next = timeout(PATIENCE, tx.execute(sqlx::raw_sql("SET @next = 1"))).await;
+        if let Err(sqlx::Error::Io(_)) = next.expect("an end") {
+            assert!(tx.commit().await.is_err());
+            return goes_on(&fenced, before, Some(false)).await;
+        }
+    }
+    panic!("no answer was missing");
+}
+
+/// Catches: a step of a job whose result is written with the answers to another statement.
+#[tokio::test]
+async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails() {
+    // The rests of the preparations have 3, 4 and 8 packets.
+    let failed = [1, 2, 6].map(async |parameters| {
+        let (world, store, _) = with_one_connection().await;
+        let locks = FencedLocks::new(service("redis"), store);
+        let (mut statements, mut failed) = (Statements::new(), 0);
+        for drops in [false, true, true] {
+            let (before, statements) = (balance(&world).await, &mut statements);
+            let once = locks.once("night", format!("invoice:{}", statements.made));
+            let steps = once.steps(async |job| {
+                job.step(async |tx| {
+                    MariaDbServer::add(&mut *tx, 1000).await?;
+                    let at = DropAt::woken(if drops { 1 } else { usize::MAX });
+                    statements.dropped(&mut *tx, (parameters, true), at).await;
+                    Ok::<_, FencedLockError>(())
+                })
+                .await
+            });
+            let ran = timeout(PATIENCE, steps).await;
+            let ran = ran.unwrap_or_else(|_| panic!("no end: {parameters}"));
+            let added = balance(&world).await - before;
+            match ran {
+                Ok(JobOutcome::Ran(..)) => assert_eq!(added, 1000),
+                Err(FencedLockError::Store(FenceError::Db { .. })) => {
+                    assert_eq!(added, 0);
+                    failed += 1;
+                }
+                ran => panic!("{ran:?}"),
+            }
+        }
+        failed
+    });
+    let failed: usize = join_all(failed).await.into_iter().sum();
+    assert!(failed > 0, "no step had a dropped statement");
+}
+
+/// Catches: a header that was read without its packet, after which all answers are out of step.
+#[tokio::test]
+async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection() {
+    each_way_at_once(async |way| {
+        let fenced = with_one_connection().await;
+        let (world, store, grant) = &fenced;
+        let mut dropped = 0;
+        for number in [1, 5, 20, 40] {
+            let before = balance(world).await;
+            let mut tx = store.begin(grant).await.unwrap();
+            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            let long = sqlx::raw_sql("SELECT REPEAT('a', 15000000)");
+            let read = DropAt::woken(number).poll(tx.fetch_all(long)).await;
+            dropped += usize::from(read.is_none());
+            let stored = timeout(PATIENCE, end(tx, way)).await.expect("an end");
+            goes_on(&fenced, before, stored).await;
+        }
+        assert!(dropped > 0, "no read was dropped");
     })
     .await;
 }
