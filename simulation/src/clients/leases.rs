@@ -80,7 +80,9 @@ async fn repeat_after_release(me: &Me, acquire: lock_core::Acquire) {
             let what = format!("{} was released, and granted again", guard.token());
             me.broke("replay", what);
         }
-        Err(error) if error.kind() == ErrorKind::Released => me.saw("copy met a tombstone"),
+        Err(error) if error.kind() == ErrorKind::Released => {
+            me.saw("acquisition repeated after its release")
+        }
         _ => {}
     }
 }

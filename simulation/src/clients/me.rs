@@ -1,4 +1,4 @@
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Borrow, ops::Deref, sync::Arc, time::Duration};
 
 use fenced_store::{
     AcquireFenced, FenceError, FencedGuard, FencedTx, Memory, MemoryFencedLocks, MemoryFencedStore,
@@ -291,9 +291,9 @@ impl Me {
         self.around.watch.row(name, resource);
         let grant = tx.sequencers().find(|grant| grant.resource() == resource);
         let token = grant.map_or(0, |grant| grant.token().get());
-        let row: Row = tx.get(name)?.unwrap_or_default();
+        let row: Row = self.unless_ended(tx.get(name))?.unwrap_or_default();
         self.think(takes).await;
-        tx.set(name, &row.next(token, write))
+        self.unless_ended(tx.set(name, &row.next(token, write)))
     }
 
     /// A new write.
@@ -313,8 +313,19 @@ impl Me {
         committed: &Result<Receipt, E>,
         error: fn(&E) -> &FenceError,
     ) {
-        let outcome = Outcome::of(committed.as_ref().map_err(error));
+        let committed = self.unless_ended(committed.as_ref().map_err(error));
+        let outcome = Outcome::of(committed);
         self.act(Act::Wrote { write, outcome });
+    }
+
+    /// Notes that a claim has ended this transaction.
+    fn unless_ended<T, E: Borrow<FenceError>>(&self, result: Result<T, E>) -> Result<T, E> {
+        if let Err(error) = &result
+            && matches!(error.borrow(), FenceError::Aborted)
+        {
+            self.saw("claim ended an older transaction");
+        }
+        result
     }
 
     /// What an unfenced client reads.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::{FencedGuard, Memory};
+use fenced_store::{FenceError, FencedGuard, Memory};
 use lock_core::Attempt;
 
 use super::{Me, Worked};
@@ -55,14 +55,14 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
             return Ok(How::Done);
         };
         let (error, guard) = not_committed.into_parts();
-        settle_after(me, &guard).await;
+        settle_after(me, &guard, &error).await;
         release(me, guard, plan).await?;
         return Err(error.into());
     }
     let committed = tx.commit().await;
     me.wrote(write, &committed, |error| error);
-    if committed.is_err() {
-        settle_after(me, &guard).await;
+    if let Err(error) = &committed {
+        settle_after(me, &guard, error).await;
     }
     me.still_holds(&guard);
     me.at_place(4, plan).await;
@@ -71,9 +71,10 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
 }
 
 /// Waits until a commit has happened or never will.
-async fn settle_after(me: &Me, guard: &FencedGuard<Memory>) {
-    if me.fenced().store().settle(guard.sequencer()).await.is_ok() {
-        me.saw("commit settled");
+async fn settle_after(me: &Me, guard: &FencedGuard<Memory>, error: &FenceError) {
+    let settled = me.fenced().store().settle(guard.sequencer()).await;
+    if settled.is_ok() && matches!(error, FenceError::CommitUnknown { .. }) {
+        me.saw("unknown commit settled");
     }
 }
 

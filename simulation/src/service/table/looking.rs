@@ -23,9 +23,7 @@ impl Visit<'_, '_> {
     ) -> Result<Looked, Refusal> {
         let AttemptRef { holder, id, .. } = *asker.attempt();
         self.settle(Some(id));
-        if self.resource.tombstones.forbid(holder, id) {
-            return Err(Refusal::Ended);
-        }
+        self.must_not_be_buried(holder, id)?;
         self.counter
             .check_floor(asker.request().floor, self.step.unix_time)?;
         if let Some(looked) = self.join(asker, queue) {

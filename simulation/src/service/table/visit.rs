@@ -7,7 +7,7 @@ use lock_core::{
     backend::{AttemptId, Moment},
 };
 
-use super::{Resource, Step, counter::Counter, held::Held};
+use super::{Refusal, Resource, Step, counter::Counter, held::Held};
 use crate::service::{
     asker::{Asker, Push, Pushed, Stamp},
     observe::{Change, Effect, Event, HowEnded, Way},
@@ -145,6 +145,9 @@ impl Visit<'_, '_> {
         holds: Vec<AttemptId>,
     ) {
         let holder = first.attempt().holder;
+        if first.request().floor == Some(token) {
+            self.observe(Event::Lifted(self.step.by));
+        }
         for (number, attempt) in holds.iter().copied().enumerate() {
             let change = match number {
                 0 => Change::Granted {
@@ -195,6 +198,24 @@ impl Visit<'_, '_> {
             let attempt = lapsed.id();
             self.changed(lapsed.holder(), Change::Unqueued { attempt });
         }
+    }
+
+    /// Refuses a request of an acquisition or an attempt that has ended.
+    pub(super) fn must_not_be_buried(
+        &self,
+        holder: Holder,
+        attempt: AttemptId,
+    ) -> Result<(), Refusal> {
+        let Some(end) = self.resource.tombstones.end_of(holder, attempt) else {
+            return Ok(());
+        };
+        let by = self.step.by;
+        self.observe(Event::Buried { by, end });
+        Err(Refusal::Ended)
+    }
+
+    fn observe(&self, event: Event) {
+        self.step.observer.observe(self.step.at, event);
     }
 
     /// Remembers that an acquisition, or an attempt of it, has ended.
