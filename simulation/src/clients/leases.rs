@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
+use lock_core::{Attempt, ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
 use lock_testing::DropAt;
 
 use super::{Me, Worked};
@@ -27,9 +27,16 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
         _ => acquire,
     };
     let started = me.runtime().now();
-    let acquired = acquire.await;
-    me.has_waited(started, plan, acquired.as_ref().err());
-    let guard = acquired?;
+    let guard = if plan.choice & 48 == 16 {
+        match acquire.try_acquire().await? {
+            Attempt::Granted(guard) => guard,
+            Attempt::Held { .. } => return Ok(How::Held),
+        }
+    } else {
+        let acquired = acquire.await;
+        me.has_waited(started, plan, acquired.as_ref().err());
+        acquired?
+    };
     me.is_whole(&guard);
     me.holds(id, &guard, false, false);
     let held = me.runtime().now();

@@ -18,6 +18,7 @@ use std::{
 
 use fenced_store::Memory;
 use lock_core::backend::{Moment, Record, support::lock};
+use tokio::sync::oneshot;
 
 pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
@@ -219,6 +220,19 @@ impl Slot {
             }
             slot.has_ended.store(1, Ordering::Relaxed);
         });
+    }
+
+    /// Shuts the manager of the process down, whatever it is doing.
+    async fn shut_down(&self) {
+        let me = self.me();
+        let (down, is_down) = oneshot::channel();
+        let process = me.process().clone();
+        process.start(async move {
+            me.locks().shutdown().await;
+            down.send(()).unwrap_or_default();
+        });
+        // The process may have ended meanwhile.
+        drop(is_down.await);
     }
 
     /// Ends the process. Another one goes on with the next piece of work.

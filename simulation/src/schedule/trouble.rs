@@ -10,7 +10,7 @@ use lock_core::backend::{Moment, Runtime};
 use super::{Births, Slot};
 use crate::{
     clients::{Me, Surroundings},
-    plan::Fault,
+    plan::{Death, Fault},
     world::{Process, World},
 };
 
@@ -66,10 +66,17 @@ fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Ar
         let (slot, births, process) = (Arc::clone(slot), Arc::clone(&births), fate.clone());
         fate.start(async move {
             let runtime: &dyn Runtime = &process;
-            runtime.sleep(slot.plan.killed.unwrap_or_default()).await;
-            if !slot.has_ended() {
-                slot.die(&births);
+            let Some((at, death)) = slot.plan.killed else {
+                return;
+            };
+            runtime.sleep(at).await;
+            if slot.has_ended() {
+                return;
             }
+            if death == Death::ShutDown {
+                slot.shut_down().await;
+            }
+            slot.die(&births);
         });
     }
 }

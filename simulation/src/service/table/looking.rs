@@ -69,7 +69,7 @@ impl Visit<'_, '_> {
         }
         // The first waiter looks by itself, or loses its place.
         let (first, asked) = self.resource.queue.first()?;
-        let is_kept = self.settings.variant == Variant::Polls && first.holder() != holder;
+        let is_kept = self.settings.variant.keeps_for_first() && first.holder() != holder;
         is_kept.then(|| (asked + self.settings.place_ttl).since(now))
     }
 

@@ -62,6 +62,9 @@ impl Visit<'_, '_> {
 
     /// Grants a free resource to the first waiter, unless that is the caller, or waiters look.
     fn hand_on(&mut self, caller: Option<AttemptId>) {
+        if self.settings.variant == Variant::Hints {
+            return self.hint(caller);
+        }
         if !self.pushes() {
             return;
         }
@@ -121,12 +124,21 @@ impl Visit<'_, '_> {
     /// Has the first waiter look if the lease that begins may end before it looks by itself: it
     /// knows only the lease before.
     fn wake_first(&mut self, holder: Holder, deadline: Moment) {
-        if !self.pushes() {
+        if !self.pushes() && self.settings.variant != Variant::Hints {
             return;
         }
         let mut others = self.resource.queue.iter();
         let first = others.find(|waiter| waiter.holder() != holder);
         if let Some(first) = first.filter(|first| first.looks_at() > deadline) {
+            let (asker, pushed) = (Arc::clone(&first.asker), None);
+            self.step.pushes.push(Push { asker, pushed });
+        }
+    }
+
+    /// Has the first waiter look for a free resource, unless that is the caller.
+    fn hint(&mut self, caller: Option<AttemptId>) {
+        let first = self.resource.queue.first();
+        if let Some((first, _)) = first.filter(|(first, _)| Some(first.id()) != caller) {
             let (asker, pushed) = (Arc::clone(&first.asker), None);
             self.step.pushes.push(Push { asker, pushed });
         }
