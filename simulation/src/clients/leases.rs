@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
+use lock_core::{Attempt, ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
 use lock_testing::DropAt;
 
 use super::{Me, Worked};
@@ -28,9 +28,16 @@ pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Work
         _ => acquire,
     };
     let started = me.runtime().now();
-    let acquired = acquire.await;
-    me.has_waited(started, plan, acquired.as_ref().err());
-    let guard = acquired?;
+    let guard = if plan.choice & 48 == 16 {
+        match acquire.try_acquire().await? {
+            Attempt::Granted(guard) => guard,
+            Attempt::Held { .. } => return Ok(How::Held),
+        }
+    } else {
+        let acquired = acquire.await;
+        me.has_waited(started, plan, acquired.as_ref().err());
+        acquired?
+    };
     me.is_whole(&guard);
     me.holds(id, &guard, false, false);
     let held = me.runtime().now();
@@ -81,7 +88,9 @@ async fn repeat_after_release<S: Ledger>(me: &Me<S>, acquire: lock_core::Acquire
             let what = format!("{} was released, and granted again", guard.token());
             me.broke("replay", what);
         }
-        Err(error) if error.kind() == ErrorKind::Released => me.saw("copy met a tombstone"),
+        Err(error) if error.kind() == ErrorKind::Released => {
+            me.saw("acquisition repeated after its release")
+        }
         _ => {}
     }
 }

@@ -1,4 +1,4 @@
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Borrow, ops::Deref, sync::Arc, time::Duration};
 
 use fenced_store::{
     AcquireFenced, FenceError, FencedGuard, FencedLocks, FencedTx, Memory, Receipt,
@@ -295,13 +295,15 @@ impl<S: Ledger> Me<S> {
         self.around.watch.row(name, resource);
         let grant = tx.sequencers().find(|grant| grant.resource() == resource);
         let token = grant.map_or(0, |grant| grant.token().get());
-        let row = S::row(tx, name).await?.unwrap_or_default();
+        let row = self
+            .unless_ended(S::row(tx, name).await)?
+            .unwrap_or_default();
         self.think(takes).await;
         self.act(Act::Puts {
             write,
             name: name.to_owned(),
         });
-        S::set_row(tx, name, &row.next(token, write)).await
+        self.unless_ended(S::set_row(tx, name, &row.next(token, write)).await)
     }
 
     /// A new write.
@@ -321,8 +323,19 @@ impl<S: Ledger> Me<S> {
         committed: &Result<Receipt, E>,
         error: fn(&E) -> &FenceError,
     ) {
-        let outcome = Outcome::of(committed.as_ref().map_err(error));
+        let committed = self.unless_ended(committed.as_ref().map_err(error));
+        let outcome = Outcome::of(committed);
         self.act(Act::Wrote { write, outcome });
+    }
+
+    /// Notes that a claim has ended this transaction.
+    fn unless_ended<T, E: Borrow<FenceError>>(&self, result: Result<T, E>) -> Result<T, E> {
+        if let Err(error) = &result
+            && matches!(error.borrow(), FenceError::Aborted)
+        {
+            self.saw("claim ended an older transaction");
+        }
+        result
     }
 
     /// What an unfenced client reads.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fenced_store::FencedGuard;
+use fenced_store::{FenceError, FencedGuard};
 use lock_core::Attempt;
 
 use super::{Me, Worked};
@@ -61,14 +61,14 @@ async fn in_section<S: Ledger>(
             return Ok(How::Done);
         };
         let (error, guard) = not_committed.into_parts();
-        settle_after(me, &guard).await;
+        settle_after(me, &guard, &error).await;
         release(me, guard, plan).await?;
         return Err(error.into());
     }
     let committed = tx.commit().await;
     me.wrote(write, &committed, |error| error);
-    if committed.is_err() {
-        settle_after(me, &guard).await;
+    if let Err(error) = &committed {
+        settle_after(me, &guard, error).await;
     }
     me.still_holds(&guard);
     me.at_place(4, plan).await;
@@ -77,9 +77,10 @@ async fn in_section<S: Ledger>(
 }
 
 /// Waits until a commit has happened or never will.
-async fn settle_after<S: Ledger>(me: &Me<S>, guard: &FencedGuard<S>) {
-    if me.fenced().store().settle(guard.sequencer()).await.is_ok() {
-        me.saw("commit settled");
+async fn settle_after<S: Ledger>(me: &Me<S>, guard: &FencedGuard<S>, error: &FenceError) {
+    let settled = me.fenced().store().settle(guard.sequencer()).await;
+    if settled.is_ok() && matches!(error, FenceError::CommitUnknown { .. }) {
+        me.saw("unknown commit settled");
     }
 }
 

@@ -18,8 +18,9 @@ use std::{
 };
 
 use fenced_store::Memory;
-use lock_core::backend::{Moment, support::lock};
+use lock_core::backend::{Moment, Record, support::lock};
 use sqlx::Sqlite;
+use tokio::sync::oneshot;
 
 pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
@@ -153,7 +154,7 @@ pub fn run_over_sqlite(plan: &Plan, keeps_lines: bool) -> Report {
 
 /// Runs the clients to their end.
 fn over<S: Ledger>(around: &Arc<Surroundings<S>>, world: World) -> World {
-    let inside = world.enter();
+    let (inside, record) = (world.enter(), Record::begin());
     let slots: Vec<_> = (0_u32..)
         .zip(&around.plan.clients)
         .map(|(number, client)| Slot::begin(&world, around, number, client))
@@ -174,6 +175,7 @@ fn over<S: Ledger>(around: &Arc<Surroundings<S>>, world: World) -> World {
         leftovers::judge(&world, around, &slots);
         leftovers::shut_down(&world, around, slots, operator);
     }
+    around.log.coverage().decided(record.end());
     world
 }
 
@@ -296,6 +298,19 @@ impl<S: Ledger> Slot<S> {
             }
             slot.has_ended.store(1, Ordering::Relaxed);
         });
+    }
+
+    /// Shuts the manager of the process down, whatever it is doing.
+    async fn shut_down(&self) {
+        let me = self.me();
+        let (down, is_down) = oneshot::channel();
+        let process = me.process().clone();
+        process.start(async move {
+            me.locks().shutdown().await;
+            down.send(()).unwrap_or_default();
+        });
+        // The process may have ended meanwhile.
+        drop(is_down.await);
     }
 
     /// Ends the process. Another one goes on with the next piece of work.

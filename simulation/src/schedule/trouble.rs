@@ -10,7 +10,7 @@ use lock_core::backend::{Moment, Runtime};
 use super::{Births, Slot};
 use crate::{
     clients::{Me, Surroundings},
-    plan::Fault,
+    plan::{Death, Fault},
     store::Ledger,
     world::{Process, World},
 };
@@ -77,10 +77,17 @@ fn deaths<S: Ledger>(
         let (slot, births, process) = (Arc::clone(slot), Arc::clone(&births), fate.clone());
         fate.start(async move {
             let runtime: &dyn Runtime = &process;
-            runtime.sleep(slot.plan.killed.unwrap_or_default()).await;
-            if !slot.has_ended() {
-                slot.die(&births);
+            let Some((at, death)) = slot.plan.killed else {
+                return;
+            };
+            runtime.sleep(at).await;
+            if slot.has_ended() {
+                return;
             }
+            if death == Death::ShutDown {
+                slot.shut_down().await;
+            }
+            slot.die(&births);
         });
     }
 }
