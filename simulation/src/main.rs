@@ -94,7 +94,7 @@ fn run(options: &Options) -> ExitCode {
 fn replay(seed: u64) -> ExitCode {
     let plan = plan::drawn_plan(seed);
     let report = match schedule::is_over_sqlite(seed) {
-        true => schedule::run_over_sqlite(&plan, true),
+        true => schedule::run_over_sqlite(&plan.shortened(), true),
         false => schedule::run(&plan, true),
     };
     for line in &report.lines {
@@ -115,7 +115,7 @@ fn fail(seed: u64, broken: &Broken) -> ExitCode {
     println!("broken: {} seed {seed}: {}", broken.promise, broken.what);
     if schedule::is_over_sqlite(seed) {
         println!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
-        println!("{}", plan::drawn_plan(seed));
+        println!("{}", plan::drawn_plan(seed).shortened());
         return ExitCode::FAILURE;
     }
     let smaller = shrink::smaller(seed, broken);
