@@ -92,7 +92,11 @@ fn run(options: &Options) -> ExitCode {
 
 /// Shows a schedule, and judges it.
 fn replay(seed: u64) -> ExitCode {
-    let report = schedule::run(&plan::drawn_plan(seed), true);
+    let plan = plan::drawn_plan(seed);
+    let report = match schedule::is_over_sqlite(seed) {
+        true => schedule::run_over_sqlite(&plan, true),
+        false => schedule::run(&plan, true),
+    };
     for line in &report.lines {
         println!("{line}");
     }
@@ -109,6 +113,11 @@ fn replay(seed: u64) -> ExitCode {
 /// Shows a schedule that has broken a promise, as small as possible.
 fn fail(seed: u64, broken: &Broken) -> ExitCode {
     println!("broken: {} seed {seed}: {}", broken.promise, broken.what);
+    if schedule::is_over_sqlite(seed) {
+        println!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
+        println!("{}", plan::drawn_plan(seed));
+        return ExitCode::FAILURE;
+    }
     let smaller = shrink::smaller(seed, broken);
     println!(
         "\nthe smallest such plan after {} runs:\n{}",

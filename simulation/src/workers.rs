@@ -10,7 +10,7 @@ use std::{
 };
 
 use lock_core::backend::support::lock;
-use simulation::{Totals, plan, schedule};
+use simulation::{Totals, schedule};
 
 use crate::console;
 
@@ -72,7 +72,7 @@ fn portion(job: &Job, started: Instant, next: &AtomicU64, is_over: &AtomicBool) 
     let mut totals = Totals::default();
     for number in begin..std::cmp::min(begin + PORTION, job.most) {
         let seed = job.first.wrapping_add(number);
-        totals.add(seed, schedule::run(&plan::drawn_plan(seed), false));
+        totals.add(seed, schedule::run_seed(seed));
         if totals.broken.is_some() {
             break;
         }

@@ -9,10 +9,11 @@ use super::{Me, Worked};
 use crate::{
     judge::act::{How, WorkId},
     plan::Work,
+    store::Ledger,
 };
 
 /// Holds a lease for a while, looks at it again and again, and drops or releases it.
-pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
     let max_hold = (plan.choice & 8 == 8).then(|| me.ttl().get());
@@ -62,7 +63,7 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// An acquisition whose holder is known, that is dropped and repeated. After its release it is over.
-pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn given<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let (resource, holder) = (me.resource(plan.on), Holder::draw(me.runtime()));
     me.asks(id, &resource);
     let acquire = me.lease(&resource, plan).holder(holder);
@@ -81,7 +82,7 @@ pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// A released acquisition gets nothing any more.
-async fn repeat_after_release(me: &Me, acquire: lock_core::Acquire) {
+async fn repeat_after_release<S: Ledger>(me: &Me<S>, acquire: lock_core::Acquire) {
     match acquire.await {
         Ok(guard) if me.is_sound() => {
             let what = format!("{} was released, and granted again", guard.token());
@@ -95,7 +96,7 @@ async fn repeat_after_release(me: &Me, acquire: lock_core::Acquire) {
 }
 
 /// Two holds of one owner: each gives back its own.
-pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn owner<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     if !me.locks().capabilities().has(Extension::Holds) {
         return Ok(How::Done);
     }
@@ -119,7 +120,7 @@ pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// Two resources at once, all or none.
-pub(super) async fn together(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn together<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     if !me.locks().capabilities().has(Extension::Together) {
         return Ok(How::Done);
     }

@@ -17,13 +17,14 @@ pub(crate) use self::me::{Me, Surroundings};
 use crate::{
     judge::act::{Act, How, WorkId},
     plan::{Task, Work},
+    store::Ledger,
 };
 
 /// The result of a piece of work.
 type Worked = Result<How, FencedLockError>;
 
 /// Does a piece of work, as far as it is not dropped.
-pub(crate) async fn work(me: &Me, id: WorkId, plan: Work) {
+pub(crate) async fn work<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) {
     me.act(Act::Begins {
         work: id,
         task: plan.task,
@@ -46,7 +47,7 @@ pub(crate) async fn work(me: &Me, id: WorkId, plan: Work) {
     me.act(Act::Ends { work: id, how });
 }
 
-fn task(me: &Me, id: WorkId, plan: Work) -> BoxFuture<'_, Worked> {
+fn task<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> BoxFuture<'_, Worked> {
     match plan.task {
         Task::Section => Box::pin(section::section(me, id, plan)),
         Task::Try => Box::pin(section::attempt(me, id, plan)),
@@ -59,8 +60,8 @@ fn task(me: &Me, id: WorkId, plan: Work) -> BoxFuture<'_, Worked> {
         Task::Steps => Box::pin(jobs::steps(me, plan)),
         Task::Lead => Box::pin(leader::lead(me, plan)),
         Task::Force => Box::pin(operator::force(me, plan)),
-        Task::Edge => Box::pin(edge::requests(me, id, plan)),
-        Task::Inspect => Box::pin(operator::inspect(me, plan)),
+        Task::Edge if S::IS_SEEN => Box::pin(edge::requests(me, id, plan)),
+        Task::Edge | Task::Inspect => Box::pin(operator::inspect(me, plan)),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     coverage::Coverage,
     judge::{
         Judge,
-        act::{Act, Stored, WriteId},
+        act::{Act, Row, Stored, WriteId},
     },
     service,
     world::Process,
@@ -71,6 +71,16 @@ impl Log {
         self.world.tell(|| format!("service: {event:?}"));
         self.judge().served(event);
         self.coverage().served(event);
+    }
+
+    /// Everything is over.
+    pub(crate) fn end(&self) {
+        self.judge().end(self.now());
+    }
+
+    /// Everything is over, and the store has these rows. Its steps were not seen.
+    pub(crate) fn judge_rows(&self, rows: &[(String, Row)]) {
+        self.judge().end_with(self.now(), rows);
     }
 
     /// Somebody outside has done something.
