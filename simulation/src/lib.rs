@@ -13,6 +13,7 @@ mod judge;
 pub mod plan;
 pub mod schedule;
 pub mod service;
+mod short;
 pub mod shrink;
 mod store;
 mod totals;

@@ -1,3 +1,5 @@
+//! Finds a smaller plan that breaks the same promise.
+
 use proptest::strategy::ValueTree;
 
 use crate::{

@@ -101,6 +101,12 @@ impl Me {
         self.around.log.tell(line);
     }
 
+    /// The same, where another process runs.
+    pub(crate) fn tell_of(&self, line: impl FnOnce() -> String) {
+        let process = &self.process;
+        process.tell_of(|| (process.name().into(), line()));
+    }
+
     pub(crate) fn broke(&self, promise: &'static str, what: String) {
         self.around.log.broke(promise, what);
     }

@@ -36,7 +36,7 @@ pub(crate) async fn work(me: &Me, id: WorkId, plan: Work) {
         None => How::Dropped,
         Some(Ok(how)) => how,
         Some(Err(error)) => {
-            me.tell(|| format!("work {id}: {error:?}"));
+            me.tell(|| format!("fails in work {id}: {error}"));
             how_of(&error)
         }
     };

@@ -10,6 +10,7 @@ mod leases;
 mod rows;
 mod terms;
 mod tokens;
+mod told;
 mod twin;
 
 use lock_core::backend::Moment;

@@ -55,21 +55,28 @@ impl Log {
 
     /// A client has done something.
     pub(crate) fn act(&self, client: u32, act: &Act) {
-        self.world.tell(|| format!("client {client}: {act:?}"));
+        self.world
+            .tell_of(|| (format!("client {client}").into(), act.to_string()));
         self.judge().act(self.now(), client, act);
         self.coverage().act(act);
     }
 
     /// The store has done something.
     pub(crate) fn stored(&self, stored: &Stored) {
-        self.world.tell(|| format!("store: {stored:?}"));
+        self.world.tell_of(|| ("store".into(), stored.to_string()));
         self.judge().stored(self.now(), stored);
     }
 
     /// The lock service has done something.
     pub(crate) fn served(&self, event: &service::Event) {
-        self.world.tell(|| format!("service: {event:?}"));
         self.judge().served(event);
+        self.world.tell_of(|| {
+            let client = event
+                .attempt()
+                .and_then(|id| self.judge().leases.client_of(id));
+            let of = client.map_or_else(String::new, |client| format!(" of client {client}"));
+            (event.who(), format!("{event}{of}"))
+        });
         self.coverage().served(event);
     }
 

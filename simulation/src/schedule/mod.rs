@@ -9,6 +9,7 @@ mod trouble;
 mod weather;
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -27,7 +28,7 @@ use crate::{
     plan::{self, Plan},
     service::{Event, Service, Settings},
     store::Watch,
-    world::{Process, Ran, World},
+    world::{Line, Process, Ran, World},
 };
 
 /// What became of a schedule.
@@ -41,7 +42,7 @@ pub struct Report {
     /// Two runs with the same digest were the same.
     pub digest: u64,
     /// What happened, if it was asked for.
-    pub lines: Vec<String>,
+    pub lines: Vec<Line>,
     /// Whether the same clients without fences have lost a write.
     pub unfenced_lost: bool,
     /// Whether the lock service has kept its state and its clock.
@@ -147,16 +148,17 @@ fn report(world: &World, around: &Surroundings) -> Report {
         around.log.broke("no panic", what);
     }
     let lines = world.take_lines();
+    let coverage = around.log.coverage().clone();
     let mut judge = around.log.judge();
     judge.end(around.log.now());
     Report {
         broken: judge.broken.take(),
-        coverage: around.log.coverage().clone(),
         digest: world.digest(),
         lines,
         unfenced_lost: judge.twin.has_lost(),
         is_sound: around.plan.service_is_sound(),
-        is_paused: around.log.coverage().of(PAUSED) > 0,
+        is_paused: coverage.of(PAUSED) > 0,
+        coverage,
         refused: judge.rows.refused,
         takeovers: judge.leases.takeovers,
     }
@@ -215,6 +217,7 @@ impl Slot {
     fn die(self: &Arc<Self>, world: &Arc<Births>) {
         self.me().process().kill();
         let me = world.another(self.number + RESTARTED);
+        me.tell_of(|| format!("does the rest of client {}", self.number));
         *lock(&self.me) = me.clone();
         self.work_as(me);
     }
@@ -222,13 +225,14 @@ impl Slot {
 
 /// Makes processes while the world runs.
 struct Births {
-    processes: Mutex<Vec<Process>>,
+    /// By their numbers.
+    processes: Mutex<BTreeMap<u32, Process>>,
     around: Arc<Surroundings>,
 }
 
 impl Births {
     fn another(&self, number: u32) -> Me {
-        let process = lock(&self.processes).pop();
+        let process = lock(&self.processes).remove(&number);
         let process = process.expect("there is one for each death");
         Me::new(number, process, &self.around).expect("the settings of a manager are valid")
     }

@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::backend::{Moment, Runtime};
 
-use super::{Births, Slot};
+use super::{Births, RESTARTED, Slot};
 use crate::{
     clients::{Me, Surroundings},
     plan::Fault,
@@ -55,9 +55,10 @@ async fn suffer(fate: &Process, around: &Surroundings, at: Duration, fault: Faul
 
 fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>]) {
     let dying = slots.iter().filter(|slot| slot.plan.killed.is_some());
-    let processes = dying
-        .clone()
-        .map(|slot| world.process(&format!("client {} again", slot.number)));
+    let processes = dying.clone().map(|slot| {
+        let number = slot.number + RESTARTED;
+        (number, world.process(&format!("client {number}")))
+    });
     let births = Arc::new(Births {
         processes: Mutex::new(processes.collect()),
         around: Arc::clone(around),
@@ -110,7 +111,7 @@ fn clear_up(around: &Surroundings, slots: &[Arc<Slot>], operator: &Me) {
         let (me, resource) = (operator.clone(), lease.resource);
         operator.process().start(async move {
             if let Err(error) = me.locks().force_release(resource).await {
-                me.tell(|| format!("the operator failed: {error:?}"));
+                me.tell(|| format!("fails as an operator: {error}"));
             }
         });
     }
