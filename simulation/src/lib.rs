@@ -4,11 +4,12 @@
 //! A `plan` says what clients do and what goes wrong, a `schedule` runs it, and a `judge` compares
 //! what happens with what is promised. The clients (`clients`) are the shipped ones. What they run
 //! over is made for this: the `world` with its time and tasks, the lock `service` with its network,
-//! and the way to the `store` in memory.
+//! the way to the `store` in memory, and a service over HTTP behind its `edge`.
 #![forbid(unsafe_code)]
 
 mod clients;
 mod coverage;
+mod edge;
 mod judge;
 pub mod plan;
 pub mod schedule;

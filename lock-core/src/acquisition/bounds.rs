@@ -18,7 +18,8 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 ///
 /// - a look that does not wait: until `short` after the last answer;
 /// - a look of a bounded wait: until the wait is over, and `long` after the last answer at most. If
-///   no request has failed since the last answer, the answer has `grace` at least;
+///   no request has failed since the last answer, the answer has `grace` at least, from the end of
+///   the wait at the latest;
 /// - a look of a wait without bound: until `long` after the last answer;
 /// - a release for a caller: until `short` after the first, but the answer has `long`;
 /// - a cancel for a caller: until `short` after the first;
@@ -124,7 +125,8 @@ impl Terms {
                     Request::Cancel => self.asks_until(request, silence),
                     _ => silence.since + long,
                 };
-                min(max(end, now + grace), most)
+                // One that follows another at the end of the wait has no time of its own.
+                min(max(end, min(now, end) + grace), most)
             }
             _ => self.asks_until(request, silence),
         }

@@ -40,9 +40,7 @@ impl Acquisition {
         if released == Released::Released {
             (self.copy, self.place) = (false, false);
             return self.answer(match then {
-                // A caller that has seen the loss gets no other answer, although the service may
-                // have kept the lease for a little longer.
-                Then::Released { .. } => then.answer(),
+                Then::Released { .. } => Answer::Released(released),
                 _ => Answer::Clean,
             });
         }

@@ -282,6 +282,22 @@ fn an_offer_is_confirmed_and_one_that_is_gone_is_asked_for_again() {
 
 /// Catches: a push that is late, or comes twice, throws away the answer of a look and prolongs the
 /// wait.
+/// Catches: a wait whose end each answer puts off.
+#[test]
+fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
+    let mut it = attempt(END);
+    it.on(STARTED, at(0));
+    it.on(QUEUED, at(1));
+    let last = it.on(Event::Due, at(5_000));
+    assert_eq!((sends(last), until(last)), (LOOK_ONCE, at(5_500)));
+    let confirm = it.on(Event::Woken(Wake::Offered(grant())), at(5_400));
+    let request = Some(Request::Confirm(grant()));
+    assert_eq!((sends(confirm), until(confirm)), (request, at(5_500)));
+    let given_up = it.on(Event::Due, at(5_500));
+    assert!(matches!(given_up, Step::Answer(Answer::Failed(_))));
+    assert!(it.owes());
+}
+
 #[test]
 fn an_offer_that_has_ended_does_not_replace_a_look() {
     let mut it = attempt(Wait::Forever);

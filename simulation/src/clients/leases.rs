@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Extension, Holder, Owner, Released};
+use lock_core::{ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
 use lock_testing::DropAt;
 
 use super::{Me, Worked};
@@ -15,12 +15,38 @@ use crate::{
 pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
-    let guard = me.lease(&resource, plan).await?;
+    let max_hold = (plan.choice & 8 == 8).then(|| me.ttl().get());
+    let acquire = me.lease(&resource, plan);
+    let acquire = match max_hold {
+        Some(max_hold) => acquire.max_hold(max_hold),
+        None => acquire,
+    };
+    let acquire = match plan.choice & 48 {
+        48 => acquire.retry(RetryPolicy::exponential(Duration::from_millis(20))),
+        32 => acquire.max_waiters(1),
+        _ => acquire,
+    };
+    let started = me.runtime().now();
+    let acquired = acquire.await;
+    me.has_waited(started, plan, acquired.as_ref().err());
+    let guard = acquired?;
+    me.is_whole(&guard);
     me.holds(id, &guard, false, false);
+    let held = me.runtime().now();
     for place in 0..4 {
         me.at_place(place, plan).await;
         me.think(plan.takes / 4).await;
         me.still_holds(&guard);
+        me.knows_its_loss(&guard);
+        let longest = max_hold.map(|max_hold| max_hold + me.ttl().get());
+        if longest
+            .is_some_and(|longest| guard.is_held() && me.runtime().now().since(held) > longest)
+        {
+            me.broke(
+                "guard-max-hold",
+                format!("{} is held beyond max_hold", guard.token()),
+            );
+        }
     }
     if plan.choice & 4 == 0 {
         me.release(Box::new(guard), false).await?;

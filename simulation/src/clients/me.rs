@@ -4,19 +4,25 @@ use fenced_store::{
     AcquireFenced, FenceError, FencedGuard, FencedTx, Memory, MemoryFencedLocks, MemoryFencedStore,
     Receipt, memory::MemoryTxOptions,
 };
+use futures_util::FutureExt;
 use lock_core::{
-    Acquire, LeaseGuard, LockManager, Plausibility, Released, ResourceName, Ttl, backend::Runtime,
+    Acquire, LeaseGuard, LockManager, Plausibility, Released, ResourceName, Ttl,
+    backend::{Moment, Runtime},
 };
 
 use crate::{
     coverage::PAUSED,
+    edge::Edge,
     judge::act::{Act, Outcome, Row, WorkId, WriteId},
-    plan::{Plan, Work},
+    plan::{self, Plan, Work},
     schedule::{Log, Weather},
     service::{Leg, Service},
     store::{StoreWire, Watch},
     world::Process,
 };
+
+/// How much later than its wait an acquisition may end.
+const LATE: Duration = Duration::from_millis(600);
 
 /// What all clients of a schedule share.
 pub(crate) struct Surroundings {
@@ -26,6 +32,7 @@ pub(crate) struct Surroundings {
     pub(crate) memory: Memory,
     pub(crate) weather: Arc<Weather>,
     pub(crate) watch: Arc<Watch>,
+    pub(crate) edge: Arc<Edge>,
     pub(crate) log: Arc<Log>,
 }
 
@@ -78,6 +85,10 @@ impl Me {
 
     pub(crate) const fn fenced(&self) -> &MemoryFencedLocks {
         &self.fenced
+    }
+
+    pub(crate) fn edge(&self) -> &Arc<Edge> {
+        &self.around.edge
     }
 
     pub(crate) fn runtime(&self) -> &dyn Runtime {
@@ -197,6 +208,48 @@ impl Me {
         }
     }
 
+    /// A wait ends in time, if nothing has stopped the process.
+    pub(crate) fn has_waited(&self, since: Moment, plan: Work, error: Option<&lock_core::Error>) {
+        let waited = self.process.now().since(since);
+        let longest = plan.wait.map(|wait| wait + LATE);
+        if self.is_undisturbed() && longest.is_some_and(|longest| waited > longest) {
+            let what = format!("a wait of {:?} took {waited:?}: {error:?}", plan.wait);
+            self.broke("bounded-wait", what);
+        }
+    }
+
+    /// A lease that was just returned is long enough to be of use, if nothing has stopped the
+    /// process, and no answer was late.
+    pub(crate) fn is_whole(&self, guard: &LeaseGuard) {
+        let left = guard.remaining().unwrap_or_default();
+        let is_prompt = self.around.plan.to_service.late == 0 && self.around.plan.faults.is_empty();
+        if self.is_undisturbed() && is_prompt && left < self.ttl().get() / 2 {
+            let what = format!("{left:?} are left of {} when it is returned", guard.token());
+            self.broke("whole-lease", what);
+        }
+    }
+
+    /// A guard whose lease is lost says so by all its methods.
+    pub(crate) fn knows_its_loss(&self, guard: &LeaseGuard) {
+        let is_lost = guard.lost().now_or_never().is_some();
+        if guard.is_held() == is_lost {
+            let what = format!(
+                "{} is held: {}, lost: {is_lost}",
+                guard.token(),
+                guard.is_held()
+            );
+            self.broke("guard-loss", what);
+        }
+    }
+
+    /// Whether no process of the schedule is ever stopped.
+    fn is_undisturbed(&self) -> bool {
+        let is_calm = |client: &plan::Client| {
+            client.pauses.is_empty() && client.works.iter().all(|work| work.stopped.is_none())
+        };
+        self.around.plan.clients.iter().all(is_calm)
+    }
+
     /// Releases a lease, and reports the answer.
     pub(crate) async fn release(
         &self,
@@ -246,13 +299,7 @@ impl Me {
         let token = grant.map_or(0, |grant| grant.token().get());
         let row: Row = tx.get(name)?.unwrap_or_default();
         self.think(takes).await;
-        let row = Row {
-            count: row.count + 1,
-            token,
-            write,
-            ..row
-        };
-        tx.set(name, &row)
+        tx.set(name, &row.next(token, write))
     }
 
     /// A new write.
@@ -272,12 +319,7 @@ impl Me {
         committed: &Result<Receipt, E>,
         error: fn(&E) -> &FenceError,
     ) {
-        let outcome = match committed.as_ref().map_err(error) {
-            Ok(_) => Outcome::Committed,
-            Err(FenceError::CommitUnknown { .. }) => Outcome::Unknown,
-            Err(error) if error.is_fenced() => Outcome::Refused,
-            Err(_) => Outcome::Failed,
-        };
+        let outcome = Outcome::of(committed.as_ref().map_err(error));
         self.act(Act::Wrote { write, outcome });
     }
 

@@ -1,10 +1,12 @@
 //! What clients do. Each file is a kind of work; `me.rs` is the client that does it.
 
+mod edge;
 mod jobs;
 mod leader;
 mod leases;
 mod me;
 mod operator;
+mod presenting;
 mod section;
 
 use fenced_store::FencedLockError;
@@ -56,7 +58,8 @@ fn task(me: &Me, id: WorkId, plan: Work) -> BoxFuture<'_, Worked> {
         Task::Steps => Box::pin(jobs::steps(me, plan)),
         Task::Lead => Box::pin(leader::lead(me, plan)),
         Task::Force => Box::pin(operator::force(me, plan)),
-        Task::Edge | Task::Inspect => Box::pin(operator::inspect(me, plan)),
+        Task::Edge => Box::pin(edge::requests(me, id, plan)),
+        Task::Inspect => Box::pin(operator::inspect(me, plan)),
     }
 }
 

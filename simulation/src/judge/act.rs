@@ -1,8 +1,12 @@
 use std::time::Duration;
 
+use fenced_store::FenceError;
 use lock_core::backend::Moment;
 
-use crate::plan::Task;
+use crate::{
+    edge::{Door, Flaw},
+    plan::Task,
+};
 
 /// The number of a piece of work in a schedule.
 pub(crate) type WorkId = u32;
@@ -62,11 +66,35 @@ pub(crate) enum Act {
         token: u64,
         left: Duration,
     },
+    /// It has claimed a token in the store.
+    Claimed { resource: String, token: u64 },
+    /// It sends a request to the service behind the edge.
+    Requests {
+        request: WriteId,
+        token: u64,
+        flaw: Option<Flaw>,
+        door: Door,
+    },
+    /// The handler behind the edge has got a request, or a copy of one.
+    Handles {
+        request: WriteId,
+        /// The write that it makes of the request.
+        write: WriteId,
+        /// The resource in the path.
+        about: String,
+        /// The resource of the token that has passed the layer.
+        resource: String,
+        /// The token under which it writes.
+        token: u64,
+    },
     /// An answer of the service behind the edge.
     Answered {
-        write: WriteId,
+        request: WriteId,
+        write: Option<WriteId>,
         status: u16,
         accepted: Option<u64>,
+        /// The client takes the write as fenced.
+        is_believed: bool,
     },
     /// An unfenced client writes what it has read, and one more.
     Unfenced { resource: String, read: u64 },
@@ -115,11 +143,40 @@ pub(crate) struct Row {
     pub(crate) steps: u64,
 }
 
+impl Outcome {
+    /// The outcome of a commit with this result.
+    pub(crate) fn of<T>(committed: Result<T, &FenceError>) -> Self {
+        match committed {
+            Ok(_) => Self::Committed,
+            Err(FenceError::CommitUnknown { .. }) => Self::Unknown,
+            Err(error) if error.is_fenced() => Self::Refused,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
+impl Row {
+    /// The row after one more write.
+    pub(crate) const fn next(self, token: u64, write: WriteId) -> Self {
+        Self {
+            count: self.count + 1,
+            token,
+            write,
+            ..self
+        }
+    }
+}
+
 /// What the store did, as somebody sees who stands beside it.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     /// A mark was raised.
-    Mark { resource: String, token: u64 },
+    Mark {
+        resource: String,
+        token: u64,
+        /// The client whose message has raised it, if that is known.
+        by: Option<u32>,
+    },
     /// A row was written. `mark` is that of its resource.
     Row {
         name: String,

@@ -72,13 +72,18 @@ impl Leases {
         })
     }
 
-    /// After a release the lease has ended. A client that knew of its loss has released nothing.
+    /// After a release the lease has ended. If the client knew of its loss, it has ended by that
+    /// release.
     fn is_released(&self, resource: &str, token: u64, saw_loss: bool, is_shared: bool) -> Finding {
-        if saw_loss {
+        let known = self.known.get(&(resource.to_owned(), token))?;
+        let is_released = matches!(
+            known.ended,
+            Some(HowEnded::Released | HowEnded::LastHold | HowEnded::Cancelled)
+        );
+        if saw_loss && !is_released && !is_shared {
             let what = format!("{resource} was lost with {token}, and its release says otherwise");
             return Some(("no-false-release", what));
         }
-        let known = self.known.get(&(resource.to_owned(), token))?;
         (known.ended.is_none() && !is_shared).then(|| {
             let what = format!("{resource} was released with {token}, and is still held");
             ("compare-then-act", what)

@@ -1,10 +1,11 @@
 //! Compares what happens with what is promised, while it happens.
 //!
 //! Each file judges some promises: `tokens` the order of grants, `leases` deadlines and releases,
-//! `rows` what the store has, `jobs` and `terms` what is built on both. [`Judge`] tells them what
+//! `rows` what the store has, `jobs`, `terms` and `edge` what is built on both. [`Judge`] tells them what
 //! clients do and learn (`act.rs`), what the store did, and what the lock service did.
 
 pub(crate) mod act;
+mod edge;
 mod jobs;
 mod leases;
 mod rows;
@@ -18,6 +19,7 @@ use lock_core::backend::Moment;
 pub use self::act::Broken;
 use self::{
     act::{Act, Stored},
+    edge::Edge,
     jobs::Jobs,
     leases::Leases,
     rows::Rows,
@@ -39,6 +41,7 @@ pub(crate) struct Judge {
     pub(crate) rows: Rows,
     jobs: Jobs,
     terms: Terms,
+    edge: Edge,
     pub(crate) twin: Twin,
     pub(crate) broken: Option<Broken>,
 }
@@ -77,6 +80,7 @@ impl Judge {
             rows: Rows::default(),
             jobs: Jobs::default(),
             terms: Terms::default(),
+            edge: Edge::default(),
             twin: Twin::default(),
             broken: None,
         }
@@ -91,6 +95,7 @@ impl Judge {
             self.rows.act(act),
             self.jobs.act(act),
             self.terms.act(promised, &self.leases, act),
+            self.edge.act(act),
         ];
         self.twin.act(act);
         for (promise, what) in findings.into_iter().flatten() {
@@ -100,7 +105,11 @@ impl Judge {
 
     /// The store has done something.
     pub(crate) fn stored(&mut self, at: Moment, stored: &Stored) {
-        let findings = [self.rows.stored(stored), self.jobs.stored(stored)];
+        let findings = [
+            self.rows.stored(stored),
+            self.jobs.stored(stored),
+            self.edge.stored(stored),
+        ];
         for (promise, what) in findings.into_iter().flatten() {
             self.broke(promise, at, what);
         }

@@ -32,7 +32,8 @@ impl Rows {
                 token,
                 is_claimed: true,
                 ..
-            } => {
+            }
+            | Act::Claimed { resource, token } => {
                 let claimed = self.claimed.entry(resource.clone()).or_default();
                 *claimed = std::cmp::max(*claimed, *token);
                 None
@@ -46,18 +47,6 @@ impl Rows {
                 None
             }
             Act::Wrote { write, outcome } => self.has_outcome(*write, *outcome),
-            Act::Answered {
-                write,
-                status: 200,
-                accepted,
-            } => {
-                let is_stored = self.writes.get(write).is_some_and(|write| write.is_stored);
-                (accepted.is_none() || !is_stored).then(|| {
-                    let what =
-                        format!("write {write} was answered with 200, accepted {accepted:?}");
-                    ("http-client", what)
-                })
-            }
             _ => None,
         }
     }
@@ -81,7 +70,9 @@ impl Rows {
 
     pub(super) fn stored(&mut self, stored: &Stored) -> Finding {
         match stored {
-            Stored::Mark { resource, token } => {
+            Stored::Mark {
+                resource, token, ..
+            } => {
                 let mark = self.marks.entry(resource.clone()).or_default();
                 let fell = *token < *mark;
                 let before = std::mem::replace(mark, *token);

@@ -131,7 +131,7 @@ fn of_swarm(seed: u64, swarm: &Swarm) -> impl Strategy<Value = Plan> + use<> {
         Variant::Unqueued,
     ]);
     let lock_timeout = select(vec![300_u64, 2_000]).prop_map(Duration::from_millis);
-    let clients = vec(clients(swarm), 2..=5);
+    let clients = vec(clients(swarm), 2..=6);
     let faults = vec((millis(0, 6_000), faults(swarm)), 0..=3);
     (
         order,
@@ -189,7 +189,7 @@ fn clients(swarm: &Swarm) -> impl Strategy<Value = Client> + use<> {
     );
     let pauses = vec(pause, 0..=if swarm.pauses { 4 } else { 0 });
     let killed = sometimes(swarm.kills, 0.5, millis(1, 5_000));
-    (vec(works(swarm), 1..=8), pauses, killed).prop_map(|(works, pauses, killed)| Client {
+    (vec(works(swarm), 1..=10), pauses, killed).prop_map(|(works, pauses, killed)| Client {
         works,
         pauses,
         killed,
@@ -213,7 +213,7 @@ fn works(swarm: &Swarm) -> impl Strategy<Value = Work> + use<> {
         1 => millis(ttl - 40, ttl + 40),
         2 => millis(ttl, 3 * ttl),
     ];
-    let stopped = sometimes(swarm.pauses, 0.3, (0..PLACES, pause));
+    let stopped = sometimes(swarm.pauses, 0.45, (0..PLACES, pause));
     (after, what, takes, wait, dropped, stopped).prop_map(
         |(after, (task, on, choice), takes, wait, dropped, stopped)| Work {
             after,

@@ -24,6 +24,7 @@ pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
     clients::{Me, Surroundings, work},
     coverage::{Coverage, PAUSED},
+    edge::Edge,
     judge::{Broken, Judge},
     plan::{self, Plan},
     service::{Event, Service, Settings},
@@ -117,6 +118,12 @@ fn surroundings(world: &World, plan: &Plan) -> Surroundings {
     let weather = Arc::new(Weather::of(plan));
     let memory = Memory::new(Arc::new(server));
     let watch = Arc::new(Watch::new(&memory, Arc::clone(&log)));
+    let edge = Edge::new(
+        world.process("edge"),
+        &network,
+        (&weather, &watch, &log),
+        (&memory, plan.lock_timeout),
+    );
     let heard = Arc::clone(&log);
     let observer = move |_: Moment, event: Event| heard.served(&event);
     let fates = Arc::clone(&weather);
@@ -133,6 +140,7 @@ fn surroundings(world: &World, plan: &Plan) -> Surroundings {
         memory,
         weather,
         watch,
+        edge,
         log,
     }
 }

@@ -50,6 +50,11 @@ impl Weather {
         self.draw(self.to_store, client, 4 + way(leg), number)
     }
 
+    /// The fate of a request to the service behind the edge, or of its answer.
+    pub(crate) fn to_edge(&self, client: u32, leg: Leg, number: u64) -> Fate {
+        self.draw(self.to_store, client, 8 + way(leg), number)
+    }
+
     fn draw(&self, net: Net, client: u32, way: u64, number: u64) -> Fate {
         let key = draw(self.seed, FATES + (u64::from(client) << 8) + way, number);
         let mut stream = Stream::new(key, 0);

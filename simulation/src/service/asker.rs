@@ -113,9 +113,12 @@ impl Asker {
         self.copied.store(true, Ordering::Relaxed);
     }
 
-    /// A request is sent.
-    pub(super) fn sends(&self, now: Moment) {
-        lock(&self.heard).first_sent.get_or_insert(now);
+    /// A request is sent. Returns whether another one was sent before.
+    pub(super) fn sends(&self, now: Moment) -> bool {
+        let first_sent = &mut lock(&self.heard).first_sent;
+        let is_again = first_sent.is_some();
+        first_sent.get_or_insert(now);
+        is_again
     }
 
     /// The request that was sent then was answered: the attempt had nothing.
@@ -164,8 +167,9 @@ impl Asker {
             return must_look.then_some(Wake::Look);
         };
         let grant = self.grant_of(pushed, received, &heard);
-        // One that is over by now is worth a look.
-        let is_whole = pushed.is_whole && received < grant.lease.deadline();
+        // One of which less than half is left has to be confirmed, so that it is of use.
+        let left = grant.lease.deadline().since(received);
+        let is_whole = pushed.is_whole && left >= self.request.ttl.get() / 2;
         Some(match is_whole {
             true => Wake::Granted(grant),
             false => Wake::Offered(grant),

@@ -35,7 +35,7 @@ impl<'a> Attempting<'a> {
             settings,
         } = self.backend;
         let (sent, asker) = (client.runtime.now(), Arc::clone(&self.asker));
-        asker.sends(sent);
+        let is_again = asker.sends(sent);
         let resource = Some(&self.asker.attempt().resource);
         let look = network.call(
             client,
@@ -51,7 +51,13 @@ impl<'a> Attempting<'a> {
         );
         let (looked, stamp) = look.await?;
         let ttl = self.asker.request().ttl;
+        let now = client.runtime.now();
+        let is_short = |grant: Grant| grant.lease.deadline().since(now) < ttl.get() / 2;
         Ok(match looked {
+            // It was pushed, and the push was lost: it has to be confirmed to be of use.
+            Looked::Granted(given) if is_again && is_short(given.grant(sent, ttl)) => {
+                Reply::Offered(given.grant(sent, ttl))
+            }
             Looked::Granted(given) => Reply::Granted(given.grant(sent, ttl)),
             Looked::Offered(given) => Reply::Offered(given.grant(sent, ttl)),
             Looked::Held { left } => Reply::Held { left },

@@ -28,6 +28,9 @@ pub struct SimBackend {
 }
 
 impl SimBackend {
+    /// The kind of the service, which is the issuer of its tokens.
+    pub const KIND: &str = "simulated";
+
     pub(super) const fn new(
         network: Arc<Network>,
         client: Arc<Client>,
@@ -64,7 +67,7 @@ impl SimBackend {
 
 impl LockBackend for SimBackend {
     fn kind(&self) -> &'static str {
-        "simulated"
+        Self::KIND
     }
 
     fn capabilities(&self) -> Capabilities {

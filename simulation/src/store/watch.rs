@@ -39,15 +39,24 @@ impl Watch {
 
     /// From now on this row is looked at, and the mark of its resource.
     pub(crate) fn row(&self, name: &str, resource: &ResourceName) {
-        let mut seen = lock(&self.seen);
-        if !seen.names.contains_key(name) {
-            seen.names.insert(name.to_owned(), resource.clone());
+        let is_new = {
+            let mut seen = lock(&self.seen);
+            if !seen.names.contains_key(name) {
+                seen.names.insert(name.to_owned(), resource.clone());
+            }
+            let is_new = !seen.marks.contains_key(resource);
+            seen.marks.entry(resource.clone()).or_default();
+            is_new
+        };
+        if is_new {
+            // The mark rose before, by a message of anybody.
+            self.look(None);
         }
-        seen.marks.entry(resource.clone()).or_default();
     }
 
-    /// Marks first: a claim and a write never come in one step.
-    pub(crate) fn look(&self) {
+    /// Looks after a message of this client, if it is known. Marks first: a claim and a write never
+    /// come in one step.
+    pub(crate) fn look(&self, by: Option<u32>) {
         let seen = &mut *lock(&self.seen);
         for (resource, before) in &mut seen.marks {
             let mark = self.store.high_water(resource).now_or_never();
@@ -58,6 +67,7 @@ impl Watch {
                 self.log.stored(&Stored::Mark {
                     resource: resource.as_str().to_owned(),
                     token,
+                    by,
                 });
             }
         }

@@ -11,7 +11,7 @@ use fenced_store::memory::{Answer, Call, Wire};
 use lock_core::backend::{BoxFuture, Runtime};
 
 use super::Watch;
-use crate::{schedule::Weather, service::Leg, world::Process};
+use crate::{edge::EDGE, schedule::Weather, service::Leg, world::Process};
 
 /// How long a client takes to notice that its connection is broken.
 const NOTICES: Duration = Duration::from_secs(1);
@@ -49,6 +49,7 @@ impl Wire for StoreWire {
         let there = self.weather.to_store(self.client, Leg::Request, number);
         let back = self.weather.to_store(self.client, Leg::Answer, number);
         let (network, watch) = (self.network.clone(), Arc::clone(&self.watch));
+        let (client, is_edge) = (self.client, self.client == EDGE);
         self.network.start(async move {
             let runtime: &dyn Runtime = &network;
             runtime.sleep(there.delay).await;
@@ -58,8 +59,9 @@ impl Wire for StoreWire {
             }
             network.delivered();
             let answer = message.await;
-            if matches!(call, Call::Claim | Call::Commit) {
-                watch.look();
+            // The edge must not claim, whatever it asks for.
+            if matches!(call, Call::Claim | Call::Commit) || is_edge {
+                watch.look(Some(client));
             }
             runtime.sleep(back.delay).await;
             if back.lost {

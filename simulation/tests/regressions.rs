@@ -1,0 +1,91 @@
+//! Plans that have broken a promise once, as small as they became.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use simulation::{
+    plan::{Client, Net, Plan, Task, Work},
+    schedule,
+    service::Variant,
+    world::Order,
+};
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn work(after: u64, task: Task, on: u8) -> Work {
+    Work {
+        after: ms(after),
+        task,
+        on,
+        takes: Duration::ZERO,
+        wait: None,
+        dropped: None,
+        stopped: None,
+        choice: 0,
+    }
+}
+
+fn client(works: &[Work]) -> Client {
+    Client {
+        works: works.to_vec(),
+        pauses: Vec::new(),
+        killed: None,
+    }
+}
+
+fn assert_kept(plan: &Plan) {
+    let report = schedule::run(plan, false);
+    assert_eq!(report.broken, None);
+}
+
+/// The request at the end of the wait was under way when an offer arrived, and its confirmation got
+/// half a second of its own.
+/// Catches: a wait that ends later than 0.6 s after its time.
+#[test]
+fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
+    let net = |delay, lost, late| Net {
+        delay: ms(delay),
+        lost,
+        copied: 0,
+        late,
+        late_by: ms(8_000),
+    };
+    let both = Work {
+        takes: ms(3_542),
+        dropped: Some((13, true)),
+        ..work(39, Task::Both, 0)
+    };
+    let lease = Work {
+        wait: Some(ms(5_948)),
+        choice: 64,
+        ..work(0, Task::Lease, 0)
+    };
+    let dropped = Work {
+        dropped: Some((1, false)),
+        ..work(0, Task::Try, 0)
+    };
+    assert_kept(&Plan {
+        seed: 36_449,
+        order: Order::Fifo,
+        variant: Variant::Offers,
+        ttl: Duration::from_secs(3_600),
+        is_long: true,
+        to_service: net(5, 201, 66),
+        to_store: net(0, 96, 0),
+        lock_timeout: ms(300),
+        clients: vec![
+            client(&[work(0, Task::Lease, 0)]),
+            Client {
+                killed: Some(ms(1)),
+                ..client(&[work(0, Task::Try, 1), work(0, Task::Try, 0)])
+            },
+            client(&[work(81, Task::Try, 0), both, work(0, Task::Try, 0)]),
+            client(&[lease]),
+            client(&[dropped, work(218, Task::Both, 1)]),
+        ],
+        faults: Vec::new(),
+        calm: ms(12_000),
+    });
+}
