@@ -298,6 +298,10 @@ impl Me {
         let grant = tx.sequencers().find(|grant| grant.resource() == resource);
         let token = grant.map_or(0, |grant| grant.token().get());
         let row: Row = tx.get(name)?.unwrap_or_default();
+        self.act(Act::Reads {
+            resource: resource.as_str().to_owned(),
+            count: row.count,
+        });
         self.think(takes).await;
         tx.set(name, &row.next(token, write))
     }

@@ -17,6 +17,7 @@ impl fmt::Display for Act {
             Self::Refused { resource, token } => {
                 write!(f, "is refused: {} is stale at {resource}", short(*token))
             }
+            Self::Reads { resource, count } => write!(f, "reads {count} at {resource}"),
             Self::Writes { write, token } => {
                 write!(f, "commits write {write} under token {}", short(*token))
             }
@@ -36,16 +37,10 @@ impl fmt::Display for Act {
                 let (token, left) = (short(*token), ms(*left));
                 write!(f, "leads {resource} in term {token}, with {left} left")
             }
-            Self::Answered {
-                write,
-                status,
-                accepted,
-            } => {
-                write!(f, "is answered {status} to write {write}")?;
-                accepted.map_or(Ok(()), |token| {
-                    write!(f, ", accepted under token {}", short(token))
-                })
+            Self::Claimed { resource, token } => {
+                write!(f, "has claimed token {} at {resource}", short(*token))
             }
+            Self::Requests { .. } | Self::Handles { .. } | Self::Answered { .. } => self.at_edge(f),
             Self::Unfenced { resource, read } => {
                 write!(
                     f,
@@ -108,6 +103,64 @@ impl Act {
     }
 }
 
+impl Act {
+    fn at_edge(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests {
+                request,
+                token,
+                flaw,
+                door,
+            } => {
+                let token = short(*token);
+                write!(
+                    f,
+                    "sends HTTP request {request} with token {token} to {door:?}"
+                )?;
+                match flaw {
+                    Some(flaw) => write!(f, ", wrong: {flaw:?}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Handles {
+                request,
+                write,
+                about,
+                resource,
+                token,
+            } => {
+                let token = short(*token);
+                write!(
+                    f,
+                    "has its HTTP request {request} about {about} handled: write {write}"
+                )?;
+                write!(f, " under token {token} of {resource}")
+            }
+            Self::Answered {
+                request,
+                write,
+                status,
+                accepted,
+                is_believed,
+            } => {
+                write!(f, "is answered {status} to HTTP request {request}")?;
+                if let Some(write) = write {
+                    write!(f, ", write {write}")?;
+                }
+                if let Some(token) = accepted {
+                    write!(f, ", accepted under token {}", short(*token))?;
+                }
+                f.write_str(if *is_believed {
+                    ", and believes it"
+                } else {
+                    ""
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -134,8 +187,16 @@ impl fmt::Display for How {
 impl fmt::Display for Stored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mark { resource, token } => {
-                write!(f, "has the mark {} for {resource}", short(*token))
+            Self::Mark {
+                resource,
+                token,
+                by,
+            } => {
+                write!(f, "has the mark {} for {resource}", short(*token))?;
+                match by {
+                    Some(client) => write!(f, ", by client {client}"),
+                    None => Ok(()),
+                }
             }
             Self::Row {
                 name,

@@ -10,10 +10,12 @@ use lock_core::backend::{Moment, support::lock};
 
 use crate::{
     coverage::Coverage,
+    history::{Happened, History},
     judge::{
         Judge,
         act::{Act, Stored, WriteId},
     },
+    schedule::Promises,
     service,
     world::Process,
 };
@@ -24,15 +26,25 @@ pub(crate) struct Log {
     judge: Mutex<Judge>,
     coverage: Mutex<Coverage>,
     writes: AtomicU64,
+    /// Kept on request.
+    history: Option<Mutex<History>>,
+    promises: Promises,
 }
 
 impl Log {
-    pub(crate) fn new(world: Process, judge: Judge) -> Self {
+    pub(crate) fn new(
+        world: Process,
+        judge: Judge,
+        keeps_history: bool,
+        promises: Promises,
+    ) -> Self {
         Self {
             world,
             judge: Mutex::new(judge),
             coverage: Mutex::default(),
             writes: AtomicU64::new(0),
+            history: keeps_history.then(Mutex::default),
+            promises,
         }
     }
 
@@ -57,6 +69,7 @@ impl Log {
     pub(crate) fn act(&self, client: u32, act: &Act) {
         self.world
             .tell_of(|| (format!("client {client}").into(), act.to_string()));
+        self.keep(|| Happened::Act(client, act.clone()));
         self.judge().act(self.now(), client, act);
         self.coverage().act(act);
     }
@@ -64,11 +77,13 @@ impl Log {
     /// The store has done something.
     pub(crate) fn stored(&self, stored: &Stored) {
         self.world.tell_of(|| ("store".into(), stored.to_string()));
+        self.keep(|| Happened::Stored(stored.clone()));
         self.judge().stored(self.now(), stored);
     }
 
     /// The lock service has done something.
     pub(crate) fn served(&self, event: &service::Event) {
+        self.keep(|| Happened::Served(event.clone()));
         self.judge().served(event);
         self.world.tell_of(|| {
             let client = event
@@ -78,6 +93,25 @@ impl Log {
             (event.who(), format!("{event}{of}"))
         });
         self.coverage().served(event);
+        if self.promises == Promises::AndMadeUp
+            && let Some(resource) = event.ran_out()
+        {
+            self.broke("made-up", format!("{resource} has run out"));
+        }
+    }
+
+    fn keep(&self, happened: impl FnOnce() -> Happened) {
+        if let Some(history) = &self.history {
+            lock(history).0.push((self.now(), happened()));
+        }
+    }
+
+    /// All that has happened, if it was kept. It is no longer kept.
+    pub(super) fn take_history(&self) -> History {
+        let history = self.history.as_ref();
+        history.map_or_else(History::default, |history| {
+            std::mem::take(&mut lock(history))
+        })
     }
 
     /// Somebody outside has done something.

@@ -25,6 +25,7 @@ use crate::{
     clients::{Me, Surroundings, work},
     coverage::{Coverage, PAUSED},
     edge::Edge,
+    history::History,
     judge::{Broken, Judge},
     plan::{self, Plan},
     service::{Event, Service, Settings},
@@ -44,6 +45,8 @@ pub struct Report {
     pub digest: u64,
     /// What happened, if it was asked for.
     pub lines: Vec<Line>,
+    /// The same for pictures.
+    pub(crate) history: History,
     /// Whether the same clients without fences have lost a write.
     pub unfenced_lost: bool,
     /// Whether the lock service has kept its state and its clock.
@@ -63,10 +66,10 @@ const LIMIT: Duration = Duration::from_secs(600);
 const MOST_POLLS: u64 = 400_000;
 
 /// The number of the operator who clears up behind the dead.
-const OPERATOR: u32 = 900;
+pub(crate) const OPERATOR: u32 = 900;
 
 /// The number of a client's second process is greater by this.
-const RESTARTED: u32 = 16;
+pub(crate) const RESTARTED: u32 = 16;
 
 /// A client, whose process may be killed and followed by another one.
 struct Slot {
@@ -86,12 +89,31 @@ struct Slot {
 /// If no Tokio runtime can be made.
 #[must_use]
 pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
+    run_under(plan, keeps_lines, Promises::Ours)
+}
+
+/// The promises that a schedule is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "only tests choose")]
+pub enum Promises {
+    /// All that we make.
+    Ours,
+    /// And a wrong one, which tests of the simulator break: no lease runs out.
+    AndMadeUp,
+}
+
+/// As [`run`], judged by these promises.
+///
+/// # Panics
+/// As [`run`].
+#[must_use]
+pub fn run_under(plan: &Plan, keeps_lines: bool, promises: Promises) -> Report {
     let world = World::new(plan.seed, plan.order).expect("a Tokio runtime without drivers");
     if keeps_lines {
         world.trace();
     }
     let inside = world.enter();
-    let around = Arc::new(surroundings(&world, plan));
+    let around = Arc::new(surroundings(&world, plan, (keeps_lines, promises)));
     let slots: Vec<_> = (0_u32..)
         .zip(&plan.clients)
         .map(|(number, client)| Slot::begin(&world, &around, number, client))
@@ -112,9 +134,15 @@ pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
     report(&world, &around)
 }
 
-fn surroundings(world: &World, plan: &Plan) -> Surroundings {
+fn surroundings(
+    world: &World,
+    plan: &Plan,
+    (keeps_history, promises): (bool, Promises),
+) -> Surroundings {
     let (network, server) = (world.process("network"), world.process("store"));
-    let log = Arc::new(Log::new(world.process("log"), Judge::new(plan)));
+    let judge = Judge::new(plan);
+    let log = Log::new(world.process("log"), judge, keeps_history, promises);
+    let log = Arc::new(log);
     let weather = Arc::new(Weather::of(plan));
     let memory = Memory::new(Arc::new(server));
     let watch = Arc::new(Watch::new(&memory, Arc::clone(&log)));
@@ -163,6 +191,7 @@ fn report(world: &World, around: &Surroundings) -> Report {
         broken: judge.broken.take(),
         digest: world.digest(),
         lines,
+        history: around.log.take_history(),
         unfenced_lost: judge.twin.has_lost(),
         is_sound: around.plan.service_is_sound(),
         is_paused: coverage.of(PAUSED) > 0,

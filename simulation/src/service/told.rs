@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use lock_core::backend::AttemptId;
+use lock_core::{ResourceName, backend::AttemptId};
 
 use super::observe::{Change, Effect, Event, Fault, HowEnded, Kind, MessageId, Sent, Way};
 use crate::short::{at, ms, token as short};
@@ -18,6 +18,16 @@ impl Event {
             Self::Pushed { client, .. } => format!("client {client}").into(),
             _ => "lock service".into(),
         }
+    }
+
+    /// The resource whose lease has run out.
+    pub(crate) fn ran_out(&self) -> Option<&ResourceName> {
+        let Self::Changed(effect) = self else {
+            return None;
+        };
+        let how = HowEnded::Expired;
+        matches!(effect.change, Change::Ended { how: ended, .. } if ended == how)
+            .then_some(&effect.resource)
     }
 
     /// The attempt with which the sentence ends.
