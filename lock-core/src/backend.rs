@@ -31,7 +31,7 @@ pub use self::{
 };
 #[cfg(feature = "test-util")]
 #[doc(hidden)]
-pub use crate::acquisition::Rebase;
+pub use crate::acquisition::{Decision, Decisions, Rebase, Record};
 use crate::{
     Attempt, Capabilities, Error, ErrorKind, FencingToken, Inspection, Listed, Released,
     ResourceName, Sequencer, acquisition,

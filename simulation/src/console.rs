@@ -47,6 +47,10 @@ pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing], rest
     for (name, count) in totals.coverage.counts() {
         println!("{count:10} {name}");
     }
+    println!(
+        "{:10} different decisions of acquisitions",
+        totals.coverage.machine().len()
+    );
     for (name, count, least) in missing {
         println!("too rare: {name} came up {count} times, at least {least} are needed");
     }
@@ -61,6 +65,12 @@ pub(crate) fn json(first: u64, totals: &Totals, time: Duration, missing: &[Missi
         .counts()
         .map(|(name, count)| (name.to_owned(), count.into()))
         .collect();
+    let machine: serde_json::Map<_, _> = totals
+        .coverage
+        .machine()
+        .iter()
+        .map(|(decision, count)| (decision.to_string(), (*count).into()))
+        .collect();
     let result = json!({
         "first_seed": first,
         "schedules": totals.schedules,
@@ -71,6 +81,7 @@ pub(crate) fn json(first: u64, totals: &Totals, time: Duration, missing: &[Missi
         "writes_refused": totals.refused,
         "leases_taken_over": totals.takeovers,
         "coverage": coverage,
+        "machine": machine,
         "too_rare": missing.iter().map(|(name, ..)| name).collect::<Vec<_>>(),
     });
     println!("{result}");

@@ -1,11 +1,19 @@
 //! How often each situation has come up: what never comes up is not tested.
+//!
+//! `least.rs` has the least counts, and `under_way.rs` finds situations that need a memory.
+
+mod least;
+mod under_way;
 
 use std::collections::BTreeMap;
 
+use lock_core::backend::Decisions;
+
+use self::{least::LEAST, under_way::UnderWay};
 use crate::{
     judge::act::{Act, How, Outcome},
     plan::Task,
-    service::{Change, Event, HowEnded, Way},
+    service::{Change, Event, Fault, HowEnded, Way},
 };
 
 /// A process was stopped for longer than its lease.
@@ -15,6 +23,9 @@ pub(crate) const PAUSED: &str = "stopped beyond the lease";
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     counts: BTreeMap<&'static str, u64>,
+    /// The decisions of acquisitions.
+    machine: Decisions,
+    under_way: UnderWay,
 }
 
 impl Coverage {
@@ -34,12 +45,36 @@ impl Coverage {
         for (name, count) in &other.counts {
             *self.counts.entry(name).or_default() += count;
         }
+        for (decision, count) in &other.machine {
+            *self.machine.entry(*decision).or_default() += count;
+        }
+    }
+
+    /// The decisions of the machine that an acquisition is, each with its count.
+    #[must_use]
+    pub const fn machine(&self) -> &Decisions {
+        &self.machine
+    }
+
+    /// Adds the decisions of a schedule.
+    pub(crate) fn decided(&mut self, decisions: Decisions) {
+        let late = |step| matches!(step, "Answer Late" | "Answer TooLate");
+        for (decision, count) in &decisions {
+            if late(decision.step) {
+                *self.counts.entry("late grant given back").or_default() += count;
+            }
+        }
+        self.machine = decisions;
     }
 
     /// The situations that came up too rarely in so many schedules: name, count and least count.
     #[must_use]
-    pub const fn missing(&self, _schedules: u64) -> Vec<(&'static str, u64, u64)> {
-        Vec::new()
+    pub fn missing(&self, schedules: u64) -> Vec<(&'static str, u64, u64)> {
+        let counted = LEAST.iter().map(|(name, least)| {
+            let least = least.saturating_mul(schedules) / least::SCHEDULES;
+            (*name, self.of(name), least)
+        });
+        counted.filter(|(_, count, least)| count < least).collect()
     }
 
     pub(crate) fn note(&mut self, name: &'static str) {
@@ -55,6 +90,10 @@ impl Coverage {
                 Outcome::Refused => "write refused",
                 Outcome::Failed => "write failed",
             }),
+            Act::Refused { resource, .. } if resource.starts_with("lead:") => {
+                self.note("deposed leader refused");
+            }
+            Act::Refused { .. } => self.note("transaction refused"),
             Act::Released {
                 was_held: Some(false),
                 ..
@@ -72,7 +111,12 @@ impl Coverage {
     }
 
     pub(crate) fn served(&mut self, event: &Event) {
+        if let Some(situation) = self.under_way.hear(event) {
+            self.note(situation);
+        }
         match event {
+            Event::Lifted(_) => self.note("floor repaired"),
+            Event::Fault(fault) => self.fault(*fault),
             Event::Arrived { copy: true, .. } => self.note("copy of a request"),
             Event::Refused(_) => self.note("request refused"),
             Event::Changed(effect) => match effect.change {
@@ -98,6 +142,21 @@ impl Coverage {
             },
             _ => {}
         }
+    }
+}
+
+impl Coverage {
+    fn fault(&mut self, fault: Fault) {
+        self.note(match fault {
+            Fault::QueueLost => "fault: queue lost",
+            Fault::EverythingLost => "fault: everything lost",
+            Fault::FailedOver => "fault: failed over",
+            Fault::Paused(_) => "fault: silent",
+            Fault::Down(true) => "fault: down",
+            Fault::Down(false) => return,
+            Fault::ClockForward(_) => "fault: clock forward",
+            Fault::ClockBack(_) => "fault: clock back",
+        });
     }
 }
 

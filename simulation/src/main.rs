@@ -40,9 +40,9 @@ struct Options {
     /// Promise that no lease runs out, which is wrong: for tests of this program
     #[arg(long, hide = true)]
     made_up_promise: bool,
-    /// Fewer schedules need not reach every situation
-    #[arg(long, hide = true, default_value_t = 50_000)]
-    enough: u64,
+    /// Look for a situation that there is not: for tests of this program
+    #[arg(long, hide = true)]
+    made_up_situation: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -59,6 +59,9 @@ impl Options {
         }
     }
 }
+
+/// Fewer schedules need not reach every situation.
+const ENOUGH: u64 = 50_000;
 
 /// How many schedules there are if nothing else is said.
 const USUAL: u64 = 100_000;
@@ -101,10 +104,13 @@ fn run(options: &Options) -> ExitCode {
         return showing::fail(*seed, broken, options);
     }
     let was_interrupted = job.is_over.load(Ordering::Relaxed);
-    let missing = match was_interrupted || totals.schedules < options.enough {
+    let mut missing = match was_interrupted || totals.schedules < ENOUGH {
         true => Vec::new(),
         false => totals.coverage.missing(totals.schedules),
     };
+    if options.made_up_situation {
+        missing.push(("made-up", 0, 1));
+    }
     let rest = match was_interrupted {
         true => " until it was interrupted",
         false => "",

@@ -7,7 +7,7 @@ use simulation::{
     Broken,
     plan::{self, Plan},
     recording,
-    schedule::{self, Report},
+    schedule::{self, Promises, Report},
     shrink,
 };
 
@@ -16,7 +16,10 @@ use crate::{Options, failed};
 /// Shows a schedule, and judges it.
 pub(crate) fn replay(seed: u64, options: &Options) -> ExitCode {
     let plan = plan::drawn_plan(seed);
-    let report = schedule::run_under(&plan, true, options.promises());
+    let report = match is_over_sqlite(seed, options) {
+        true => schedule::run_over_sqlite(&plan, true),
+        false => schedule::run_under(&plan, true, options.promises()),
+    };
     let digest = format!("{:016x}", report.digest);
     if !options.quiet && !options.json {
         for line in &report.lines {
@@ -42,16 +45,35 @@ pub(crate) fn fail(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
     if !options.json {
         println!("broken: {} seed {seed}: {}", broken.promise, broken.what);
     }
+    if is_over_sqlite(seed, options) {
+        return over_sqlite(seed, broken, options);
+    }
     let smaller = shrink::smaller(seed, broken, options.promises());
     let report = schedule::run_under(&smaller.plan, true, options.promises());
     match options.json {
-        true => json_of(seed, &smaller),
+        true => json_of(seed, &smaller.broken, &smaller.plan),
         false => text_of(seed, &smaller, &report),
     }
     match record(options, &smaller.plan, &report) {
         Ok(()) => ExitCode::FAILURE,
         Err(error) => failed(error),
     }
+}
+
+fn is_over_sqlite(seed: u64, options: &Options) -> bool {
+    options.promises() == Promises::Ours && schedule::is_over_sqlite(seed)
+}
+
+/// Such a schedule does not become smaller, because no run is as the one before.
+fn over_sqlite(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
+    let plan = plan::drawn_plan(seed);
+    if options.json {
+        json_of(seed, broken, &plan);
+    } else {
+        println!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
+        println!("{plan}");
+    }
+    ExitCode::FAILURE
 }
 
 fn text_of(seed: u64, smaller: &shrink::Smaller, report: &Report) {
@@ -68,12 +90,12 @@ fn text_of(seed: u64, smaller: &shrink::Smaller, report: &Report) {
     println!("the whole schedule: scripts/prove --replay {seed}");
 }
 
-fn json_of(seed: u64, smaller: &shrink::Smaller) {
+fn json_of(seed: u64, broken: &Broken, plan: &Plan) {
     let result = json!({
         "seed": seed,
-        "broken": smaller.broken.promise,
-        "what": smaller.broken.what,
-        "smallest_plan": smaller.plan.to_string(),
+        "broken": broken.promise,
+        "what": broken.what,
+        "plan": plan.to_string(),
     });
     println!("{result}");
 }

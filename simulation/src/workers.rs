@@ -12,7 +12,7 @@ use std::{
 use lock_core::backend::support::lock;
 use simulation::{
     Totals, plan,
-    schedule::{self, Promises},
+    schedule::{self, Promises, Report},
 };
 
 use crate::console;
@@ -63,6 +63,16 @@ pub(crate) fn work(job: &Job) -> (Totals, Duration) {
     (totals, started.elapsed())
 }
 
+/// Runs a schedule.
+fn report(job: &Job, seed: u64) -> Report {
+    match job.promises {
+        Promises::Ours => schedule::run_seed(seed),
+        Promises::AndMadeUp => {
+            schedule::run_under(&plan::drawn_plan(seed), false, Promises::AndMadeUp)
+        }
+    }
+}
+
 /// The next schedules; `None` if there are no more.
 fn portion(job: &Job, started: Instant, next: &AtomicU64) -> Option<Totals> {
     let is_late = job
@@ -78,8 +88,7 @@ fn portion(job: &Job, started: Instant, next: &AtomicU64) -> Option<Totals> {
     let mut totals = Totals::default();
     for number in begin..std::cmp::min(begin + PORTION, job.most) {
         let seed = job.first.wrapping_add(number);
-        let plan = plan::drawn_plan(seed);
-        totals.add(seed, schedule::run_under(&plan, false, job.promises));
+        totals.add(seed, report(job, seed));
         if totals.broken.is_some() {
             break;
         }

@@ -82,6 +82,7 @@ fn polled(variant: Variant, hears: bool) -> RealTime {
 lock_testing::conformance_tests!(pushes, Pushed::fresh(Variant::Pushes));
 lock_testing::conformance_tests!(offers, Pushed::fresh(Variant::Offers));
 lock_testing::conformance_tests!(polls, polled(Variant::Polls, true));
+lock_testing::conformance_tests!(hints, polled(Variant::Hints, true));
 lock_testing::conformance_tests!(unqueued, polled(Variant::Unqueued, true));
 lock_testing::conformance_tests!(deaf, polled(Variant::Polls, false), only
     waits_until_release waits_until_expiry waits_by_the_present_lease wait_deadline
@@ -90,7 +91,12 @@ lock_testing::conformance_tests!(deaf, polled(Variant::Polls, false), only
 /// A case is left out where its extension is not claimed.
 #[tokio::test]
 async fn a_service_with_a_queue_claims_every_extension() {
-    for variant in [Variant::Pushes, Variant::Offers, Variant::Polls] {
+    for variant in [
+        Variant::Pushes,
+        Variant::Offers,
+        Variant::Polls,
+        Variant::Hints,
+    ] {
         let (_, backend) = connected(Settings::new(variant), Arc::new(TokioRuntime));
         assert_eq!(backend.capabilities().extensions, Extension::ALL);
     }

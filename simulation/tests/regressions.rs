@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use simulation::{
-    plan::{Client, Net, Plan, Task, Work},
+    plan::{Client, Death, Net, Plan, Task, Work},
     schedule,
     service::Variant,
     world::Order,
@@ -78,7 +78,7 @@ fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
         clients: vec![
             client(&[work(0, Task::Lease, 0)]),
             Client {
-                killed: Some(ms(1)),
+                killed: Some((ms(1), Death::Killed)),
                 ..client(&[work(0, Task::Try, 1), work(0, Task::Try, 0)])
             },
             client(&[work(81, Task::Try, 0), both, work(0, Task::Try, 0)]),

@@ -16,6 +16,8 @@ mod driver;
 mod giving_back;
 mod looking;
 #[cfg(feature = "test-util")]
+mod record;
+#[cfg(feature = "test-util")]
 mod relative;
 mod state;
 #[cfg(test)]
@@ -25,13 +27,16 @@ mod wake_ups;
 use std::time::Duration;
 
 pub(crate) use self::driver::acquire;
-#[cfg(feature = "test-util")]
-pub use self::relative::Rebase;
 pub use self::{
     bounds::{Bounds, repeat},
     driver::{Ended, Requests, Shutdown, run},
     state::Acquisition,
     wake_ups::WakeUps,
+};
+#[cfg(feature = "test-util")]
+pub use self::{
+    record::{Decision, Decisions, Record},
+    relative::Rebase,
 };
 use crate::{
     AcquireRequest, Error, ErrorKind, Grant, Moment, Outcome, Pauses, Released, Ttl, Wait,

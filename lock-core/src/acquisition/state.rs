@@ -123,6 +123,15 @@ impl Acquisition {
 
     /// Decides what follows an event that happened `now`.
     pub fn on(&mut self, event: Event, now: Moment) -> Step {
+        #[cfg(feature = "test-util")]
+        let phase = super::record::of_phase(self);
+        let step = self.decide(event, now);
+        #[cfg(feature = "test-util")]
+        super::record::note(phase, event, step, self);
+        step
+    }
+
+    fn decide(&mut self, event: Event, now: Moment) -> Step {
         match event {
             Event::Started { hears } => self.look(hears, now),
             Event::Replied { reply, copied } => self.replied(reply, copied, now),

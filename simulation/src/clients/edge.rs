@@ -19,6 +19,7 @@ use crate::{
     edge::{Body, WRITE_ID},
     judge::act::{Act, How, WorkId},
     plan::Work,
+    store::Ledger,
 };
 
 /// How long a client waits for an answer.
@@ -31,7 +32,7 @@ const TRIES: u64 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Acquires, has a service write under the token, and releases.
-pub(super) async fn requests(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn requests<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
     let wish = Wish::of(plan.choice);
@@ -46,7 +47,13 @@ pub(super) async fn requests(me: &Me, id: WorkId, plan: Work) -> Worked {
     }
 }
 
-async fn under(me: &Me, id: WorkId, guard: impl Releases, wish: Wish, plan: Work) -> Worked {
+async fn under<S: Ledger>(
+    me: &Me<S>,
+    id: WorkId,
+    guard: impl Releases,
+    wish: Wish,
+    plan: Work,
+) -> Worked {
     me.think(plan.takes / 2).await;
     me.still_holds(&guard);
     let sequencer = guard.sequencer().clone();
@@ -71,8 +78,8 @@ async fn under(me: &Me, id: WorkId, guard: impl Releases, wish: Wish, plan: Work
 }
 
 /// The requests of one piece of work.
-struct Calls<'a> {
-    me: &'a Me,
+struct Calls<'a, S: Ledger> {
+    me: &'a Me<S>,
     id: WorkId,
     made: u64,
     takes: [Duration; 2],
@@ -81,7 +88,7 @@ struct Calls<'a> {
 /// The reading of an answer.
 type Read = Result<(), Option<Advice>>;
 
-impl Calls<'_> {
+impl<S: Ledger> Calls<'_, S> {
     /// Does what the service advises, until the write is made.
     async fn until_done(&mut self, guard: &LeaseGuard, wish: Wish) -> Worked {
         while self.made < TRIES {

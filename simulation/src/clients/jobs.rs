@@ -7,13 +7,14 @@ use super::{Me, Worked, me::named};
 use crate::{
     judge::act::{Act, How, Row},
     plan::Work,
+    store::Ledger,
 };
 
 /// How many steps a job in steps has.
 const STEPS: u64 = 3;
 
 /// Runs a job for a slot in one transaction.
-pub(super) async fn once(me: &Me, plan: Work) -> Worked {
+pub(super) async fn once<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
     let (job, slot) = (format!("once{}", plan.on), slot_of(plan));
     let (row, resource) = (format!("once/{job}/{slot}"), named(&format!("job:{job}")));
     let once = me.fenced().once(&job, slot).ttl(me.ttl());
@@ -39,7 +40,7 @@ pub(super) async fn once(me: &Me, plan: Work) -> Worked {
 }
 
 /// Runs a job for a slot in steps.
-pub(super) async fn steps(me: &Me, plan: Work) -> Worked {
+pub(super) async fn steps<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
     let (job, slot) = (format!("steps{}", plan.on), slot_of(plan));
     let (row, resource) = (format!("steps/{job}/{slot}"), named(&format!("job:{job}")));
     let once = me.fenced().once(&job, slot).ttl(me.ttl());
@@ -60,14 +61,16 @@ pub(super) async fn steps(me: &Me, plan: Work) -> Worked {
                 job.step(async |tx| {
                     let write = me.new_write();
                     me.write(tx, &row, &resource, write, plan.takes / 3).await?;
-                    let stored: Row = tx.get(&row)?.unwrap_or_default();
-                    tx.set(
+                    let stored = S::row(tx, &row).await?.unwrap_or_default();
+                    S::set_row(
+                        tx,
                         &row,
                         &Row {
                             steps: step,
                             ..stored
                         },
-                    )?;
+                    )
+                    .await?;
                     me.writes(write, tx.sequencer().token().get());
                     Ok::<_, FencedLockError>(step)
                 })
@@ -86,7 +89,7 @@ fn slot_of(plan: Work) -> &'static str {
     }
 }
 
-fn ended(me: &Me, row: String, outcome: &JobOutcome<()>) -> How {
+fn ended<S: Ledger>(me: &Me<S>, row: String, outcome: &JobOutcome<()>) -> How {
     let (ran, done) = match outcome {
         JobOutcome::Ran((), receipt) => (true, Some(receipt.token().get())),
         JobOutcome::Done { token, .. } => (false, Some(token.get())),

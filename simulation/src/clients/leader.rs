@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use fenced_jobs::Jobs;
-use fenced_store::{FencedGuard, FencedLockError, Memory};
+use fenced_store::{FencedGuard, FencedLockError};
 use lock_core::{ResourceName, Term, backend::Runtime};
 
 use super::{Me, Worked, me::named};
 use crate::{
     judge::act::{Act, How},
     plan::Work,
+    store::Ledger,
 };
 
 /// How long a candidate campaigns and leads at most.
@@ -19,13 +20,13 @@ const LONGEST: Duration = Duration::from_secs(20);
 const ROUNDS: u32 = 3;
 
 /// Campaigns, and leads for a few rounds of work, in as many terms as that takes.
-pub(super) async fn lead(me: &Me, plan: Work) -> Worked {
+pub(super) async fn lead<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
     let name = format!("l{}", plan.on);
     let resource = named(&format!("lead:{name}"));
     let lead = me.fenced().lead(&name).ttl(me.ttl());
     let (me, mut rounds) = (me.clone(), 0);
     let runtime = me.process().clone();
-    let section = async move |term: &Term<FencedGuard<Memory>>| {
+    let section = async move |term: &Term<FencedGuard<S>>| {
         if rounds > 0 {
             me.saw("leader in a further term");
         }
@@ -45,9 +46,9 @@ pub(super) async fn lead(me: &Me, plan: Work) -> Worked {
 }
 
 /// One write of a leader.
-async fn round(
-    me: &Me,
-    term: &FencedGuard<Memory>,
+async fn round<S: Ledger>(
+    me: &Me<S>,
+    term: &FencedGuard<S>,
     resource: &ResourceName,
     takes: Duration,
 ) -> Result<(), FencedLockError> {

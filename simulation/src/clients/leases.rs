@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use lock_core::{ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
+use lock_core::{Attempt, ErrorKind, Extension, Holder, Owner, Released, RetryPolicy};
 use lock_testing::DropAt;
 
 use super::{Me, Worked};
 use crate::{
     judge::act::{How, WorkId},
     plan::Work,
+    store::Ledger,
 };
 
 /// Holds a lease for a while, looks at it again and again, and drops or releases it.
-pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
     let max_hold = (plan.choice & 8 == 8).then(|| me.ttl().get());
@@ -27,9 +28,16 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
         _ => acquire,
     };
     let started = me.runtime().now();
-    let acquired = acquire.await;
-    me.has_waited(started, plan, acquired.as_ref().err());
-    let guard = acquired?;
+    let guard = if plan.choice & 48 == 16 {
+        match acquire.try_acquire().await? {
+            Attempt::Granted(guard) => guard,
+            Attempt::Held { .. } => return Ok(How::Held),
+        }
+    } else {
+        let acquired = acquire.await;
+        me.has_waited(started, plan, acquired.as_ref().err());
+        acquired?
+    };
     me.is_whole(&guard);
     me.holds(id, &guard, false, false);
     let held = me.runtime().now();
@@ -55,7 +63,7 @@ pub(super) async fn lease(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// An acquisition whose holder is known, that is dropped and repeated. After its release it is over.
-pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn given<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let (resource, holder) = (me.resource(plan.on), Holder::draw(me.runtime()));
     me.asks(id, &resource);
     let acquire = me.lease(&resource, plan).holder(holder);
@@ -74,19 +82,21 @@ pub(super) async fn given(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// A released acquisition gets nothing any more.
-async fn repeat_after_release(me: &Me, acquire: lock_core::Acquire) {
+async fn repeat_after_release<S: Ledger>(me: &Me<S>, acquire: lock_core::Acquire) {
     match acquire.await {
         Ok(guard) if me.is_sound() => {
             let what = format!("{} was released, and granted again", guard.token());
             me.broke("replay", what);
         }
-        Err(error) if error.kind() == ErrorKind::Released => me.saw("copy met a tombstone"),
+        Err(error) if error.kind() == ErrorKind::Released => {
+            me.saw("acquisition repeated after its release")
+        }
         _ => {}
     }
 }
 
 /// Two holds of one owner: each gives back its own.
-pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn owner<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     if !me.locks().capabilities().has(Extension::Holds) {
         return Ok(How::Done);
     }
@@ -110,7 +120,7 @@ pub(super) async fn owner(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// Two resources at once, all or none.
-pub(super) async fn together(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn together<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     if !me.locks().capabilities().has(Extension::Together) {
         return Ok(How::Done);
     }

@@ -1,8 +1,7 @@
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Borrow, ops::Deref, sync::Arc, time::Duration};
 
 use fenced_store::{
-    AcquireFenced, FenceError, FencedGuard, FencedTx, Memory, MemoryFencedLocks, MemoryFencedStore,
-    Receipt, memory::MemoryTxOptions,
+    AcquireFenced, FenceError, FencedGuard, FencedLocks, FencedTx, Memory, Receipt,
 };
 use futures_util::FutureExt;
 use lock_core::{
@@ -13,11 +12,11 @@ use lock_core::{
 use crate::{
     coverage::PAUSED,
     edge::Edge,
-    judge::act::{Act, Outcome, Row, WorkId, WriteId},
+    judge::act::{Act, Outcome, WorkId, WriteId},
     plan::{self, Plan, Work},
     schedule::{Log, Weather},
     service::{Leg, Service},
-    store::{StoreWire, Watch},
+    store::{Ledger, Watch},
     world::Process,
 };
 
@@ -25,11 +24,12 @@ use crate::{
 const LATE: Duration = Duration::from_millis(600);
 
 /// What all clients of a schedule share.
-pub(crate) struct Surroundings {
+pub(crate) struct Surroundings<S: Ledger> {
     pub(crate) plan: Plan,
     pub(crate) service: Service,
     pub(crate) network: Process,
     pub(crate) memory: Memory,
+    pub(crate) data: S::Data,
     pub(crate) weather: Arc<Weather>,
     pub(crate) watch: Arc<Watch>,
     pub(crate) edge: Arc<Edge>,
@@ -37,36 +37,43 @@ pub(crate) struct Surroundings {
 }
 
 /// A client: a process with a manager of its own.
-#[derive(Clone)]
-pub(crate) struct Me {
+pub(crate) struct Me<S: Ledger> {
     number: u32,
     process: Process,
-    around: Arc<Surroundings>,
+    around: Arc<Surroundings<S>>,
     locks: LockManager,
-    fenced: MemoryFencedLocks,
+    fenced: FencedLocks<S>,
 }
 
-impl Me {
+impl<S: Ledger> Clone for Me<S> {
+    fn clone(&self) -> Self {
+        Self {
+            number: self.number,
+            process: self.process.clone(),
+            around: Arc::clone(&self.around),
+            locks: self.locks.clone(),
+            fenced: self.fenced.clone(),
+        }
+    }
+}
+
+impl<S: Ledger> Me<S> {
     pub(crate) fn new(
         number: u32,
         process: Process,
-        around: &Arc<Surroundings>,
+        around: &Arc<Surroundings<S>>,
     ) -> Result<Self, lock_core::Error> {
         let runtime: Arc<dyn Runtime> = Arc::new(process.clone());
         let backend = around.service.client(number, Arc::clone(&runtime));
         let locks = LockManager::builder().build(backend)?;
-        let wire = StoreWire::new(number, &around.network, &around.weather, &around.watch);
-        let memory = around.memory.through(Arc::new(wire));
-        let options = MemoryTxOptions::default().lock_timeout(around.plan.lock_timeout);
-        let store = MemoryFencedStore::in_memory(memory)
-            .with_options(options)
+        let store = S::store(around, number)
             .plausibility(Plausibility::unchecked())
             .runtime(runtime);
         Ok(Self {
             number,
             process,
             around: Arc::clone(around),
-            fenced: MemoryFencedLocks::new(locks.clone(), store),
+            fenced: FencedLocks::new(locks.clone(), store),
             locks,
         })
     }
@@ -83,7 +90,7 @@ impl Me {
         &self.locks
     }
 
-    pub(crate) const fn fenced(&self) -> &MemoryFencedLocks {
+    pub(crate) const fn fenced(&self) -> &FencedLocks<S> {
         &self.fenced
     }
 
@@ -163,7 +170,7 @@ impl Me {
     }
 
     /// A lease whose token is claimed, as the work asks for it.
-    pub(crate) fn acquire(&self, resource: &ResourceName, plan: Work) -> AcquireFenced<Memory> {
+    pub(crate) fn acquire(&self, resource: &ResourceName, plan: Work) -> AcquireFenced<S> {
         let acquire = self.fenced.acquire(resource).ttl(self.ttl());
         let acquire = match plan.wait {
             Some(wait) => acquire.wait(wait),
@@ -271,10 +278,7 @@ impl Me {
     }
 
     /// Begins a transaction; a refusal is reported.
-    pub(crate) async fn begin(
-        &self,
-        guard: &FencedGuard<Memory>,
-    ) -> Result<FencedTx<Memory>, FenceError> {
+    pub(crate) async fn begin(&self, guard: &FencedGuard<S>) -> Result<FencedTx<S>, FenceError> {
         let begun = guard.begin().await;
         if begun.as_ref().is_err_and(FenceError::is_fenced) {
             self.act(Act::Refused {
@@ -288,7 +292,7 @@ impl Me {
     /// Reads a row, and writes it with one more after a while.
     pub(crate) async fn write(
         &self,
-        tx: &mut FencedTx<Memory>,
+        tx: &mut FencedTx<S>,
         name: &str,
         resource: &ResourceName,
         write: WriteId,
@@ -297,13 +301,19 @@ impl Me {
         self.around.watch.row(name, resource);
         let grant = tx.sequencers().find(|grant| grant.resource() == resource);
         let token = grant.map_or(0, |grant| grant.token().get());
-        let row: Row = tx.get(name)?.unwrap_or_default();
+        let row = self
+            .unless_ended(S::row(tx, name).await)?
+            .unwrap_or_default();
         self.act(Act::Reads {
             resource: resource.as_str().to_owned(),
             count: row.count,
         });
         self.think(takes).await;
-        tx.set(name, &row.next(token, write))
+        self.act(Act::Puts {
+            write,
+            name: name.to_owned(),
+        });
+        self.unless_ended(S::set_row(tx, name, &row.next(token, write)).await)
     }
 
     /// A new write.
@@ -323,8 +333,19 @@ impl Me {
         committed: &Result<Receipt, E>,
         error: fn(&E) -> &FenceError,
     ) {
-        let outcome = Outcome::of(committed.as_ref().map_err(error));
+        let committed = self.unless_ended(committed.as_ref().map_err(error));
+        let outcome = Outcome::of(committed);
         self.act(Act::Wrote { write, outcome });
+    }
+
+    /// Notes that a claim has ended this transaction.
+    fn unless_ended<T, E: Borrow<FenceError>>(&self, result: Result<T, E>) -> Result<T, E> {
+        if let Err(error) = &result
+            && matches!(error.borrow(), FenceError::Aborted)
+        {
+            self.saw("claim ended an older transaction");
+        }
+        result
     }
 
     /// What an unfenced client reads.
@@ -359,7 +380,7 @@ pub(crate) trait Releases: Deref<Target = LeaseGuard> {
     fn release(self) -> impl Future<Output = Result<Released, lock_core::Error>> + Send;
 }
 
-impl Releases for FencedGuard<Memory> {
+impl<S: Ledger> Releases for FencedGuard<S> {
     fn release(self) -> impl Future<Output = Result<Released, lock_core::Error>> + Send {
         Self::release(self)
     }

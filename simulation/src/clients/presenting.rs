@@ -7,6 +7,7 @@ use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 
 use super::{Me, me::named};
 use crate::edge::{Body, Door, Flaw, Manner};
+use crate::store::Ledger;
 
 /// A request as a client means it.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +70,7 @@ impl Wish {
 }
 
 impl Presented {
-    pub(super) fn new(me: &Me, sequencer: &Sequencer, wish: Wish) -> Self {
+    pub(super) fn new<S: Ledger>(me: &Me<S>, sequencer: &Sequencer, wish: Wish) -> Self {
         let name = sequencer.resource().as_str();
         let other = if name == "r0" { "r1" } else { "r0" };
         let about = match wish.flaw {
@@ -130,7 +131,12 @@ fn unsigned(sequencer: &Sequencer) -> Credential {
 }
 
 /// The grant that the token shows, which is another one if that is the flaw.
-fn shown(me: &Me, own: &Sequencer, flaw: Option<Flaw>, other: &ResourceName) -> Sequencer {
+fn shown<S: Ledger>(
+    me: &Me<S>,
+    own: &Sequencer,
+    flaw: Option<Flaw>,
+    other: &ResourceName,
+) -> Sequencer {
     let (mut issuer, mut resource) = (own.issuer().clone(), own.resource().clone());
     let (mut token, mut holder) = (own.token(), own.holder());
     match flaw {

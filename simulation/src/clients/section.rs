@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use fenced_store::{FencedGuard, Memory};
+use fenced_store::{FenceError, FencedGuard};
 use lock_core::Attempt;
 
 use super::{Me, Worked};
 use crate::{
     judge::act::{How, WorkId},
     plan::Work,
+    store::Ledger,
 };
 
 /// Locks, reads, writes, releases.
-pub(super) async fn section(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn section<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
     let guard = me.acquire(&resource, plan).await?;
@@ -20,7 +21,7 @@ pub(super) async fn section(me: &Me, id: WorkId, plan: Work) -> Worked {
 }
 
 /// The same, if the lease is free.
-pub(super) async fn attempt(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn attempt<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);
     match me.acquire(&resource, plan).try_acquire().await? {
@@ -29,7 +30,12 @@ pub(super) async fn attempt(me: &Me, id: WorkId, plan: Work) -> Worked {
     }
 }
 
-async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work) -> Worked {
+async fn in_section<S: Ledger>(
+    me: &Me<S>,
+    id: WorkId,
+    guard: FencedGuard<S>,
+    plan: Work,
+) -> Worked {
     me.holds(id, &guard, true, false);
     let resource = guard.resource().clone();
     let read = me.read_unfenced(&resource);
@@ -55,14 +61,14 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
             return Ok(How::Done);
         };
         let (error, guard) = not_committed.into_parts();
-        settle_after(me, &guard).await;
+        settle_after(me, &guard, &error).await;
         release(me, guard, plan).await?;
         return Err(error.into());
     }
     let committed = tx.commit().await;
     me.wrote(write, &committed, |error| error);
-    if committed.is_err() {
-        settle_after(me, &guard).await;
+    if let Err(error) = &committed {
+        settle_after(me, &guard, error).await;
     }
     me.still_holds(&guard);
     me.at_place(4, plan).await;
@@ -71,14 +77,19 @@ async fn in_section(me: &Me, id: WorkId, guard: FencedGuard<Memory>, plan: Work)
 }
 
 /// Waits until a commit has happened or never will.
-async fn settle_after(me: &Me, guard: &FencedGuard<Memory>) {
-    if me.fenced().store().settle(guard.sequencer()).await.is_ok() {
-        me.saw("commit settled");
+async fn settle_after<S: Ledger>(me: &Me<S>, guard: &FencedGuard<S>, error: &FenceError) {
+    let settled = me.fenced().store().settle(guard.sequencer()).await;
+    if settled.is_ok() && matches!(error, FenceError::CommitUnknown { .. }) {
+        me.saw("unknown commit settled");
     }
 }
 
 /// Releases, or drops the guard.
-async fn release(me: &Me, guard: FencedGuard<Memory>, plan: Work) -> Result<(), lock_core::Error> {
+async fn release<S: Ledger>(
+    me: &Me<S>,
+    guard: FencedGuard<S>,
+    plan: Work,
+) -> Result<(), lock_core::Error> {
     if plan.choice & 4 == 0 {
         me.release(guard, false).await?;
     }
@@ -86,7 +97,7 @@ async fn release(me: &Me, guard: FencedGuard<Memory>, plan: Work) -> Result<(), 
 }
 
 /// Two resources under one transaction.
-pub(super) async fn both(me: &Me, id: WorkId, plan: Work) -> Worked {
+pub(super) async fn both<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resources = [me.resource(plan.on), me.resource(1 - plan.on.min(1))];
     for resource in &resources {
         me.asks(id, resource);

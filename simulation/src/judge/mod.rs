@@ -13,12 +13,13 @@ mod terms;
 mod tokens;
 mod told;
 mod twin;
+mod unseen;
 
 use lock_core::backend::Moment;
 
 pub use self::act::Broken;
 use self::{
-    act::{Act, Stored},
+    act::{Act, Row, Stored},
     edge::Edge,
     jobs::Jobs,
     leases::Leases,
@@ -26,6 +27,7 @@ use self::{
     terms::Terms,
     tokens::Tokens,
     twin::Twin,
+    unseen::Unseen,
 };
 use crate::{
     plan::{Fault, Plan},
@@ -43,6 +45,8 @@ pub(crate) struct Judge {
     terms: Terms,
     edge: Edge,
     pub(crate) twin: Twin,
+    /// The rows of a store whose steps are not seen.
+    unseen: Option<Unseen>,
     pub(crate) broken: Option<Broken>,
 }
 
@@ -82,23 +86,34 @@ impl Judge {
             terms: Terms::default(),
             edge: Edge::default(),
             twin: Twin::default(),
+            unseen: None,
             broken: None,
+        }
+    }
+
+    /// The same, for a store whose steps are not seen.
+    pub(crate) fn blind(plan: &Plan) -> Self {
+        Self {
+            unseen: Some(Unseen::default()),
+            ..Self::new(plan)
         }
     }
 
     /// A client has done something.
     pub(crate) fn act(&mut self, at: Moment, client: u32, act: &Act) {
         let promised = self.promised;
+        let of_store = match &mut self.unseen {
+            None => [self.rows.act(act), self.jobs.act(act), self.edge.act(act)],
+            Some(unseen) => [unseen.act(act), None, None],
+        };
         let findings = [
             self.tokens.act(promised, act),
             self.leases.act(promised, at, act),
-            self.rows.act(act),
-            self.jobs.act(act),
             self.terms.act(promised, &self.leases, act),
-            self.edge.act(act),
         ];
+        let findings = findings.into_iter().chain(of_store);
         self.twin.act(act);
-        for (promise, what) in findings.into_iter().flatten() {
+        for (promise, what) in findings.flatten() {
             self.broke(promise, at, format!("client {client}: {what}"));
         }
     }
@@ -123,6 +138,14 @@ impl Judge {
     /// Everything is over.
     pub(crate) fn end(&mut self, at: Moment) {
         for (promise, what) in self.rows.end().into_iter().chain(self.jobs.end()) {
+            self.broke(promise, at, what);
+        }
+    }
+
+    /// Everything is over, and a store whose steps were not seen has these rows.
+    pub(crate) fn end_with(&mut self, at: Moment, rows: &[(String, Row)]) {
+        let finding = self.unseen.as_ref().and_then(|unseen| unseen.end(rows));
+        if let Some((promise, what)) = finding {
             self.broke(promise, at, what);
         }
     }

@@ -18,6 +18,9 @@ impl fmt::Display for Act {
                 write!(f, "is refused: {} is stale at {resource}", short(*token))
             }
             Self::Reads { resource, count } => write!(f, "reads {count} at {resource}"),
+            Self::Puts { write, name } => {
+                write!(f, "puts {name} into its transaction, write {write}")
+            }
             Self::Writes { write, token } => {
                 write!(f, "commits write {write} under token {}", short(*token))
             }

@@ -9,7 +9,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-use super::{Client, Fault, Net, PLACES, Plan, Task, Work};
+use super::{Client, Death, Fault, Net, PLACES, Plan, Task, Work};
 use crate::{
     service::Variant,
     world::{Order, draw},
@@ -128,6 +128,7 @@ fn of_swarm(seed: u64, swarm: &Swarm) -> impl Strategy<Value = Plan> + use<> {
         Variant::Pushes,
         Variant::Offers,
         Variant::Polls,
+        Variant::Hints,
         Variant::Unqueued,
     ]);
     let lock_timeout = select(vec![300_u64, 2_000]).prop_map(Duration::from_millis);
@@ -188,7 +189,8 @@ fn clients(swarm: &Swarm) -> impl Strategy<Value = Client> + use<> {
         ],
     );
     let pauses = vec(pause, 0..=if swarm.pauses { 4 } else { 0 });
-    let killed = sometimes(swarm.kills, 0.5, millis(1, 5_000));
+    let death = prop_oneof![2 => Just(Death::Killed), 1 => Just(Death::ShutDown)];
+    let killed = sometimes(swarm.kills, 0.5, (millis(1, 5_000), death));
     (vec(works(swarm), 1..=10), pauses, killed).prop_map(|(works, pauses, killed)| Client {
         works,
         pauses,

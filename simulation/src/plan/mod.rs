@@ -63,8 +63,18 @@ pub struct Client {
     pub works: Vec<Work>,
     /// It is stopped before these of its polls, for so long.
     pub pauses: Vec<(u16, Duration)>,
-    /// It is killed then, and another process does what it has not begun.
-    pub killed: Option<Duration>,
+    /// Its process ends then, and another process does what it has not begun.
+    pub killed: Option<(Duration, Death)>,
+}
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "as a plan")]
+pub enum Death {
+    /// It is killed.
+    Killed,
+    /// It shuts its manager down in the middle of its work, and is killed after that.
+    ShutDown,
 }
 
 /// One piece of work of a client.
@@ -209,8 +219,8 @@ impl fmt::Display for Client {
         for (poll, pause) in &self.pauses {
             write!(f, ", stopped for {pause:?} at its poll {poll}")?;
         }
-        if let Some(killed) = self.killed {
-            write!(f, ", killed at {killed:?}")?;
+        if let Some((at, death)) = self.killed {
+            write!(f, ", {death:?} at {at:?}")?;
         }
         for work in &self.works {
             write!(f, "\n    {work}")?;

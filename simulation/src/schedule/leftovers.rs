@@ -7,7 +7,8 @@ use lock_core::backend::Runtime;
 use super::Slot;
 use crate::{
     clients::{Me, Surroundings},
-    world::World,
+    store::Ledger,
+    world::{Process, World},
 };
 
 /// All messages have arrived, and all clean-ups have ended by then.
@@ -17,7 +18,7 @@ const AFTERWARDS: Duration = Duration::from_secs(120);
 const MOST_POLLS: u64 = 100_000;
 
 /// Judges the quiet point after the last piece of work, before any lease that is long has ended.
-pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
+pub(super) fn judge<S: Ledger>(world: &World, around: &Surroundings<S>, slots: &[Arc<Slot<S>>]) {
     let log = &around.log;
     if !around.plan.is_long {
         // What could not be given back in an outage ends by itself.
@@ -78,7 +79,12 @@ pub(super) fn judge(world: &World, around: &Surroundings, slots: &[Arc<Slot>]) {
 }
 
 /// Ends all managers: no task of theirs is left.
-pub(super) fn shut_down(world: &World, around: &Surroundings, slots: Vec<Arc<Slot>>, operator: Me) {
+pub(super) fn shut_down<S: Ledger>(
+    world: &World,
+    around: &Surroundings<S>,
+    slots: Vec<Arc<Slot<S>>>,
+    operator: Me<S>,
+) {
     let living: Vec<_> = slots
         .iter()
         .map(|slot| slot.me())
@@ -90,7 +96,14 @@ pub(super) fn shut_down(world: &World, around: &Surroundings, slots: Vec<Arc<Slo
         process.start(async move { me.locks().shutdown().await });
     }
     drop(slots);
-    let _ran = world.run_for(AFTERWARDS, MOST_POLLS);
+    let is_empty = || {
+        let counts = processes.iter().map(Process::counts);
+        counts
+            .map(|counts| counts.tasks + counts.sleepers)
+            .sum::<u64>()
+            == 0
+    };
+    let _ran = world.run_until_so(world.now() + AFTERWARDS, MOST_POLLS, is_empty);
     for process in processes {
         let counts = process.counts();
         if counts.tasks > 0 || counts.sleepers > 0 {

@@ -13,7 +13,7 @@ use crate::{
     history::{Happened, History},
     judge::{
         Judge,
-        act::{Act, Stored, WriteId},
+        act::{Act, Row, Stored, WriteId},
     },
     schedule::Promises,
     service,
@@ -112,6 +112,16 @@ impl Log {
         history.map_or_else(History::default, |history| {
             std::mem::take(&mut lock(history))
         })
+    }
+
+    /// Everything is over.
+    pub(crate) fn end(&self) {
+        self.judge().end(self.now());
+    }
+
+    /// Everything is over, and the store has these rows. Its steps were not seen.
+    pub(crate) fn judge_rows(&self, rows: &[(String, Row)]) {
+        self.judge().end_with(self.now(), rows);
     }
 
     /// Somebody outside has done something.

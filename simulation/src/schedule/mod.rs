@@ -5,6 +5,7 @@
 
 mod leftovers;
 mod log;
+mod sqlite;
 mod trouble;
 mod weather;
 
@@ -18,7 +19,9 @@ use std::{
 };
 
 use fenced_store::Memory;
-use lock_core::backend::{Moment, support::lock};
+use lock_core::backend::{Moment, Record, support::lock};
+use sqlx::Sqlite;
+use tokio::sync::oneshot;
 
 pub(crate) use self::{log::Log, weather::Weather};
 use crate::{
@@ -29,8 +32,8 @@ use crate::{
     judge::{Broken, Judge},
     plan::{self, Plan},
     service::{Event, Service, Settings},
-    store::Watch,
-    world::{Line, Process, Ran, World},
+    store::{Ledger, Watch},
+    world::{Line, Process, Ran, World, draw},
 };
 
 /// What became of a schedule.
@@ -72,18 +75,40 @@ pub(crate) const OPERATOR: u32 = 900;
 pub(crate) const RESTARTED: u32 = 16;
 
 /// A client, whose process may be killed and followed by another one.
-struct Slot {
+struct Slot<S: Ledger> {
     number: u32,
     plan: plan::Client,
     /// The process that lives.
-    me: Mutex<Me>,
+    me: Mutex<Me<S>>,
     /// How many of its works have begun.
     begun: AtomicUsize,
     /// Whether all of them have ended.
     has_ended: AtomicUsize,
 }
 
-/// Runs a plan. Lines are kept on request.
+/// Whether the schedule of a seed runs over SQLite: every hundredth does.
+#[must_use]
+pub const fn is_over_sqlite(seed: u64) -> bool {
+    draw(seed, OVER_SQLITE, 0).is_multiple_of(100)
+}
+
+/// The stream of the draws for that.
+const OVER_SQLITE: u64 = 2;
+
+/// Runs the schedule of a seed.
+///
+/// # Panics
+/// If no Tokio runtime or no database can be made.
+#[must_use]
+pub fn run_seed(seed: u64) -> Report {
+    let plan = plan::drawn_plan(seed);
+    match is_over_sqlite(seed) {
+        true => run_over_sqlite(&plan, false),
+        false => run(&plan, false),
+    }
+}
+
+/// Runs a plan over the store in memory. Lines are kept on request.
 ///
 /// # Panics
 /// If no Tokio runtime can be made.
@@ -112,45 +137,101 @@ pub fn run_under(plan: &Plan, keeps_lines: bool, promises: Promises) -> Report {
     if keeps_lines {
         world.trace();
     }
-    let inside = world.enter();
-    let around = Arc::new(surroundings(&world, plan, (keeps_lines, promises)));
+    let (log, memory) = (
+        log_of(&world, Judge::new(plan), keeps_lines, promises),
+        memory_of(&world),
+    );
+    let around = {
+        let _inside = world.enter();
+        surroundings::<Memory>(&world, plan, log, &memory, memory.clone())
+    };
+    let world = over(&around, world);
+    around.log.end();
+    report(&world, &around)
+}
+
+/// Runs a plan over a database of SQLite in memory, which works on a thread of its own: the draws
+/// are those of the plan, but the order of events differs from run to run.
+///
+/// # Panics
+/// If no Tokio runtime or no database can be made.
+#[must_use]
+pub fn run_over_sqlite(plan: &Plan, keeps_lines: bool) -> Report {
+    let world = World::with_io(plan.seed, plan.order).expect("a Tokio runtime");
+    if keeps_lines {
+        world.trace();
+    }
+    let (log, memory) = (
+        log_of(&world, Judge::blind(plan), keeps_lines, Promises::Ours),
+        memory_of(&world),
+    );
+    let folder = tempfile::tempdir().expect("a folder for the database");
+    let options = sqlite::options(folder.path());
+    let prepared = world.block_on(sqlite::prepare(&options));
+    prepared.expect("a database that is new");
+    let around = {
+        let _inside = world.enter();
+        surroundings::<Sqlite>(&world, plan, log, &memory, options.clone())
+    };
+    let world = over(&around, world);
+    let rows = world.block_on(sqlite::rows(&options));
+    around
+        .log
+        .judge_rows(&rows.expect("the ledger can be read"));
+    report(&world, &around)
+}
+
+/// Runs the clients to their end.
+fn over<S: Ledger>(around: &Arc<Surroundings<S>>, world: World) -> World {
+    let (inside, record) = (world.enter(), Record::begin());
     let slots: Vec<_> = (0_u32..)
-        .zip(&plan.clients)
-        .map(|(number, client)| Slot::begin(&world, &around, number, client))
+        .zip(&around.plan.clients)
+        .map(|(number, client)| Slot::begin(&world, around, number, client))
         .collect();
-    let operator = me(&world, &around, OPERATOR);
-    trouble::begin(&world, &around, &slots, &operator);
+    let operator = me(&world, around, OPERATOR);
+    trouble::begin(&world, around, &slots, &operator);
     drop(inside);
 
-    let ran = world.run_until(Moment::from_origin(LIMIT), MOST_POLLS);
+    let have_ended = || slots.iter().all(|slot| slot.has_ended());
+    // Where steps of the store take real time, the clock runs ahead meanwhile.
+    let limit = if S::IS_SEEN { LIMIT } else { 20 * LIMIT };
+    let ran = world.run_until_so(Moment::from_origin(limit), MOST_POLLS, have_ended);
     if ran == Ran::TooManyPolls {
         around
             .log
             .broke("bounded-wait", "the schedule does not end".to_owned());
     } else {
-        leftovers::judge(&world, &around, &slots);
-        leftovers::shut_down(&world, &around, slots, operator);
+        leftovers::judge(&world, around, &slots);
+        leftovers::shut_down(&world, around, slots, operator);
     }
-    report(&world, &around)
+    around.log.coverage().decided(record.end());
+    world
 }
 
-fn surroundings(
+fn log_of(world: &World, judge: Judge, keeps_history: bool, promises: Promises) -> Arc<Log> {
+    let process = world.process("log");
+    Arc::new(Log::new(process, judge, keeps_history, promises))
+}
+
+fn memory_of(world: &World) -> Memory {
+    Memory::new(Arc::new(world.process("store")))
+}
+
+fn surroundings<S: Ledger>(
     world: &World,
     plan: &Plan,
-    (keeps_history, promises): (bool, Promises),
-) -> Surroundings {
-    let (network, server) = (world.process("network"), world.process("store"));
-    let judge = Judge::new(plan);
-    let log = Log::new(world.process("log"), judge, keeps_history, promises);
-    let log = Arc::new(log);
+    log: Arc<Log>,
+    memory: &Memory,
+    data: S::Data,
+) -> Arc<Surroundings<S>> {
+    let network = world.process("network");
     let weather = Arc::new(Weather::of(plan));
-    let memory = Memory::new(Arc::new(server));
-    let watch = Arc::new(Watch::new(&memory, Arc::clone(&log)));
+    let watch = Arc::new(Watch::new(memory, Arc::clone(&log)));
     let edge = Edge::new(
         world.process("edge"),
         &network,
         (&weather, &watch, &log),
-        (&memory, plan.lock_timeout),
+        (memory, plan.lock_timeout),
     );
     let heard = Arc::clone(&log);
     let observer = move |_: Moment, event: Event| heard.served(&event);
@@ -161,24 +242,25 @@ fn surroundings(
         move |client, leg, number| fates.to_service(client, leg, number),
         observer,
     );
-    Surroundings {
+    Arc::new(Surroundings {
         plan: plan.clone(),
         service,
         network,
-        memory,
+        memory: memory.clone(),
+        data,
         weather,
         watch,
         edge,
         log,
-    }
+    })
 }
 
-fn me(world: &World, around: &Arc<Surroundings>, number: u32) -> Me {
+fn me<S: Ledger>(world: &World, around: &Arc<Surroundings<S>>, number: u32) -> Me<S> {
     let process = world.process(&format!("client {number}"));
     Me::new(number, process, around).expect("the settings of a manager are valid")
 }
 
-fn report(world: &World, around: &Surroundings) -> Report {
+fn report<S: Ledger>(world: &World, around: &Surroundings<S>) -> Report {
     if let Some(panicked) = world.panics().first() {
         let what = format!("{}: {}", panicked.process, panicked.message);
         around.log.broke("no panic", what);
@@ -186,7 +268,6 @@ fn report(world: &World, around: &Surroundings) -> Report {
     let lines = world.take_lines();
     let coverage = around.log.coverage().clone();
     let mut judge = around.log.judge();
-    judge.end(around.log.now());
     Report {
         broken: judge.broken.take(),
         digest: world.digest(),
@@ -201,10 +282,10 @@ fn report(world: &World, around: &Surroundings) -> Report {
     }
 }
 
-impl Slot {
+impl<S: Ledger> Slot<S> {
     fn begin(
         world: &World,
-        around: &Arc<Surroundings>,
+        around: &Arc<Surroundings<S>>,
         number: u32,
         plan: &plan::Client,
     ) -> Arc<Self> {
@@ -224,7 +305,7 @@ impl Slot {
     }
 
     /// The process that lives.
-    fn me(&self) -> Me {
+    fn me(&self) -> Me<S> {
         lock(&self.me).clone()
     }
 
@@ -233,7 +314,7 @@ impl Slot {
     }
 
     /// Has a process do all that has not begun.
-    fn work_as(self: &Arc<Self>, me: Me) {
+    fn work_as(self: &Arc<Self>, me: Me<S>) {
         let slot = Arc::clone(self);
         let process = me.process().clone();
         process.start(async move {
@@ -250,8 +331,21 @@ impl Slot {
         });
     }
 
+    /// Shuts the manager of the process down, whatever it is doing.
+    async fn shut_down(&self) {
+        let me = self.me();
+        let (down, is_down) = oneshot::channel();
+        let process = me.process().clone();
+        process.start(async move {
+            me.locks().shutdown().await;
+            down.send(()).unwrap_or_default();
+        });
+        // The process may have ended meanwhile.
+        drop(is_down.await);
+    }
+
     /// Ends the process. Another one goes on with the next piece of work.
-    fn die(self: &Arc<Self>, world: &Arc<Births>) {
+    fn die(self: &Arc<Self>, world: &Arc<Births<S>>) {
         self.me().process().kill();
         let me = world.another(self.number + RESTARTED);
         me.tell_of(|| format!("does the rest of client {}", self.number));
@@ -261,14 +355,14 @@ impl Slot {
 }
 
 /// Makes processes while the world runs.
-struct Births {
+struct Births<S: Ledger> {
     /// By their numbers.
     processes: Mutex<BTreeMap<u32, Process>>,
-    around: Arc<Surroundings>,
+    around: Arc<Surroundings<S>>,
 }
 
-impl Births {
-    fn another(&self, number: u32) -> Me {
+impl<S: Ledger> Births<S> {
+    fn another(&self, number: u32) -> Me<S> {
         let process = lock(&self.processes).remove(&number);
         let process = process.expect("there is one for each death");
         Me::new(number, process, &self.around).expect("the settings of a manager are valid")

@@ -10,12 +10,18 @@ use lock_core::backend::{Moment, Runtime};
 use super::{Births, RESTARTED, Slot};
 use crate::{
     clients::{Me, Surroundings},
-    plan::Fault,
+    plan::{Death, Fault},
+    store::Ledger,
     world::{Process, World},
 };
 
 /// Begins all trouble of a schedule, in a process of its own.
-pub(super) fn begin(world: &World, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operator: &Me) {
+pub(super) fn begin<S: Ledger>(
+    world: &World,
+    around: &Arc<Surroundings<S>>,
+    slots: &[Arc<Slot<S>>],
+    operator: &Me<S>,
+) {
     let fate = world.process("fate");
     for (at, fault) in around.plan.faults.clone() {
         let around = Arc::clone(around);
@@ -26,7 +32,7 @@ pub(super) fn begin(world: &World, around: &Arc<Surroundings>, slots: &[Arc<Slot
     calm(&fate, around, slots, operator);
 }
 
-async fn suffer(fate: &Process, around: &Surroundings, at: Duration, fault: Fault) {
+async fn suffer<S: Ledger>(fate: &Process, around: &Surroundings<S>, at: Duration, fault: Fault) {
     let runtime: &dyn Runtime = fate;
     let service = &around.service;
     let at = Moment::from_origin(at);
@@ -53,7 +59,12 @@ async fn suffer(fate: &Process, around: &Surroundings, at: Duration, fault: Faul
     }
 }
 
-fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>]) {
+fn deaths<S: Ledger>(
+    world: &World,
+    fate: &Process,
+    around: &Arc<Surroundings<S>>,
+    slots: &[Arc<Slot<S>>],
+) {
     let dying = slots.iter().filter(|slot| slot.plan.killed.is_some());
     let processes = dying.clone().map(|slot| {
         let number = slot.number + RESTARTED;
@@ -67,10 +78,17 @@ fn deaths(world: &World, fate: &Process, around: &Arc<Surroundings>, slots: &[Ar
         let (slot, births, process) = (Arc::clone(slot), Arc::clone(&births), fate.clone());
         fate.start(async move {
             let runtime: &dyn Runtime = &process;
-            runtime.sleep(slot.plan.killed.unwrap_or_default()).await;
-            if !slot.has_ended() {
-                slot.die(&births);
+            let Some((at, death)) = slot.plan.killed else {
+                return;
+            };
+            runtime.sleep(at).await;
+            if slot.has_ended() {
+                return;
             }
+            if death == Death::ShutDown {
+                slot.shut_down().await;
+            }
+            slot.die(&births);
         });
     }
 }
@@ -83,7 +101,12 @@ const LOOKS: usize = 20;
 
 /// All faults end. If leases do not end by themselves, an operator ends those of the dead, for whom
 /// others may wait without bound. After a loss of state nobody can tell which leases these are.
-fn calm(fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operator: &Me) {
+fn calm<S: Ledger>(
+    fate: &Process,
+    around: &Arc<Surroundings<S>>,
+    slots: &[Arc<Slot<S>>],
+    operator: &Me<S>,
+) {
     let (around, process) = (Arc::clone(around), fate.clone());
     let (slots, operator) = (slots.to_vec(), operator.clone());
     fate.start(async move {
@@ -101,7 +124,7 @@ fn calm(fate: &Process, around: &Arc<Surroundings>, slots: &[Arc<Slot>], operato
     });
 }
 
-fn clear_up(around: &Surroundings, slots: &[Arc<Slot>], operator: &Me) {
+fn clear_up<S: Ledger>(around: &Surroundings<S>, slots: &[Arc<Slot<S>>], operator: &Me<S>) {
     for lease in around.service.left_behind().leases {
         let owner = around.log.judge().leases.client_of(lease.holds[0]);
         let lives = |number| slots.iter().any(|slot| slot.me().number() == number);

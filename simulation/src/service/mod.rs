@@ -29,7 +29,9 @@ use self::{asker::Client, network::Network, server::Server};
 pub use self::{
     backend::SimBackend,
     network::{Fate, Fates, Leg},
-    observe::{Change, Effect, Event, Fault, HowEnded, Kind, MessageId, Observe, Sent, Way},
+    observe::{
+        Burial, Change, Effect, Event, Fault, HowEnded, Kind, MessageId, Observe, Sent, Way,
+    },
     server::ServerCopy,
     settings::{Settings, Variant},
     table::{LeaseLeft, LeftBehind},

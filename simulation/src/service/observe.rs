@@ -31,6 +31,15 @@ pub enum Event {
         /// It arrived before, or was lost before.
         copy: bool,
     },
+    /// A request of an acquisition or attempt that has ended has got nothing.
+    Buried {
+        /// The request.
+        by: MessageId,
+        /// How that has ended.
+        end: Burial,
+    },
+    /// A request has lifted the counter to the floor that it named.
+    Lifted(MessageId),
     /// A request found the service down.
     Refused(MessageId),
     /// The answer to a request has come back to its client, who may have gone.
@@ -48,6 +57,17 @@ pub enum Event {
     Changed(Effect),
     /// Something has happened to the service itself.
     Fault(Fault),
+}
+
+/// The end of an acquisition, or of an attempt, that is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Burial {
+    /// It was released.
+    Released,
+    /// The attempt was cancelled.
+    Cancelled,
+    /// The lease ran out, or was ended by force.
+    Over,
 }
 
 /// A request on its way.

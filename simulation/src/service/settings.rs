@@ -12,6 +12,8 @@ pub enum Variant {
     Offers,
     /// The first waiter gets the lease when it looks. It loses its place if it looks too rarely.
     Polls,
+    /// As `Polls`, and the end of a lease has the first waiter look.
+    Hints,
     /// There is no queue: the first look after the end of a lease gets the next one.
     Unqueued,
 }
@@ -39,18 +41,26 @@ pub struct Settings {
     pub ended_ttl: Duration,
 }
 
+impl Variant {
+    /// Whether a free resource is kept for the first waiter, who looks by itself.
+    pub(super) const fn keeps_for_first(self) -> bool {
+        matches!(self, Self::Polls | Self::Hints)
+    }
+}
+
 impl Settings {
     /// The usual ones of this variant.
     #[must_use]
     pub const fn new(variant: Variant) -> Self {
         let polls = matches!(variant, Variant::Polls);
+        let is_kept = variant.keeps_for_first();
         Self {
             variant,
             initial: InitialToken::Clock,
             hears: !polls,
             request_timeout: Duration::from_secs(1),
             look_again: Duration::from_millis(if polls { 100 } else { 300 }),
-            place_ttl: Duration::from_secs(if polls { 3 } else { 30 }),
+            place_ttl: Duration::from_secs(if is_kept { 3 } else { 30 }),
             offer_ttl: Duration::from_secs(2),
             ended_ttl: Duration::from_secs(60),
         }
@@ -64,7 +74,7 @@ impl Settings {
             Capabilities::new(Fencing::BestEffort, Fairness::Fifo, waking).extended(Extension::ALL)
         };
         match self.variant {
-            Variant::Pushes | Variant::Offers => queued(Waking::Pushed),
+            Variant::Pushes | Variant::Offers | Variant::Hints => queued(Waking::Pushed),
             Variant::Polls => queued(Waking::Polled),
             Variant::Unqueued => {
                 Capabilities::new(Fencing::BestEffort, Fairness::None, Waking::Polled).extended(&[

@@ -47,6 +47,8 @@ impl fmt::Display for Event {
                 let copy = if *copy { "a copy of " } else { "" };
                 write!(f, "reads {copy}{message}")
             }
+            Self::Buried { by, .. } => write!(f, "has a tombstone for {by}"),
+            Self::Lifted(message) => write!(f, "lifts its counter for {message}"),
             Self::Refused(message) => write!(f, "is down for {message}"),
             Self::Answered(message) => write!(f, "gets the answer to request {}", message.number),
             Self::Pushed { token, .. } => match token {

@@ -40,9 +40,20 @@ use self::{
 /// sleeps. When the world is dropped, its processes are killed.
 pub struct World {
     shared: Arc<Shared>,
-    /// Runs nothing. Code that asks for the present Tokio runtime finds it.
+    /// Code that asks for the present Tokio runtime finds it. It runs nothing, unless the world has
+    /// I/O.
     tokio: TokioRuntime,
+    has_io: bool,
 }
+
+/// How often a world with I/O lets others work before time moves: about a fifth of a millisecond.
+const PATIENCE: usize = 200;
+
+/// The same before time moves by minutes: an answer of a thread would come too late for its caller.
+const FAR_PATIENCE: usize = 50_000;
+
+/// How many milliseconds a world with I/O waits at most for what has to happen.
+const LOOKS: usize = 2_000;
 
 /// Why a run has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +97,32 @@ impl World {
     /// Those of a Tokio runtime.
     pub fn new(seed: u64, order: Order) -> io::Result<Self> {
         let tokio = Builder::new_current_thread().build()?;
-        let shared = Arc::new(Shared::new(seed, State::new(Ready::new(seed, order))));
-        Ok(Self { shared, tokio })
+        Ok(Self::on(tokio, seed, order))
+    }
+
+    /// A world in which tasks may wait for threads and for tasks of Tokio. Time moves when nothing
+    /// has come from them for a moment, so its runs are not repeated.
+    ///
+    /// # Errors
+    /// Those of a Tokio runtime.
+    pub fn with_io(seed: u64, order: Order) -> io::Result<Self> {
+        let tokio = Builder::new_current_thread().enable_time().build()?;
+        let mut world = Self::on(tokio, seed, order);
+        world.has_io = true;
+        Ok(world)
+    }
+
+    fn on(tokio: TokioRuntime, seed: u64, order: Order) -> Self {
+        Self {
+            shared: Arc::new(Shared::new(seed, State::new(Ready::new(seed, order)))),
+            tokio,
+            has_io: false,
+        }
+    }
+
+    /// Runs a future on the Tokio runtime, outside of all processes. It needs a world with I/O.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.tokio.block_on(future)
     }
 
     /// A new process, whose clock shows the true time.
@@ -118,9 +153,12 @@ impl World {
     ///
     /// A task that panics has ended; see [`panics`](Self::panics).
     pub fn run_until(&self, moment: Moment, most_polls: u64) -> Ran {
-        let _inside = self.enter();
         let until = u64::try_from(moment.since_origin().as_nanos()).unwrap_or(u64::MAX);
         for _ in 0..most_polls {
+            if self.has_io {
+                self.wait_for_io();
+            }
+            let _inside = self.enter();
             match self.shared.step(until) {
                 Some(Next::Quiet) => return Ran::Quiet,
                 Some(_) => return Ran::TimeUp,
@@ -128,6 +166,37 @@ impl World {
             }
         }
         Ran::TooManyPolls
+    }
+
+    /// Runs on until this is true, as far as the time left is quiet. A world with I/O waits for it for
+    /// some time, because a thread may be at work on what a task waits for.
+    pub fn run_until_so(&self, moment: Moment, most_polls: u64, is_so: impl Fn() -> bool) -> Ran {
+        let mut ran = self.run_until(moment, most_polls);
+        let mut looks = if self.has_io { LOOKS } else { 0 };
+        while ran == Ran::Quiet && looks > 0 && !is_so() {
+            looks -= 1;
+            std::thread::sleep(Duration::from_millis(1));
+            ran = self.run_until(moment, most_polls);
+        }
+        ran
+    }
+
+    /// Lets others work while no task is ready, but not for long.
+    fn wait_for_io(&self) {
+        for look in 0.. {
+            let mut state = self.shared.state();
+            let patience = if state.is_far() {
+                FAR_PATIENCE
+            } else {
+                PATIENCE
+            };
+            if look >= patience || state.has_ready() {
+                return;
+            }
+            drop(state);
+            self.tokio.block_on(tokio::task::yield_now());
+            std::thread::yield_now();
+        }
     }
 
     /// As [`run_until`](Self::run_until) this much later.

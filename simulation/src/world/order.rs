@@ -92,6 +92,10 @@ impl Ready {
         self.tasks.push_front(task);
     }
 
+    pub(super) fn has_any(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
     pub(super) fn next(&mut self) -> Option<usize> {
         let place = match (self.tasks.len(), self.order) {
             (0, _) => return None,

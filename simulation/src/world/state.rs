@@ -48,6 +48,9 @@ struct Group {
     polls: u64,
 }
 
+/// Ten seconds, in nanoseconds.
+const FAR: u64 = 10_000_000_000;
+
 /// The executor's next step.
 pub(super) enum Next {
     Poll(usize, Task),
@@ -152,6 +155,18 @@ impl State {
                 return Next::Wake(wakers);
             }
         }
+    }
+
+    /// Whether a task can be polled now.
+    pub(super) fn has_ready(&mut self) -> bool {
+        self.take_woken();
+        self.ready.has_any()
+    }
+
+    /// Whether no task sleeps until a moment that comes soon.
+    pub(super) fn is_far(&self) -> bool {
+        let next = self.alarms.first();
+        next.is_some_and(|next| next.saturating_sub(self.now) > FAR)
     }
 
     /// Sorts the tasks that were woken: those of a paused process wait for its end.

@@ -23,9 +23,7 @@ impl Visit<'_, '_> {
     ) -> Result<Looked, Refusal> {
         let AttemptRef { holder, id, .. } = *asker.attempt();
         self.settle(Some(id));
-        if self.resource.tombstones.forbid(holder, id) {
-            return Err(Refusal::Ended);
-        }
+        self.must_not_be_buried(holder, id)?;
         self.counter
             .check_floor(asker.request().floor, self.step.unix_time)?;
         if let Some(looked) = self.join(asker, queue) {
@@ -71,7 +69,7 @@ impl Visit<'_, '_> {
         }
         // The first waiter looks by itself, or loses its place.
         let (first, asked) = self.resource.queue.first()?;
-        let is_kept = self.settings.variant == Variant::Polls && first.holder() != holder;
+        let is_kept = self.settings.variant.keeps_for_first() && first.holder() != holder;
         is_kept.then(|| (asked + self.settings.place_ttl).since(now))
     }
 

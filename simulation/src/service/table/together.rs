@@ -23,9 +23,7 @@ impl Table {
             } = asker.attempt();
             let mut visit = self.visit(resource, step);
             visit.settle(None);
-            if visit.resource.tombstones.forbid(*holder, *id) {
-                return Err(Refusal::Ended);
-            }
+            visit.must_not_be_buried(*holder, *id)?;
             visit
                 .counter
                 .check_floor(asker.request().floor, visit.step.unix_time)?;

@@ -5,6 +5,8 @@ use lock_core::{
     backend::{AttemptId, Moment},
 };
 
+use crate::service::observe::Burial;
+
 /// The ended acquisitions and attempts of one resource, the oldest first.
 ///
 /// There are few, so a search is faster than a map.
@@ -44,10 +46,16 @@ impl Tombstones {
         });
     }
 
-    /// Whether the acquisition, or this attempt of it, has ended.
-    pub(super) fn forbid(&self, holder: Holder, attempt: AttemptId) -> bool {
+    /// How the acquisition, or this attempt of it, has ended, if it has.
+    pub(super) fn end_of(&self, holder: Holder, attempt: AttemptId) -> Option<Burial> {
         let mut of_holder = self.0.iter().filter(|tombstone| tombstone.holder == holder);
-        of_holder.any(|tombstone| tombstone.attempt.is_none_or(|other| other == attempt))
+        let its_own = |tombstone: &&Tombstone| tombstone.attempt.is_none_or(|it| it == attempt);
+        let tombstone = of_holder.find(its_own)?;
+        Some(match (tombstone.released, tombstone.attempt) {
+            (Some(_), _) => Burial::Released,
+            (None, Some(_)) => Burial::Cancelled,
+            (None, None) => Burial::Over,
+        })
     }
 
     /// The answer to a release of this lease, or of this attempt's hold on it.

@@ -7,7 +7,7 @@ use lock_core::{
     backend::{AttemptId, Moment},
 };
 
-use super::{Resource, Step, counter::Counter, held::Held};
+use super::{Refusal, Resource, Step, counter::Counter, held::Held};
 use crate::service::{
     asker::{Asker, Push, Pushed, Stamp},
     observe::{Change, Effect, Event, HowEnded, Way},
@@ -62,6 +62,9 @@ impl Visit<'_, '_> {
 
     /// Grants a free resource to the first waiter, unless that is the caller, or waiters look.
     fn hand_on(&mut self, caller: Option<AttemptId>) {
+        if self.settings.variant == Variant::Hints {
+            return self.hint(caller);
+        }
         if !self.pushes() {
             return;
         }
@@ -121,12 +124,21 @@ impl Visit<'_, '_> {
     /// Has the first waiter look if the lease that begins may end before it looks by itself: it
     /// knows only the lease before.
     fn wake_first(&mut self, holder: Holder, deadline: Moment) {
-        if !self.pushes() {
+        if !self.pushes() && self.settings.variant != Variant::Hints {
             return;
         }
         let mut others = self.resource.queue.iter();
         let first = others.find(|waiter| waiter.holder() != holder);
         if let Some(first) = first.filter(|first| first.looks_at() > deadline) {
+            let (asker, pushed) = (Arc::clone(&first.asker), None);
+            self.step.pushes.push(Push { asker, pushed });
+        }
+    }
+
+    /// Has the first waiter look for a free resource, unless that is the caller.
+    fn hint(&mut self, caller: Option<AttemptId>) {
+        let first = self.resource.queue.first();
+        if let Some((first, _)) = first.filter(|(first, _)| Some(first.id()) != caller) {
             let (asker, pushed) = (Arc::clone(&first.asker), None);
             self.step.pushes.push(Push { asker, pushed });
         }
@@ -145,6 +157,9 @@ impl Visit<'_, '_> {
         holds: Vec<AttemptId>,
     ) {
         let holder = first.attempt().holder;
+        if first.request().floor == Some(token) {
+            self.observe(Event::Lifted(self.step.by));
+        }
         for (number, attempt) in holds.iter().copied().enumerate() {
             let change = match number {
                 0 => Change::Granted {
@@ -195,6 +210,24 @@ impl Visit<'_, '_> {
             let attempt = lapsed.id();
             self.changed(lapsed.holder(), Change::Unqueued { attempt });
         }
+    }
+
+    /// Refuses a request of an acquisition or an attempt that has ended.
+    pub(super) fn must_not_be_buried(
+        &self,
+        holder: Holder,
+        attempt: AttemptId,
+    ) -> Result<(), Refusal> {
+        let Some(end) = self.resource.tombstones.end_of(holder, attempt) else {
+            return Ok(());
+        };
+        let by = self.step.by;
+        self.observe(Event::Buried { by, end });
+        Err(Refusal::Ended)
+    }
+
+    fn observe(&self, event: Event) {
+        self.step.observer.observe(self.step.at, event);
     }
 
     /// Remembers that an acquisition, or an attempt of it, has ended.
