@@ -9,6 +9,6 @@ mod tally;
 pub(crate) use self::{
     event::{Act, ClientName, Event, Story, What},
     exchange::{Exchange, ExchangeId, Message},
-    recorder::{Recorder, Recording},
+    recorder::{Heading, Recorder, Recording},
     tally::Tally,
 };

@@ -75,6 +75,7 @@ async fn record(args: &ScenarioArgs, recorder: Recorder) -> Result<Recording, Fa
         ttl_ms: millis(args.ttl),
         pause_ms: millis(args.pause()),
         runs: args.runs,
+        schedule: None,
         events: recorder.events(),
     })
 }

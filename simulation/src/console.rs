@@ -31,7 +31,8 @@ pub(crate) fn progress(totals: &Totals, time: Duration) {
     let _unseen = write!(io::stderr(), "{begin}{line}{end}");
 }
 
-pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing]) {
+/// Shows the sums. `rest` is how the last sentence goes on.
+pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing], rest: &str) {
     if io::stderr().is_terminal() {
         eprintln!();
     }
@@ -54,7 +55,7 @@ pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing]) {
         println!("too rare: {name} came up {count} times, at least {least} are needed");
     }
     if missing.is_empty() {
-        println!("every promise was kept");
+        println!("every promise was kept{rest}");
     }
 }
 

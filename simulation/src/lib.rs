@@ -10,10 +10,13 @@
 mod clients;
 mod coverage;
 mod edge;
+mod history;
 mod judge;
 pub mod plan;
+pub mod recording;
 pub mod schedule;
 pub mod service;
+mod short;
 pub mod shrink;
 mod store;
 mod totals;

@@ -1,18 +1,20 @@
 //! Runs schedules of the shipped code. `scripts/prove` builds it, and calls it.
 
 mod console;
+mod interrupt;
+mod showing;
 mod workers;
 
-use std::{process::ExitCode, time::Duration};
+use std::{fmt, path::PathBuf, process::ExitCode, sync::atomic::Ordering, time::Duration};
 
 use clap::Parser;
-use simulation::{Broken, plan, schedule, shrink};
+use simulation::schedule::Promises;
 
 /// Runs schedules of the shipped code. A seed chooses every message, pause, crash and order of
 /// tasks of a schedule, and repeats it.
 ///
-/// Exit codes: 0 if every promise was kept, 1 if one was broken, 2 if the arguments are wrong, 3 if
-/// a situation has not come up often enough.
+/// Exit codes: 0 if every promise was kept, 1 if one was broken, 2 if the arguments are wrong or a
+/// file cannot be written, 3 if a situation has not come up often enough, 130 after Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(name = "simulation")]
 struct Options {
@@ -31,6 +33,16 @@ struct Options {
     /// Run one schedule, and show what happens in it
     #[arg(long, value_name = "SEED", conflicts_with_all = ["schedules", "seed", "minutes"])]
     replay: Option<u64>,
+    /// Write a recording of that schedule, or of the smallest that breaks the same promise:
+    /// `palisade-demo draw FILE` draws it
+    #[arg(long, value_name = "FILE", requires = "replay")]
+    recording: Option<PathBuf>,
+    /// Promise that no lease runs out, which is wrong: for tests of this program
+    #[arg(long, hide = true)]
+    made_up_promise: bool,
+    /// Look for a situation that there is not: for tests of this program
+    #[arg(long, hide = true)]
+    made_up_situation: bool,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -39,21 +51,34 @@ struct Options {
     quiet: bool,
 }
 
-/// How many schedules there are if nothing else is said.
-const USUAL: u64 = 100_000;
+impl Options {
+    const fn promises(&self) -> Promises {
+        match self.made_up_promise {
+            true => Promises::AndMadeUp,
+            false => Promises::Ours,
+        }
+    }
+}
 
 /// Fewer schedules need not reach every situation.
 const ENOUGH: u64 = 50_000;
 
+/// How many schedules there are if nothing else is said.
+const USUAL: u64 = 100_000;
+
 fn main() -> ExitCode {
     let options = Options::parse();
     match options.replay {
-        Some(seed) => replay(seed),
+        Some(seed) => showing::replay(seed, &options),
         None => run(&options),
     }
 }
 
 fn run(options: &Options) -> ExitCode {
+    let is_over = match interrupt::listen() {
+        Ok(is_over) => is_over,
+        Err(error) => return failed(error),
+    };
     let first = options.seed.unwrap_or_else(|| rand::random::<u32>().into());
     let most = match (options.schedules, options.minutes) {
         (Some(schedules), _) => schedules,
@@ -67,71 +92,41 @@ fn run(options: &Options) -> ExitCode {
             .minutes
             .map(|minutes| Duration::from_secs_f64(60.0 * minutes.clamp(0.0, 1e6))),
         threads: options.threads.unwrap_or_else(workers::processors),
+        promises: options.promises(),
         shows_progress: !options.quiet && !options.json,
+        is_over,
     };
     if !options.json {
         println!("the first seed is {first}");
     }
     let (totals, time) = workers::work(&job);
     if let Some((seed, broken)) = &totals.broken {
-        return fail(*seed, broken);
+        return showing::fail(*seed, broken, options);
     }
-    let missing = match totals.schedules < ENOUGH {
+    let was_interrupted = job.is_over.load(Ordering::Relaxed);
+    let mut missing = match was_interrupted || totals.schedules < ENOUGH {
         true => Vec::new(),
         false => totals.coverage.missing(totals.schedules),
     };
+    if options.made_up_situation {
+        missing.push(("made-up", 0, 1));
+    }
+    let rest = match was_interrupted {
+        true => " until it was interrupted",
+        false => "",
+    };
     match options.json {
         true => console::json(first, &totals, time, &missing),
-        false => console::summary(&totals, time, &missing),
+        false => console::summary(&totals, time, &missing, rest),
     }
-    match missing.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::from(3),
-    }
-}
-
-/// Shows a schedule, and judges it.
-fn replay(seed: u64) -> ExitCode {
-    let plan = plan::drawn_plan(seed);
-    let report = match schedule::is_over_sqlite(seed) {
-        true => schedule::run_over_sqlite(&plan.shortened(), true),
-        false => schedule::run(&plan, true),
-    };
-    for line in &report.lines {
-        println!("{line}");
-    }
-    println!("digest {:016x}", report.digest);
-    match &report.broken {
-        Some(broken) => fail(seed, broken),
-        None => {
-            println!("seed {seed} breaks no promise");
-            ExitCode::SUCCESS
-        }
+    match (was_interrupted, missing.is_empty()) {
+        (true, _) => ExitCode::from(interrupt::EXIT_CODE),
+        (false, false) => ExitCode::from(3),
+        (false, true) => ExitCode::SUCCESS,
     }
 }
 
-/// Shows a schedule that has broken a promise, as small as possible.
-fn fail(seed: u64, broken: &Broken) -> ExitCode {
-    println!("broken: {} seed {seed}: {}", broken.promise, broken.what);
-    if schedule::is_over_sqlite(seed) {
-        println!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
-        println!("{}", plan::drawn_plan(seed).shortened());
-        return ExitCode::FAILURE;
-    }
-    let smaller = shrink::smaller(seed, broken);
-    println!(
-        "\nthe smallest such plan after {} runs:\n{}",
-        smaller.runs, smaller.plan
-    );
-    let report = schedule::run(&smaller.plan, true);
-    println!("\nwhat happens in it:\n");
-    for line in &report.lines {
-        println!("{line}");
-    }
-    println!(
-        "\nbroken: {} seed {seed}: {}",
-        broken.promise, smaller.broken.what
-    );
-    println!("the whole schedule: scripts/prove --replay {seed}");
-    ExitCode::FAILURE
+fn failed(error: impl fmt::Display) -> ExitCode {
+    eprintln!("simulation: {error}");
+    ExitCode::from(2)
 }

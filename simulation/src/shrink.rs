@@ -1,9 +1,11 @@
+//! Finds a smaller plan that breaks the same promise.
+
 use proptest::strategy::ValueTree;
 
 use crate::{
     judge::Broken,
     plan::{self, Plan},
-    schedule,
+    schedule::{self, Promises},
 };
 
 /// No failure needs more runs to become small.
@@ -23,7 +25,7 @@ pub struct Smaller {
 
 /// The smallest plan of this seed that proptest finds and that breaks the same promise.
 #[must_use]
-pub fn smaller(seed: u64, broken: &Broken) -> Smaller {
+pub fn smaller(seed: u64, broken: &Broken, promises: Promises) -> Smaller {
     let mut tree = plan::drawn(seed);
     let mut smallest = Smaller {
         plan: tree.current(),
@@ -35,7 +37,7 @@ pub fn smaller(seed: u64, broken: &Broken) -> Smaller {
     }
     for run in 1..=MOST_RUNS {
         let plan = tree.current();
-        let found = schedule::run(&plan, false).broken;
+        let found = schedule::run_under(&plan, false, promises).broken;
         let is_same = |found: &Broken| found.promise == broken.promise;
         let goes_on = match found.filter(is_same) {
             Some(found) => {

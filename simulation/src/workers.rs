@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
@@ -10,7 +10,10 @@ use std::{
 };
 
 use lock_core::backend::support::lock;
-use simulation::{Totals, schedule};
+use simulation::{
+    Totals, plan,
+    schedule::{self, Promises, Report},
+};
 
 use crate::console;
 
@@ -22,7 +25,10 @@ pub(crate) struct Job {
     /// How long they may take.
     pub(crate) longest: Option<Duration>,
     pub(crate) threads: usize,
+    pub(crate) promises: Promises,
     pub(crate) shows_progress: bool,
+    /// Becomes true when no more are to begin.
+    pub(crate) is_over: Arc<AtomicBool>,
 }
 
 /// How many schedules a thread runs before it adds them up.
@@ -36,15 +42,15 @@ pub(crate) fn processors() -> usize {
 /// Runs all of them, or all up to the first that breaks a promise.
 pub(crate) fn work(job: &Job) -> (Totals, Duration) {
     let started = Instant::now();
-    let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let next = AtomicU64::new(0);
     let totals = Mutex::<Totals>::default();
     thread::scope(|scope| {
         for _ in 0..job.threads.max(1) {
             scope.spawn(|| {
-                while let Some(portion) = portion(job, started, &next, &is_over) {
+                while let Some(portion) = portion(job, started, &next) {
                     lock(&totals).merge(portion);
                     if lock(&totals).broken.is_some() {
-                        is_over.store(true, Ordering::Relaxed);
+                        job.is_over.store(true, Ordering::Relaxed);
                     }
                     if job.shows_progress {
                         console::progress(&lock(&totals), started.elapsed());
@@ -57,12 +63,22 @@ pub(crate) fn work(job: &Job) -> (Totals, Duration) {
     (totals, started.elapsed())
 }
 
+/// Runs a schedule.
+fn report(job: &Job, seed: u64) -> Report {
+    match job.promises {
+        Promises::Ours => schedule::run_seed(seed),
+        Promises::AndMadeUp => {
+            schedule::run_under(&plan::drawn_plan(seed), false, Promises::AndMadeUp)
+        }
+    }
+}
+
 /// The next schedules; `None` if there are no more.
-fn portion(job: &Job, started: Instant, next: &AtomicU64, is_over: &AtomicBool) -> Option<Totals> {
+fn portion(job: &Job, started: Instant, next: &AtomicU64) -> Option<Totals> {
     let is_late = job
         .longest
         .is_some_and(|longest| started.elapsed() >= longest);
-    if is_late || is_over.load(Ordering::Relaxed) {
+    if is_late || job.is_over.load(Ordering::Relaxed) {
         return None;
     }
     let begin = next.fetch_add(PORTION, Ordering::Relaxed);
@@ -72,7 +88,7 @@ fn portion(job: &Job, started: Instant, next: &AtomicU64, is_over: &AtomicBool) 
     let mut totals = Totals::default();
     for number in begin..std::cmp::min(begin + PORTION, job.most) {
         let seed = job.first.wrapping_add(number);
-        totals.add(seed, schedule::run_seed(seed));
+        totals.add(seed, report(job, seed));
         if totals.broken.is_some() {
             break;
         }

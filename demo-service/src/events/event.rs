@@ -94,6 +94,8 @@ pub(crate) enum What {
     LeaseExpired { token: FencingToken },
     /// The client gave the lease back.
     Released { token: FencingToken },
+    /// The client believes no more that it has the lease. Only simulated ones say so.
+    LetGo,
     /// The client read the balance.
     Read { balance: i64 },
     /// The process was stopped.
@@ -195,7 +197,7 @@ impl What {
     const fn is_of_client(&self) -> bool {
         matches!(
             self,
-            Self::Paused { .. } | Self::Resumed { .. } | Self::Killed { .. }
+            Self::Paused { .. } | Self::Resumed { .. } | Self::Killed { .. } | Self::LetGo
         )
     }
 }

@@ -25,6 +25,7 @@ impl fmt::Display for Event {
             }
             What::LeaseExpired { token } => write!(f, "the lease of {who} expires, token {token}"),
             What::Released { token } => write!(f, "{who} releases its lease, token {token}"),
+            What::LetGo => write!(f, "{who} has no lease any more, as far as it knows"),
             What::Read { balance } if self.story == Story::Jobs => match balance {
                 0 => write!(f, "{who} looks: the job is not done"),
                 _ => write!(f, "{who} looks: the job is done"),

@@ -22,8 +22,20 @@ pub(crate) struct Recording {
     /// How long client 1 was stopped at least.
     pub(crate) pause_ms: u64,
     pub(crate) runs: u32,
+    /// Of a schedule that was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schedule: Option<Heading>,
     /// In the order of their times.
     pub(crate) events: Vec<Event>,
+}
+
+/// The words around the picture of a simulated schedule (`simulation/src/recording`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Heading {
+    pub(crate) title: String,
+    /// The names of the two clients there.
+    pub(crate) clients: [String; 2],
+    pub(crate) verdict: String,
 }
 
 /// Records what the gateway sees and what the scenario does, on one clock.

@@ -188,6 +188,7 @@ async fn recording(State(live): State<Live>) -> Response {
         ttl_ms: settings.ttl_ms,
         pause_ms: settings.pause_ms,
         runs: 1,
+        schedule: None,
         events,
     };
     let headers = [(header::CONTENT_DISPOSITION, disposition)];

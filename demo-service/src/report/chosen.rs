@@ -8,7 +8,8 @@ pub(crate) fn chosen(recording: &Recording) -> Vec<Scene> {
     let runs: BTreeSet<_> = recording.events.iter().map(|event| event.run).collect();
     let runs = runs.into_iter().map(|run| {
         let acts = Act::BOTH.map(|act| Scene::of(&recording.scene(run, act)));
-        acts.into_iter().flatten().collect::<Vec<_>>()
+        let headed = |scene: Scene| scene.with_heading(recording.schedule.as_ref());
+        acts.into_iter().flatten().map(headed).collect::<Vec<_>>()
     });
     let mut runs: Vec<_> = runs.collect();
     let strange = runs

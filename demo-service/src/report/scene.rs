@@ -1,6 +1,6 @@
 use lock_core::FencingToken;
 
-use crate::events::{Act, ClientName, Event, ExchangeId, Story, What};
+use crate::events::{Act, ClientName, Event, ExchangeId, Heading, Story, What};
 
 /// One act as drawn: spans and points on one time line, in milliseconds from its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +8,8 @@ pub(crate) struct Scene {
     pub(super) run: u32,
     pub(super) act: Act,
     pub(super) story: Story,
+    /// Of a simulated schedule.
+    pub(super) heading: Option<Heading>,
     pub(super) length_ms: u64,
     pub(super) waits: Vec<Span>,
     /// From the grant to the answer to the write: the time in which the client believes in its
@@ -106,6 +108,7 @@ impl Scene {
             run: first.run,
             act,
             story: first.story,
+            heading: None,
             length_ms: until_ms.map_or(0, |until_ms| until_ms - first.at_ms),
             waits: Vec::new(),
             sections: Vec::new(),
@@ -132,6 +135,27 @@ impl Scene {
             span.to_ms = std::cmp::min(span.to_ms, end_ms);
         }
         Some(scene)
+    }
+
+    /// The same under a heading.
+    pub(super) fn with_heading(mut self, heading: Option<&Heading>) -> Self {
+        self.heading = heading.cloned();
+        self
+    }
+
+    /// The heading of the picture.
+    pub(super) fn title(&self) -> &str {
+        let heading = self.heading.as_ref();
+        heading.map_or(self.act.title(), |heading| &heading.title)
+    }
+
+    /// The name of a client in the picture.
+    pub(super) fn name(&self, client: ClientName) -> &str {
+        match (&self.heading, client) {
+            (None, client) => client.for_people(),
+            (Some(heading), ClientName::One) => &heading.clients[0],
+            (Some(heading), ClientName::Two) => &heading.clients[1],
+        }
     }
 
     /// Whether it was played to its end and went as expected.
@@ -179,6 +203,10 @@ impl Scene {
                     lease.span.to_ms = at_ms;
                     lease.expired = expired;
                 }
+            }
+            What::LetGo => {
+                close(&mut self.waits, client, at_ms);
+                close(&mut self.sections, client, at_ms);
             }
             What::Paused { .. } => self.pauses.push(Span::open(client, at_ms)),
             What::Resumed { .. } => close(&mut self.pauses, client, at_ms),

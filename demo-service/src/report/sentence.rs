@@ -3,6 +3,9 @@ use crate::events::Story;
 
 /// The result of an act in one or two sentences, which fit into a line of the picture.
 pub(crate) fn sentence(scene: &Scene) -> String {
+    if let Some(heading) = &scene.heading {
+        return heading.verdict.clone();
+    }
     let Some(Verdict {
         expected,
         found,

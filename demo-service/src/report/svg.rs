@@ -50,7 +50,7 @@ fn document(scenes: &[Scene], is_bare: bool) -> Document {
     }
     let title = scenes
         .iter()
-        .map(|scene| scene.act.title())
+        .map(Scene::title)
         .collect::<Vec<_>>()
         .join("; ");
     let background = Rectangle::new().set("class", "bg").set("rx", 8);
@@ -70,6 +70,15 @@ fn document(scenes: &[Scene], is_bare: bool) -> Document {
 
 /// A description of the picture, for readers who cannot see it.
 fn description(scenes: &[Scene]) -> String {
+    if let [
+        Scene {
+            heading: Some(heading),
+            ..
+        },
+    ] = scenes
+    {
+        return format!("{}: {}", heading.title, heading.verdict);
+    }
     let mut told = Vec::new();
     if let Some(scene) = scenes.first() {
         told.push(story(scene));

@@ -119,6 +119,12 @@ impl<S: Ledger> Me<S> {
         self.around.log.tell(line);
     }
 
+    /// The same, where another process runs.
+    pub(crate) fn tell_of(&self, line: impl FnOnce() -> String) {
+        let process = &self.process;
+        process.tell_of(|| (process.name().into(), line()));
+    }
+
     pub(crate) fn broke(&self, promise: &'static str, what: String) {
         self.around.log.broke(promise, what);
     }
@@ -298,6 +304,10 @@ impl<S: Ledger> Me<S> {
         let row = self
             .unless_ended(S::row(tx, name).await)?
             .unwrap_or_default();
+        self.act(Act::Reads {
+            resource: resource.as_str().to_owned(),
+            count: row.count,
+        });
         self.think(takes).await;
         self.act(Act::Puts {
             write,

@@ -39,7 +39,7 @@ pub(crate) async fn work<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) {
         None => How::Dropped,
         Some(Ok(how)) => how,
         Some(Err(error)) => {
-            me.tell(|| format!("work {id}: {error:?}"));
+            me.tell(|| format!("fails in work {id}: {error}"));
             me.saw(name_of(&error));
             how_of(&error)
         }

@@ -50,6 +50,8 @@ pub(crate) enum Act {
     },
     /// The store has refused a grant before anything was written.
     Refused { resource: String, token: u64 },
+    /// It has read a row of this resource.
+    Reads { resource: String, count: u64 },
     /// It has a row in a transaction, under this name.
     Puts { write: WriteId, name: String },
     /// It is about to commit a write.

@@ -11,6 +11,7 @@ mod leases;
 mod rows;
 mod terms;
 mod tokens;
+mod told;
 mod twin;
 mod unseen;
 

@@ -10,10 +10,12 @@ use lock_core::backend::{Moment, support::lock};
 
 use crate::{
     coverage::Coverage,
+    history::{Happened, History},
     judge::{
         Judge,
         act::{Act, Row, Stored, WriteId},
     },
+    schedule::Promises,
     service,
     world::Process,
 };
@@ -24,15 +26,25 @@ pub(crate) struct Log {
     judge: Mutex<Judge>,
     coverage: Mutex<Coverage>,
     writes: AtomicU64,
+    /// Kept on request.
+    history: Option<Mutex<History>>,
+    promises: Promises,
 }
 
 impl Log {
-    pub(crate) fn new(world: Process, judge: Judge) -> Self {
+    pub(crate) fn new(
+        world: Process,
+        judge: Judge,
+        keeps_history: bool,
+        promises: Promises,
+    ) -> Self {
         Self {
             world,
             judge: Mutex::new(judge),
             coverage: Mutex::default(),
             writes: AtomicU64::new(0),
+            history: keeps_history.then(Mutex::default),
+            promises,
         }
     }
 
@@ -55,22 +67,51 @@ impl Log {
 
     /// A client has done something.
     pub(crate) fn act(&self, client: u32, act: &Act) {
-        self.world.tell(|| format!("client {client}: {act:?}"));
+        self.world
+            .tell_of(|| (format!("client {client}").into(), act.to_string()));
+        self.keep(|| Happened::Act(client, act.clone()));
         self.judge().act(self.now(), client, act);
         self.coverage().act(act);
     }
 
     /// The store has done something.
     pub(crate) fn stored(&self, stored: &Stored) {
-        self.world.tell(|| format!("store: {stored:?}"));
+        self.world.tell_of(|| ("store".into(), stored.to_string()));
+        self.keep(|| Happened::Stored(stored.clone()));
         self.judge().stored(self.now(), stored);
     }
 
     /// The lock service has done something.
     pub(crate) fn served(&self, event: &service::Event) {
-        self.world.tell(|| format!("service: {event:?}"));
+        self.keep(|| Happened::Served(event.clone()));
         self.judge().served(event);
+        self.world.tell_of(|| {
+            let client = event
+                .attempt()
+                .and_then(|id| self.judge().leases.client_of(id));
+            let of = client.map_or_else(String::new, |client| format!(" of client {client}"));
+            (event.who(), format!("{event}{of}"))
+        });
         self.coverage().served(event);
+        if self.promises == Promises::AndMadeUp
+            && let Some(resource) = event.ran_out()
+        {
+            self.broke("made-up", format!("{resource} has run out"));
+        }
+    }
+
+    fn keep(&self, happened: impl FnOnce() -> Happened) {
+        if let Some(history) = &self.history {
+            lock(history).0.push((self.now(), happened()));
+        }
+    }
+
+    /// All that has happened, if it was kept. It is no longer kept.
+    pub(super) fn take_history(&self) -> History {
+        let history = self.history.as_ref();
+        history.map_or_else(History::default, |history| {
+            std::mem::take(&mut lock(history))
+        })
     }
 
     /// Everything is over.

@@ -10,6 +10,7 @@ mod trouble;
 mod weather;
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -27,11 +28,12 @@ use crate::{
     clients::{Me, Surroundings, work},
     coverage::{Coverage, PAUSED},
     edge::Edge,
+    history::History,
     judge::{Broken, Judge},
     plan::{self, Plan},
     service::{Event, Service, Settings},
     store::{Ledger, Watch},
-    world::{Process, Ran, World, draw},
+    world::{Line, Process, Ran, World, draw},
 };
 
 /// What became of a schedule.
@@ -45,7 +47,9 @@ pub struct Report {
     /// Two runs with the same digest were the same.
     pub digest: u64,
     /// What happened, if it was asked for.
-    pub lines: Vec<String>,
+    pub lines: Vec<Line>,
+    /// The same for pictures.
+    pub(crate) history: History,
     /// Whether the same clients without fences have lost a write.
     pub unfenced_lost: bool,
     /// Whether the lock service has kept its state and its clock.
@@ -65,10 +69,10 @@ const LIMIT: Duration = Duration::from_secs(600);
 const MOST_POLLS: u64 = 400_000;
 
 /// The number of the operator who clears up behind the dead.
-const OPERATOR: u32 = 900;
+pub(crate) const OPERATOR: u32 = 900;
 
 /// The number of a client's second process is greater by this.
-const RESTARTED: u32 = 16;
+pub(crate) const RESTARTED: u32 = 16;
 
 /// A client, whose process may be killed and followed by another one.
 struct Slot<S: Ledger> {
@@ -110,11 +114,33 @@ pub fn run_seed(seed: u64) -> Report {
 /// If no Tokio runtime can be made.
 #[must_use]
 pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
+    run_under(plan, keeps_lines, Promises::Ours)
+}
+
+/// The promises that a schedule is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "only tests choose")]
+pub enum Promises {
+    /// All that we make.
+    Ours,
+    /// And a wrong one, which tests of the simulator break: no lease runs out.
+    AndMadeUp,
+}
+
+/// As [`run`], judged by these promises.
+///
+/// # Panics
+/// As [`run`].
+#[must_use]
+pub fn run_under(plan: &Plan, keeps_lines: bool, promises: Promises) -> Report {
     let world = World::new(plan.seed, plan.order).expect("a Tokio runtime without drivers");
     if keeps_lines {
         world.trace();
     }
-    let (log, memory) = (log_of(&world, Judge::new(plan)), memory_of(&world));
+    let (log, memory) = (
+        log_of(&world, Judge::new(plan), keeps_lines, promises),
+        memory_of(&world),
+    );
     let around = {
         let _inside = world.enter();
         surroundings::<Memory>(&world, plan, log, &memory, memory.clone())
@@ -135,7 +161,10 @@ pub fn run_over_sqlite(plan: &Plan, keeps_lines: bool) -> Report {
     if keeps_lines {
         world.trace();
     }
-    let (log, memory) = (log_of(&world, Judge::blind(plan)), memory_of(&world));
+    let (log, memory) = (
+        log_of(&world, Judge::blind(plan), keeps_lines, Promises::Ours),
+        memory_of(&world),
+    );
     let folder = tempfile::tempdir().expect("a folder for the database");
     let options = sqlite::options(folder.path());
     let prepared = world.block_on(sqlite::prepare(&options));
@@ -179,8 +208,9 @@ fn over<S: Ledger>(around: &Arc<Surroundings<S>>, world: World) -> World {
     world
 }
 
-fn log_of(world: &World, judge: Judge) -> Arc<Log> {
-    Arc::new(Log::new(world.process("log"), judge))
+fn log_of(world: &World, judge: Judge, keeps_history: bool, promises: Promises) -> Arc<Log> {
+    let process = world.process("log");
+    Arc::new(Log::new(process, judge, keeps_history, promises))
 }
 
 fn memory_of(world: &World) -> Memory {
@@ -242,6 +272,7 @@ fn report<S: Ledger>(world: &World, around: &Surroundings<S>) -> Report {
         broken: judge.broken.take(),
         digest: world.digest(),
         lines,
+        history: around.log.take_history(),
         unfenced_lost: judge.twin.has_lost(),
         is_sound: around.plan.service_is_sound(),
         is_paused: coverage.of(PAUSED) > 0,
@@ -317,6 +348,7 @@ impl<S: Ledger> Slot<S> {
     fn die(self: &Arc<Self>, world: &Arc<Births<S>>) {
         self.me().process().kill();
         let me = world.another(self.number + RESTARTED);
+        me.tell_of(|| format!("does the rest of client {}", self.number));
         *lock(&self.me) = me.clone();
         self.work_as(me);
     }
@@ -324,13 +356,14 @@ impl<S: Ledger> Slot<S> {
 
 /// Makes processes while the world runs.
 struct Births<S: Ledger> {
-    processes: Mutex<Vec<Process>>,
+    /// By their numbers.
+    processes: Mutex<BTreeMap<u32, Process>>,
     around: Arc<Surroundings<S>>,
 }
 
 impl<S: Ledger> Births<S> {
     fn another(&self, number: u32) -> Me<S> {
-        let process = lock(&self.processes).pop();
+        let process = lock(&self.processes).remove(&number);
         let process = process.expect("there is one for each death");
         Me::new(number, process, &self.around).expect("the settings of a manager are valid")
     }

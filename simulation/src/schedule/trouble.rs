@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::backend::{Moment, Runtime};
 
-use super::{Births, Slot};
+use super::{Births, RESTARTED, Slot};
 use crate::{
     clients::{Me, Surroundings},
     plan::{Death, Fault},
@@ -66,9 +66,10 @@ fn deaths<S: Ledger>(
     slots: &[Arc<Slot<S>>],
 ) {
     let dying = slots.iter().filter(|slot| slot.plan.killed.is_some());
-    let processes = dying
-        .clone()
-        .map(|slot| world.process(&format!("client {} again", slot.number)));
+    let processes = dying.clone().map(|slot| {
+        let number = slot.number + RESTARTED;
+        (number, world.process(&format!("client {number}")))
+    });
     let births = Arc::new(Births {
         processes: Mutex::new(processes.collect()),
         around: Arc::clone(around),
@@ -133,7 +134,7 @@ fn clear_up<S: Ledger>(around: &Surroundings<S>, slots: &[Arc<Slot<S>>], operato
         let (me, resource) = (operator.clone(), lease.resource);
         operator.process().start(async move {
             if let Err(error) = me.locks().force_release(resource).await {
-                me.tell(|| format!("the operator failed: {error:?}"));
+                me.tell(|| format!("fails as an operator: {error}"));
             }
         });
     }

@@ -19,6 +19,7 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::{sync::Arc, time::Duration};
 

@@ -26,6 +26,7 @@ pub use self::{
     clock::Clock,
     order::Order,
     process::Process,
+    trace::{GOES_ON, IS_KILLED, Line, PAUSES},
 };
 use self::{
     order::Ready,
@@ -232,16 +233,16 @@ impl World {
         self.shared.state().trace.is_kept = true;
     }
 
-    /// The lines that were kept, with true time and process. They are no longer kept.
+    /// The lines that were kept, in their order. They are no longer kept.
     #[must_use]
-    pub fn take_lines(&self) -> Vec<String> {
+    pub fn take_lines(&self) -> Vec<Line> {
         self.shared.state().trace.take_lines()
     }
 
     /// Keeps a line, if lines are kept. Otherwise the text is not made. Only the fact that the
     /// present task has told something is part of the digest.
     pub fn tell(&self, line: impl FnOnce() -> String) {
-        self.shared.tell(line);
+        self.shared.tell(|| (None, line()));
     }
 
     /// Makes a number part of the digest, such as a token that was granted.

@@ -87,7 +87,15 @@ impl Process {
 
     /// As [`World::tell`](super::World::tell).
     pub fn tell(&self, line: impl FnOnce() -> String) {
-        self.shared.tell(line);
+        self.shared.tell(|| (None, line()));
+    }
+
+    /// As [`tell`](Self::tell), of somebody else: who, and what they did.
+    pub fn tell_of(&self, line: impl FnOnce() -> (Arc<str>, String)) {
+        self.shared.tell(|| {
+            let (who, what) = line();
+            (Some(who), what)
+        });
     }
 
     /// As [`World::note`](super::World::note).

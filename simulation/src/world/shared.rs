@@ -5,7 +5,7 @@ use std::{
     any::Any,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll},
 };
 
@@ -98,10 +98,10 @@ impl Shared {
         }
     }
 
-    pub(super) fn tell(&self, line: impl FnOnce() -> String) {
+    pub(super) fn tell(&self, line: impl FnOnce() -> (Option<Arc<str>>, String)) {
         let is_kept = self.state().trace.is_kept;
         let line = is_kept.then(line);
-        self.state().told(line.as_deref());
+        self.state().told(line);
     }
 
     pub(super) fn note(&self, number: u64) {

@@ -10,7 +10,7 @@ use super::{
     alarms::{Alarm, Alarms, Place},
     order::Ready,
     task::{self, Inbox, Slot, Task},
-    trace::{Event, NONE, Trace},
+    trace::{Event, GOES_ON, IS_KILLED, NONE, PAUSES, Trace},
 };
 
 #[derive(Debug)]
@@ -231,7 +231,8 @@ impl State {
     pub(super) fn panicked(&mut self, process: usize, message: String) {
         self.fold(Event::Panicked, process, NONE);
         let process = Arc::clone(&self.processes[process].name);
-        self.trace.keep(self.now, &process, &message);
+        self.trace
+            .keep(self.now, &process, format!("panics: {message}"));
         self.panics.push(Panicked { process, message });
     }
 
@@ -261,7 +262,7 @@ impl State {
         if end < u64::MAX {
             self.alarms.add(end, Alarm::Resume { process });
         }
-        self.happened(Event::Paused, process, "pauses");
+        self.happened(Event::Paused, process, PAUSES);
     }
 
     pub(super) fn pause_at_poll(&mut self, process: usize, nth: u64, pause: Duration) {
@@ -278,7 +279,7 @@ impl State {
         for task in std::mem::take(&mut group.held) {
             self.ready.add(task);
         }
-        self.happened(Event::WentOn, process, "goes on");
+        self.happened(Event::WentOn, process, GOES_ON);
     }
 
     /// Takes all tasks of a process out, but for one that is polled. None are added any more.
@@ -294,7 +295,7 @@ impl State {
         drop(self.ready.take(|task| slots[task].process == process));
         let of_process = self.slots.iter_mut().filter(|slot| slot.process == process);
         let tasks = of_process.filter_map(|slot| slot.task.take()).collect();
-        self.happened(Event::Killed, process, "is killed");
+        self.happened(Event::Killed, process, IS_KILLED);
         tasks
     }
 
@@ -359,18 +360,19 @@ impl State {
     }
 
     /// Notes that the task that is polled has told something.
-    pub(super) fn told(&mut self, line: Option<&str>) {
+    pub(super) fn told(&mut self, line: Option<(Option<Arc<str>>, String)>) {
         let slot = self.running.map(|number| self.slots[number].process);
         let process = slot.map_or(NONE, |process| process as u64);
         let task = self.running.map_or(NONE, |number| number as u64);
         self.trace.fold(Event::Told, process, task, self.now);
-        if let Some(line) = line {
-            let name = slot.map_or("world", |process| &*self.processes[process].name);
-            self.trace.keep(self.now, name, line);
+        if let Some((who, what)) = line {
+            let process = || slot.map(|process| Arc::clone(&self.processes[process].name));
+            let who = who.or_else(process).unwrap_or_else(|| Arc::from("world"));
+            self.trace.keep(self.now, &who, what);
         }
     }
 
-    fn happened(&mut self, event: Event, process: usize, line: &str) {
+    fn happened(&mut self, event: Event, process: usize, line: &'static str) {
         self.fold(event, process, NONE);
         let name = &self.processes[process].name;
         self.trace.keep(self.now, name, line);

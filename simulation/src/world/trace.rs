@@ -1,4 +1,6 @@
-use std::time::Duration;
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
+
+use lock_core::backend::Moment;
 
 /// A kind of event of a task or a process.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +27,29 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 pub(super) struct Trace {
     digest: u64,
     pub(super) is_kept: bool,
-    lines: Vec<String>,
+    lines: Vec<Line>,
 }
+
+/// One line of a record: something that has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// The true time.
+    pub at: Moment,
+    /// Who did it: a process, unless somebody else was named.
+    pub who: Arc<str>,
+    /// What happened, as the rest of a sentence that begins with `who`.
+    pub what: Cow<'static, str>,
+}
+
+/// What a [`Line`] says of a process that is stopped.
+pub const PAUSES: &str = "pauses";
+
+/// What a [`Line`] says of a process whose pause is over.
+pub const GOES_ON: &str = "goes on";
+
+/// What a [`Line`] says of a process that is killed.
+pub const IS_KILLED: &str = "is killed";
 
 impl Trace {
     /// Folds an event into the digest.
@@ -47,14 +70,25 @@ impl Trace {
     }
 
     /// Keeps a line, if lines are kept.
-    pub(super) fn keep(&mut self, now: u64, process: &str, line: &str) {
+    pub(super) fn keep(&mut self, now: u64, who: &Arc<str>, what: impl Into<Cow<'static, str>>) {
         if self.is_kept {
-            let at = Duration::from_nanos(now).as_secs_f64() * 1e3;
-            self.lines.push(format!("{at:10.3} ms  {process}: {line}"));
+            self.lines.push(Line {
+                at: Moment::from_origin(Duration::from_nanos(now)),
+                who: Arc::clone(who),
+                what: what.into(),
+            });
         }
     }
 
-    pub(super) fn take_lines(&mut self) -> Vec<String> {
+    pub(super) fn take_lines(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, who, what } = self;
+        let at = at.since_origin().as_secs_f64() * 1e3;
+        write!(f, "{at:9.1} ms  {who:<12}  {what}")
     }
 }

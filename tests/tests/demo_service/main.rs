@@ -45,6 +45,7 @@ mod settings;
 mod shutdown;
 mod shutdown_under_load;
 mod signatures;
+mod simulated;
 mod slow_store;
 mod traces;
 mod unread_answers;

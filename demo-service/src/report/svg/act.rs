@@ -7,7 +7,7 @@ use super::{
     time_axis::TimeAxis,
 };
 use crate::{
-    events::Act,
+    events::{Act, ClientName},
     report::{
         scene::{Scene, Verdict, short},
         sentence::sentence,
@@ -40,15 +40,15 @@ pub(super) fn draw(scene: &Scene, top: f64, is_bare: bool) -> Drawn {
             format!("translate(0 {})", round(top - headroom)),
         )
         .add(Definitions::new().add(lanes::hatch(&hatch)))
-        .add(axis.lane(CLIENT_1, "client 1"))
+        .add(axis.lane(CLIENT_1, scene.name(ClientName::One)))
         .add(axis.lane(LOCK, "lock service"))
-        .add(axis.lane(CLIENT_2, "client 2"))
+        .add(axis.lane(CLIENT_2, scene.name(ClientName::Two)))
         .add(axis.lane(STORAGE, "storage"))
         .add(lanes::clients(scene, axis, &hatch))
         .add(lanes::leases(scene, axis))
         .add(accesses);
     if !is_bare {
-        let title = scene.act.title();
+        let title = scene.title();
         group = group.add(text(16.0, 34.0, Anchor::Start, "heading", title));
     }
     if scene.act == Act::Fenced {

@@ -28,6 +28,7 @@ pub(super) const fn client_y(client: ClientName) -> f64 {
 
 /// Waiting, working and standing still.
 pub(super) fn clients(scene: &Scene, axis: TimeAxis, hatch: &str) -> Group {
+    let is_simulated = scene.heading.is_some();
     let mut lanes = Group::new();
     for wait in &scene.waits {
         lanes = lanes.add(waiting(wait, axis));
@@ -43,15 +44,17 @@ pub(super) fn clients(scene: &Scene, axis: TimeAxis, hatch: &str) -> Group {
         );
     }
     for pause in &scene.pauses {
-        lanes = lanes.add(standing_still(pause, axis, hatch));
+        let by = if is_simulated { "" } else { " by SIGSTOP" };
+        lanes = lanes.add(standing_still(pause, axis, hatch, by));
     }
     for &(client, at_ms) in &scene.kills {
-        lanes = lanes.add(killed(axis.x(at_ms), client_y(client)));
+        let by = if is_simulated { "" } else { " by SIGKILL" };
+        lanes = lanes.add(killed(axis.x(at_ms), client_y(client), by));
     }
     lanes
 }
 
-fn killed(x: f64, y: f64) -> Group {
+fn killed(x: f64, y: f64, by: &str) -> Group {
     Group::new()
         .add(dot(x, y, "bad-dot", Glyph::Cross))
         .add(text(
@@ -59,7 +62,7 @@ fn killed(x: f64, y: f64) -> Group {
             y + 4.0,
             Anchor::Start,
             "small halo bad-text",
-            "killed by SIGKILL",
+            &format!("killed{by}"),
         ))
 }
 
@@ -92,16 +95,13 @@ fn waiting(wait: &Span, axis: TimeAxis) -> Group {
     ))
 }
 
-fn standing_still(pause: &Span, axis: TimeAxis, hatch: &str) -> Group {
+fn standing_still(pause: &Span, axis: TimeAxis, hatch: &str, by: &str) -> Group {
     let (from, to, y) = (
         axis.x(pause.from_ms),
         axis.x(pause.to_ms),
         client_y(pause.client),
     );
-    let words = format!(
-        "stopped by SIGSTOP, {}",
-        seconds(pause.to_ms - pause.from_ms)
-    );
+    let words = format!("stopped{by}, {}", seconds(pause.to_ms - pause.from_ms));
     let middle = f64::midpoint(from, to);
     let group = Group::new()
         .add(bar(from, to, y, PAUSE, "hatch-ground"))
@@ -147,13 +147,12 @@ pub(super) fn hatch(id: &str) -> Pattern {
 
 /// Leases as the lock service sees them, and the grants on their way to the clients.
 pub(super) fn leases(scene: &Scene, axis: TimeAxis) -> Group {
-    scene
-        .leases
-        .iter()
-        .fold(Group::new(), |lanes, lease| lanes.add(granted(lease, axis)))
+    scene.leases.iter().fold(Group::new(), |lanes, lease| {
+        lanes.add(granted(scene, lease, axis))
+    })
 }
 
-fn granted(lease: &LeaseBar, axis: TimeAxis) -> Group {
+fn granted(scene: &Scene, lease: &LeaseBar, axis: TimeAxis) -> Group {
     let (from, to) = (axis.x(lease.span.from_ms), axis.x(lease.span.to_ms));
     let client_y = client_y(lease.span.client);
     let lane_edge = if client_y < LOCK {
@@ -167,7 +166,7 @@ fn granted(lease: &LeaseBar, axis: TimeAxis) -> Group {
         LOCK + LEASE
     };
     let token = short(lease.token);
-    let client = lease.span.client.for_people();
+    let client = scene.name(lease.span.client);
     let long = format!("lease of {client}, token {token}");
     let short = format!("token {token}");
     let words = if text_width(&long) + 24.0 < to - from {

@@ -190,13 +190,13 @@ fn lines_are_kept_on_demand_and_change_no_digest() {
     };
     let ((digest, lines), (same, none)) = (of(true), of(false));
     assert_eq!((digest, none.len()), (same, 0));
-    let texts: Vec<_> = lines.iter().map(|line| line.trim()).collect();
+    let texts: Vec<_> = lines.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
         [
-            "0.000 ms  p: hello",
-            "0.000 ms  p: pauses",
-            "2.000 ms  p: goes on"
+            "      0.0 ms  p             hello",
+            "      0.0 ms  p             pauses",
+            "      2.0 ms  p             goes on"
         ]
     );
 }
