@@ -88,6 +88,7 @@ impl List {
                 _ if !names.insert(name) => "the name is taken",
                 (Catcher::Simulation, Some(_)) => "a simulation has no test",
                 (Catcher::Conformance | Catcher::Interleavings, None) => "it names no test",
+                (_, Some(test)) if test.split(' ').count() < 3 => "its test needs three words",
                 _ if mutant.is_script() && self.seam_of(mutant).is_none() => "it has no seam",
                 _ => continue,
             };

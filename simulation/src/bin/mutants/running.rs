@@ -119,9 +119,10 @@ fn broken(line: &str, first_seed: u64) -> Option<Verdict> {
 fn failed_test(line: &str) -> Option<Verdict> {
     let rest = line.strip_prefix("test ")?;
     let name = rest.strip_suffix("FAILED")?;
-    let name = name.split(" ... ").next().unwrap_or(name);
+    let path = name.split([' ', ',']).next().unwrap_or(name);
+    let name = path.rsplit("::").next().unwrap_or(path);
     Some(Verdict::Caught {
-        by: name.trim_end_matches(" - should panic").to_owned(),
+        by: name.to_owned(),
         schedules: None,
     })
 }
@@ -175,7 +176,7 @@ mod tests {
     fn only_a_failed_test_catches_a_mutant() {
         let of = |text| run(text, None, None).verdict;
         let line = "echo 'test a::b - should panic ... FAILED'; exit 101";
-        assert_eq!(of(line), caught("a::b", None));
+        assert_eq!(of(line), caught("b", None));
         assert_eq!(of("echo 'test result: ok. 3 passed; 0'"), Verdict::Survived);
         assert!(matches!(
             of("echo 'test result: ok. 0 passed;'"),

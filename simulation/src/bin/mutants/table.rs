@@ -62,5 +62,5 @@ fn is_caught(mutant: &Mutant, run: &Run) -> bool {
 }
 
 fn print_row([mutant, promise, by, schedules, seconds]: [&str; 5]) {
-    println!("{mutant:32} {promise:20} {by:48} {schedules:>9} {seconds:>7}");
+    println!("{mutant:34} {promise:24} {by:56} {schedules:>9} {seconds:>7}");
 }
