@@ -57,10 +57,10 @@ impl<'a> Tests<'a> {
 
 /// The simulator of the copy.
 pub(crate) fn simulator(copy: &Path) -> Result<Program, Failure> {
-    let built = cargo(copy, &["build", "--release", "--package", "simulation"])?;
-    let is_it = |program: &Program| program.target == "simulation";
-    let found = built.into_iter().find(is_it);
-    found.ok_or_else(|| "the package has no program `simulation`: name one by --simulator".into())
+    let arguments = "build --release --package simulation --bin simulation";
+    let arguments: Vec<_> = arguments.split(' ').collect();
+    let built = cargo(copy, &arguments)?.pop();
+    built.ok_or_else(|| "cargo names no program".into())
 }
 
 /// The test programs of the copy, and the programs that these start.

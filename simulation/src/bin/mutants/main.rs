@@ -31,6 +31,10 @@ use self::{
 
 type Failure = Box<dyn std::error::Error>;
 
+/// A run that takes so much longer than the same run without a mutant has no end.
+const SLOWER: u32 = 3;
+const STARTING: Duration = Duration::from_secs(20);
+
 /// Shows that each known fault of the shipped code is caught.
 #[derive(Debug, Parser)]
 struct Options {
@@ -46,7 +50,8 @@ struct Options {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long one run may take, in seconds
+    /// How long one run may take, in seconds; with a mutant it is stopped sooner, by the time of the
+    /// run without
     #[arg(long, default_value_t = 300)]
     limit: u64,
     /// A program that stands in for the simulator
@@ -84,24 +89,26 @@ async fn run(options: &Options) -> Result<bool, Failure> {
     let built = build(&copy, &chosen, options)?;
     let limit = Duration::from_secs(options.limit);
 
-    let mut controls = BTreeMap::new();
+    let mut checks = BTreeMap::new();
     for mutant in &chosen {
-        controls.insert(mutant.test.as_deref(), check(mutant, &built, options)?);
+        let check = check(mutant, &built, options)?;
+        checks.insert(mutant.test.as_deref(), (check, limit));
     }
-    for (number, (name, check)) in (0..).zip(&controls) {
+    for (number, (name, (check, limit))) in (0..).zip(&mut checks) {
         let log = logs.join(format!("control-{number}"));
-        let control = check.run(None, &log, limit).await?;
+        let control = check.run(None, &log, *limit).await?;
         if control.verdict != Verdict::Survived || control.is_reached {
             let name = name.unwrap_or("the simulation");
             let (verdict, log) = (control.verdict, log.display());
             return Err(format!("{name} without a mutant: {verdict:?}, see {log}").into());
         }
+        *limit = std::cmp::min(*limit, SLOWER * control.took + STARTING);
     }
     let mut table = Table::new();
     for mutant in &chosen {
-        let check = check(mutant, &built, options)?;
+        let (check, limit) = &checks[&mutant.test.as_deref()];
         let log = logs.join(&mutant.name);
-        let run = check.run(Some(&mutant.name), &log, limit).await?;
+        let run = check.run(Some(&mutant.name), &log, *limit).await?;
         table.add(mutant, &run);
     }
     Ok(table.end())
