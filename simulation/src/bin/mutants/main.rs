@@ -50,8 +50,8 @@ struct Options {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long one run may take, in seconds; with a mutant it is stopped sooner, by the time of the
-    /// run without
+    /// How long one run may take, in seconds. With a mutant it is stopped sooner, by the time of
+    /// the run without
     #[arg(long, default_value_t = 300)]
     limit: u64,
     /// A program that stands in for the simulator
