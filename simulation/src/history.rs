@@ -5,7 +5,7 @@ use crate::{
     service,
 };
 
-/// What a schedule has done, in order, for those who draw it.
+/// The events of a schedule, in order, for those who draw it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(pub(crate) Vec<(Moment, Happened)>);
 

@@ -32,7 +32,7 @@ fn a_run_that_keeps_all_promises_ends_with_0() {
     assert!(text.ends_with("every promise was kept\n"), "{text}");
 }
 
-/// Catches: a failure that a script does not see, or that nobody can repeat.
+/// Catches: a failure that a script does not see, or that cannot be repeated.
 #[test]
 fn a_broken_promise_ends_with_1_and_shows_the_smallest_plan() {
     let run_on = [

@@ -16,8 +16,8 @@ fn works(plan: &Plan) -> usize {
     plan.clients.iter().map(|client| client.works.len()).sum()
 }
 
-/// Catches: a smaller plan that breaks nothing, or something else, and so leads astray; and one that
-/// is as large as before.
+/// Catches: a smaller plan that breaks nothing, or something else, and so leads astray; and one
+/// that is as large as before.
 #[test]
 fn a_smaller_plan_breaks_the_same_promise() {
     let seeds = (0..300).filter_map(|seed| Some((seed, broken(&plan::drawn_plan(seed))?)));
@@ -40,7 +40,7 @@ fn a_smaller_plan_breaks_the_same_promise() {
     );
 }
 
-/// Catches: a made-up promise that is judged where nobody has asked for it.
+/// Catches: a made-up promise that is judged although no test has asked for it.
 #[test]
 fn the_made_up_promise_is_not_ours() {
     let seed = (0..300).find(|seed| broken(&plan::drawn_plan(*seed)).is_some());

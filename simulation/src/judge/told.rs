@@ -1,4 +1,4 @@
-//! What clients and the store do, in words: each is the rest of a sentence that begins with the
+//! Deeds of clients and of the store in words: each is the rest of a sentence that begins with the
 //! one who does it.
 
 use std::fmt;

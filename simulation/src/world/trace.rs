@@ -36,19 +36,19 @@ pub(super) struct Trace {
 pub struct Line {
     /// The true time.
     pub at: Moment,
-    /// Who did it: a process, unless somebody else was named.
+    /// The process that did it, unless somebody else was named.
     pub who: Arc<str>,
-    /// What happened, as the rest of a sentence that begins with `who`.
+    /// The event, as the rest of a sentence that begins with `who`.
     pub what: Cow<'static, str>,
 }
 
-/// What a [`Line`] says of a process that is stopped.
+/// The text of a [`Line`] about a process that is stopped.
 pub const PAUSES: &str = "pauses";
 
-/// What a [`Line`] says of a process whose pause is over.
+/// The text of a [`Line`] about a process whose pause is over.
 pub const GOES_ON: &str = "goes on";
 
-/// What a [`Line`] says of a process that is killed.
+/// The text of a [`Line`] about a process that is killed.
 pub const IS_KILLED: &str = "is killed";
 
 impl Trace {
