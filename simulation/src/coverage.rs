@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 
 use lock_core::backend::Decisions;
 
-use self::{least::LEAST, under_way::UnderWay};
+use self::{
+    least::{DECISIONS, LEAST, SCHEDULES},
+    under_way::UnderWay,
+};
 use crate::{
     judge::act::{Act, How, Outcome},
     plan::Task,
@@ -70,11 +73,20 @@ impl Coverage {
     /// The situations that came up too rarely in so many schedules: name, count and least count.
     #[must_use]
     pub fn missing(&self, schedules: u64) -> Vec<(&'static str, u64, u64)> {
-        let counted = LEAST.iter().map(|(name, least)| {
-            let least = least.saturating_mul(schedules) / least::SCHEDULES;
-            (*name, self.of(name), least)
+        let scaled = |least: u64| least.saturating_mul(schedules) / SCHEDULES;
+        let situations = LEAST
+            .iter()
+            .map(|(name, least)| (*name, self.of(name), scaled(*least)));
+        let machine = self.machine.iter();
+        let machine: BTreeMap<_, _> = machine
+            .map(|(decision, count)| (decision.to_string(), *count))
+            .collect();
+        let decisions = DECISIONS.iter().map(|(name, least)| {
+            let count = machine.get(*name).copied().unwrap_or(0);
+            (*name, count, scaled(*least))
         });
-        counted.filter(|(_, count, least)| count < least).collect()
+        let all = situations.chain(decisions);
+        all.filter(|(_, count, least)| count < least).collect()
     }
 
     pub(crate) fn note(&mut self, name: &'static str) {
@@ -175,5 +187,38 @@ const fn task_name(task: Task) -> &'static str {
         Task::Edge => "task edge",
         Task::Force => "task force",
         Task::Inspect => "task inspect",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: least counts that do not grow with the run, and a list that is not read.
+    #[test]
+    fn a_situation_that_is_too_rare_is_missing() {
+        let mut coverage = Coverage::default();
+        let all = LEAST.len() + DECISIONS.len();
+        assert_eq!(coverage.missing(SCHEDULES).len(), all);
+        let (name, least) = LEAST[0];
+        for _ in 0..least {
+            coverage.note(name);
+        }
+        assert_eq!(coverage.missing(SCHEDULES).len(), all - 1);
+        assert_eq!(coverage.missing(2 * SCHEDULES)[0], (name, least, 2 * least));
+    }
+
+    /// Catches: a name in a list that was changed where it is noted, which would fail every run; a
+    /// rate that the plans are far from.
+    #[test]
+    fn a_few_schedules_reach_what_is_common() {
+        const RUN: u64 = 400;
+        let mut coverage = Coverage::default();
+        for seed in 0..RUN {
+            let plan = crate::plan::drawn_plan(seed);
+            coverage.add(&crate::schedule::run(&plan, false).coverage);
+        }
+        // As for half as many: so few schedules differ more.
+        assert_eq!(coverage.missing(RUN / 2), []);
     }
 }

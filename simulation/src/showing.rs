@@ -15,10 +15,12 @@ use crate::{Options, failed};
 
 /// Shows a schedule, and judges it.
 pub(crate) fn replay(seed: u64, options: &Options) -> ExitCode {
-    let plan = plan::drawn_plan(seed);
-    let report = match is_over_sqlite(seed, options) {
-        true => schedule::run_over_sqlite(&plan, true),
-        false => schedule::run_under(&plan, true, options.promises()),
+    let mut plan = plan::drawn_plan(seed);
+    let report = if is_over_sqlite(seed, options) {
+        plan = plan.shortened();
+        schedule::run_over_sqlite(&plan, true)
+    } else {
+        schedule::run_under(&plan, true, options.promises())
     };
     let digest = format!("{:016x}", report.digest);
     if !options.quiet && !options.json {
@@ -66,7 +68,7 @@ fn is_over_sqlite(seed: u64, options: &Options) -> bool {
 
 /// Such a schedule does not become smaller, because no run is as the one before.
 fn over_sqlite(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
-    let plan = plan::drawn_plan(seed);
+    let plan = plan::drawn_plan(seed).shortened();
     if options.json {
         json_of(seed, broken, &plan);
     } else {

@@ -169,3 +169,30 @@ const fn of_step(step: Step, after: &Acquisition) -> &'static str {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Moment, Ttl,
+        acquisition::{Sharing, Terms},
+    };
+
+    /// Catches: a decision that is not recorded, or one that is recorded after the end.
+    #[test]
+    fn decisions_are_recorded_until_the_end() {
+        let started = Event::Started { hears: true };
+        let decide = || {
+            let mut it = Acquisition::new(Terms::new(Sharing::Alone, Ttl::secs(30)));
+            it.on(started, Moment::default());
+            it.on(Event::Gone, Moment::default());
+        };
+        let record = Record::begin();
+        decide();
+        let texts: Vec<_> = record.end().keys().map(Decision::to_string).collect();
+        let gone = "Asking Look x Gone -> Send Cancel";
+        assert_eq!(texts, [gone, "New x Started -> Send Look"]);
+        decide();
+        assert_eq!(Record::begin().end(), Decisions::new());
+    }
+}

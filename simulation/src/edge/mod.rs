@@ -1,7 +1,7 @@
 //! A service over HTTP behind the layer that checks tokens. Requests and answers are messages.
 //!
-//! `handler.rs` is the service, `keys.rs` checks and signs tokens, and `request.rs` is what a client
-//! asks for.
+//! `handler.rs` is the service, `keys.rs` checks and signs tokens, and `request.rs` describes
+//! requests.
 
 mod handler;
 mod keys;

@@ -1,8 +1,8 @@
 //! Compares what happens with what is promised, while it happens.
 //!
 //! Each file judges some promises: `tokens` the order of grants, `leases` deadlines and releases,
-//! `rows` what the store has, `jobs`, `terms` and `edge` what is built on both. [`Judge`] tells them what
-//! clients do and learn (`act.rs`), what the store did, and what the lock service did.
+//! `rows` the contents of the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands
+//! them the acts of clients (`act.rs`), of the store, and of the lock service.
 
 pub(crate) mod act;
 mod edge;
