@@ -40,7 +40,7 @@ fn a_smaller_plan_breaks_the_same_promise() {
     );
 }
 
-/// Catches: a made-up promise that is judged where it was not asked for.
+/// Catches: a made-up promise that is judged although no test has asked for it.
 #[test]
 fn the_made_up_promise_is_not_ours() {
     let seed = (0..300).find(|seed| broken(&plan::drawn_plan(*seed)).is_some());

@@ -1,5 +1,5 @@
-//! The deeds of clients and of the store, in words: each is the rest of a sentence that begins
-//! with the one who does it.
+//! Deeds of clients and of the store in words: each is the rest of a sentence that begins with the
+//! one who does it.
 
 use std::fmt;
 

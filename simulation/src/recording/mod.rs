@@ -73,7 +73,7 @@ struct Recorder<'a> {
     /// The ends of the leases that live.
     until: BTreeMap<u64, Moment>,
     marks: u64,
-    /// The value that each client has read last.
+    /// The count that each client has read last.
     reads: BTreeMap<u32, u64>,
     waits: [bool; 2],
     believes: [bool; 2],

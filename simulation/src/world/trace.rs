@@ -36,7 +36,7 @@ pub(super) struct Trace {
 pub struct Line {
     /// The true time.
     pub at: Moment,
-    /// The process that did it, unless another name was given.
+    /// The process that did it, unless somebody else was named.
     pub who: Arc<str>,
     /// The event, as the rest of a sentence that begins with `who`.
     pub what: Cow<'static, str>,

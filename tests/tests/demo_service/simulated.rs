@@ -4,8 +4,8 @@ use std::process::Command;
 
 use e2e::warden::workspace_binary;
 
-/// The first of some seeds whose schedule breaks the promise that no lease runs out, as a
-/// recording.
+/// The first of some seeds whose schedule breaks the promise that no lease runs out, and a recording
+/// of it.
 fn recorded(folder: &tempfile::TempDir) -> (u64, std::path::PathBuf) {
     let file = folder.path().join("recording.json");
     for seed in 1..100_u64 {
@@ -32,7 +32,7 @@ fn a_schedule_that_breaks_a_promise_is_drawn() {
     let picture = String::from_utf8(drawn.stdout).unwrap();
     assert!(picture.starts_with("<svg"), "{picture}");
     let title = format!("Seed {seed} breaks made-up");
-    for words in [&*title, "has run out", ">client ", "expires"] {
+    for words in [&*title, "has run out", "client ", "expires"] {
         assert!(picture.contains(words), "{words}: {picture}");
     }
     assert!(!picture.contains("SIGSTOP"), "{picture}");
