@@ -127,14 +127,10 @@ fn slot_of(plan: Work) -> &'static str {
     }
 }
 
-/// Reports an outcome. The work of a slot that was not due has not begun.
+/// Reports an outcome. The work of a slot that backs off has not begun.
 fn ended<S: Ledger>(me: &Me<S>, row: String, began: bool, outcome: &JobOutcome<()>) -> How {
-    let promise = match outcome {
-        JobOutcome::BackingOff { .. } => "job-failure",
-        _ => "job-once",
-    };
-    if began && !matches!(outcome, JobOutcome::Ran(..)) {
-        me.broke(promise, format!("the work of {row} began: {outcome:?}"));
+    if began && matches!(outcome, JobOutcome::BackingOff { .. }) {
+        me.broke("job-failure", format!("{row} began: {outcome:?}"));
     }
     let (ran, done) = match outcome {
         JobOutcome::Ran((), receipt) => (true, Some(receipt.token().get())),
