@@ -259,7 +259,10 @@ impl World {
 }
 
 /// Real time, for the threads of others.
-#[expect(clippy::disallowed_methods, reason = "a thread of others gives no sign")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of others gives no sign"
+)]
 fn pause() {
     std::thread::sleep(Duration::from_millis(1));
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use e2e::warden::workspace_binary;
 
-/// The first of some seeds whose schedule breaks the promise that no lease runs out, and a recording
+/// The first of some seeds whose schedule breaks the promise that no lease runs out, as a
 /// of it.
 fn recorded(folder: &tempfile::TempDir) -> (u64, std::path::PathBuf) {
     let file = folder.path().join("recording.json");
