@@ -7,7 +7,7 @@ use lock_core::{
 
 use crate::{FenceError, HighWater, jobs::JobRows, transaction::begin_request::BeginRequest};
 
-/// What a [`FencedStore`](crate::FencedStore) is in: a database of sqlx, which is also a
+/// The place of a [`FencedStore`](crate::FencedStore): a database of sqlx, which is also a
 /// [`Dialect`](crate::Dialect), or [`Memory`](crate::Memory). Sealed.
 ///
 /// Claims, fenced transactions, [`FencedLocks`](crate::FencedLocks), jobs and leaders need no more

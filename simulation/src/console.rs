@@ -1,4 +1,4 @@
-//! What is printed.
+//! Progress and results, as text and as JSON.
 
 use std::{
     io::{self, IsTerminal, Write},

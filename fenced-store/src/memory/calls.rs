@@ -153,8 +153,8 @@ async fn settled(
     memory.in_time(&options, over).await?.ok_or_else(busy)?
 }
 
-/// Enters one resource after the other, in the order of their names. It waits behind the claims that
-/// wait for a resource.
+/// Enters one resource after the other, in the order of their names. It waits behind the claims
+/// that wait for a resource.
 async fn entered(
     memory: Memory,
     options: MemoryTxOptions,

@@ -35,9 +35,9 @@ use crate::{FenceError, FencedLocks, FencedStore};
 
 /// Keeps marks and rows in memory. A row is a value under a name. Clones are the same memory.
 ///
-/// A transaction keeps its writes to itself until it commits. It reads what is committed. The commit
-/// fails with [`FenceError::Serialization`] if another one has changed a row that it has read or
-/// written.
+/// A transaction keeps its writes to itself until it commits. It reads what is committed. The
+/// commit fails with [`FenceError::Serialization`] if another one has changed a row that it has
+/// read or written.
 ///
 /// # Examples
 /// ```

@@ -25,7 +25,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// What a claim of this grant has to do.
+    /// The work of a claim of this grant.
     pub(super) fn claim(&self, sequencer: &Sequencer) -> Result<Claim, FenceError> {
         if let Some(issuer) = &self.issuer {
             rule::issuer(issuer, sequencer)?;
@@ -61,7 +61,7 @@ impl Rules {
         self.open.values().flatten().any(|one| one == resource)
     }
 
-    /// Ends the transactions of this resource. What they have written is not stored.
+    /// Ends the transactions of this resource. Their writes are not stored.
     pub(super) fn terminate(&mut self, resource: &ResourceName) {
         self.open
             .retain(|_, resources| !resources.contains(resource));

@@ -44,7 +44,7 @@ pub(super) struct Slot {
     pub(super) retry_at: Option<Duration>,
 }
 
-/// What a transaction has written. `None` is a row that it has removed.
+/// The changes of a transaction. `None` is a row that it has removed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     rows: BTreeMap<String, Option<Value>>,

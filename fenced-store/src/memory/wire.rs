@@ -13,7 +13,7 @@ pub trait Wire: fmt::Debug + Send + Sync + 'static {
     fn carry(&self, call: Call, message: BoxFuture<'static, Answer>);
 }
 
-/// What a client asks of a store.
+/// The kind of a message from a client to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Call {

@@ -1,4 +1,4 @@
-//! What a transaction sees, stores and leaves behind.
+//! The reads, the writes and the end of a transaction.
 
 use std::time::Duration;
 

@@ -290,7 +290,7 @@ pub(crate) use rule_cases;
 /// The cases that speak no SQL.
 macro_rules! store_cases {
     ($harness:ty) => {
-        rule_cases!($harness:
+        store_cases!($harness:
             duplicate_token_is_refused,
             unclaimed_grant_cannot_begin,
             foreign_issuer_is_refused,
@@ -316,6 +316,9 @@ macro_rules! store_cases {
             busy_work_is_done_again,
             a_final_error_is_not_followed_by_another_try,
         );
+    };
+    ($harness:ty: $($case:ident),* $(,)?) => {
+        rule_cases!($harness: $($case),*);
     };
 }
 pub(crate) use store_cases;

@@ -62,7 +62,8 @@ pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Work
     Ok(How::Done)
 }
 
-/// An acquisition whose holder is known, that is dropped and repeated. After its release it is over.
+/// An acquisition whose holder is known, that is dropped and repeated. After its release it is
+/// over.
 pub(super) async fn given<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let (resource, holder) = (me.resource(plan.on), Holder::draw(me.runtime()));
     me.asks(id, &resource);

@@ -23,7 +23,7 @@ use crate::{
 /// How much later than its wait an acquisition may end.
 const LATE: Duration = Duration::from_millis(600);
 
-/// What all clients of a schedule share.
+/// The surroundings that all clients of a schedule share.
 pub(crate) struct Surroundings<S: Ledger> {
     pub(crate) plan: Plan,
     pub(crate) service: Service,
@@ -348,7 +348,7 @@ impl<S: Ledger> Me<S> {
         result
     }
 
-    /// What an unfenced client reads.
+    /// The value that an unfenced client reads.
     pub(crate) fn read_unfenced(&self, resource: &ResourceName) -> u64 {
         self.around.log.judge().twin.read(resource.as_str())
     }

@@ -1,4 +1,4 @@
-//! What clients do. Each file is a kind of work; `me.rs` is the client that does it.
+//! The work of clients. Each file is a kind of work; `me.rs` is the client that does it.
 
 mod edge;
 mod jobs;

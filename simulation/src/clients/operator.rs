@@ -1,4 +1,4 @@
-//! What operators do.
+//! The work of operators.
 
 use lock_core::{Extension, ForceReleased};
 

@@ -14,7 +14,7 @@ pub(crate) type WorkId = u32;
 /// The number of a write in a schedule.
 pub(crate) type WriteId = u64;
 
-/// What a client does and learns, in its own words. All moments are true time.
+/// A deed of a client, or something that it learns. All moments are true time.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// A piece of work begins.
@@ -111,7 +111,7 @@ pub(crate) enum Act {
 pub(crate) enum Outcome {
     /// There is a receipt.
     Committed,
-    /// Nobody knows.
+    /// The client does not know.
     Unknown,
     /// The store has refused the grant.
     Refused,
@@ -134,7 +134,7 @@ pub(crate) enum How {
     Dropped,
 }
 
-/// What is stored under a name.
+/// The value of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Row {
     /// How often it was written.
@@ -171,7 +171,7 @@ impl Row {
     }
 }
 
-/// What the store did, as somebody sees who stands beside it.
+/// A step of the store, as an observer beside it sees it.
 #[derive(Clone, Debug)]
 pub(crate) enum Stored {
     /// A mark was raised.
@@ -198,6 +198,6 @@ pub struct Broken {
     pub promise: &'static str,
     /// When, in true time.
     pub at: Moment,
-    /// What happened.
+    /// The deed that broke it.
     pub what: String,
 }

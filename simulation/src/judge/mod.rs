@@ -50,7 +50,7 @@ pub(crate) struct Judge {
     pub(crate) broken: Option<Broken>,
 }
 
-/// What holds in this schedule, where the lock service may lose its state or its time.
+/// The promises of a schedule in which the lock service may lose its state or its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promised {
     /// Tokens rise.

@@ -1,4 +1,4 @@
-//! What happens in one schedule: who does what, and what goes wrong. A seed draws it
+//! The plan of one schedule: the works of its clients, and the faults. A seed draws it
 //! (`drawing.rs`), and proptest makes it smaller.
 
 mod drawing;
@@ -33,7 +33,7 @@ pub struct Plan {
     pub lock_timeout: Duration,
     /// The clients. Each is a process.
     pub clients: Vec<Client>,
-    /// What happens to the lock service, and when.
+    /// The faults of the lock service, and their times.
     pub faults: Vec<(Duration, Fault)>,
     /// When all faults end.
     pub calm: Duration,
@@ -59,7 +59,7 @@ pub struct Net {
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "as a plan")]
 pub struct Client {
-    /// What it does, in this order.
+    /// Its works, in this order.
     pub works: Vec<Work>,
     /// It is stopped before these of its polls, for so long.
     pub pauses: Vec<(u16, Duration)>,
@@ -83,7 +83,7 @@ pub enum Death {
 pub struct Work {
     /// When it begins, after the one before.
     pub after: Duration,
-    /// What it is.
+    /// The kind of work.
     pub task: Task,
     /// On which resource, or job, or lead.
     pub on: u8,
@@ -134,7 +134,7 @@ pub enum Task {
     Inspect,
 }
 
-/// What happens to the lock service.
+/// A fault of the lock service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "as a plan")]
 pub enum Fault {

@@ -1,4 +1,4 @@
-//! What is left when all have done their work: nothing of the living.
+//! The state after the last piece of work: nothing of the living is left.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ const MOST_POLLS: u64 = 100_000;
 pub(super) fn judge<S: Ledger>(world: &World, around: &Surroundings<S>, slots: &[Arc<Slot<S>>]) {
     let log = &around.log;
     if !around.plan.is_long {
-        // What could not be given back in an outage ends by itself.
+        // A lease that could not be given back in an outage ends by itself.
         let network = around.network.clone();
         around.network.start(async move {
             let runtime: &dyn Runtime = &network;

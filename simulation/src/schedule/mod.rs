@@ -36,7 +36,7 @@ use crate::{
     world::{Line, Process, Ran, World, draw},
 };
 
-/// What became of a schedule.
+/// The result of a schedule.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -46,7 +46,7 @@ pub struct Report {
     pub coverage: Coverage,
     /// Two runs with the same digest were the same.
     pub digest: u64,
-    /// What happened, if it was asked for.
+    /// The lines of its trace, if lines were kept.
     pub lines: Vec<Line>,
     /// The same for pictures.
     pub(crate) history: History,

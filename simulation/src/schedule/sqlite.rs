@@ -10,8 +10,8 @@ use sqlx::{
 
 use crate::judge::act::Row;
 
-/// The way to a database in this folder. Nothing is as durable as it has to be elsewhere, because no
-/// machine of a schedule loses its power.
+/// The way to a database in this folder. Nothing is as durable as it has to be elsewhere, because
+/// no machine of a schedule loses its power.
 pub(super) fn options(folder: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new()
         .filename(folder.join("store.db"))

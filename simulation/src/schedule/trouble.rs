@@ -1,4 +1,4 @@
-//! What goes wrong around the clients, and when it ends.
+//! The trouble around the clients, and its end.
 
 use std::{
     sync::{Arc, Mutex},
@@ -100,7 +100,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LOOKS: usize = 20;
 
 /// All faults end. If leases do not end by themselves, an operator ends those of the dead, for whom
-/// others may wait without bound. After a loss of state nobody can tell which leases these are.
+/// others may wait without bound. After a loss of state these leases cannot be told from others.
 fn calm<S: Ledger>(
     fate: &Process,
     around: &Arc<Surroundings<S>>,

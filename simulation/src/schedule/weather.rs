@@ -9,7 +9,7 @@ use crate::{
     world::{Stream, draw},
 };
 
-/// What happens to each message, until the weather is calm.
+/// The fate of each message, until the weather is calm.
 #[derive(Debug)]
 pub(crate) struct Weather {
     seed: u64,

@@ -168,14 +168,14 @@ impl World {
         Ran::TooManyPolls
     }
 
-    /// Runs on until this is true, as far as the time left is quiet. A world with I/O waits for it for
-    /// some time, because a thread may be at work on what a task waits for.
+    /// Runs on until this is true, as far as the time left is quiet. A world with I/O waits for it
+    /// for some time, because a thread may be at work on what a task waits for.
     pub fn run_until_so(&self, moment: Moment, most_polls: u64, is_so: impl Fn() -> bool) -> Ran {
         let mut ran = self.run_until(moment, most_polls);
         let mut looks = if self.has_io { LOOKS } else { 0 };
         while ran == Ran::Quiet && looks > 0 && !is_so() {
             looks -= 1;
-            std::thread::sleep(Duration::from_millis(1));
+            pause();
             ran = self.run_until(moment, most_polls);
         }
         ran
@@ -256,6 +256,15 @@ impl World {
     pub fn digest(&self) -> u64 {
         self.shared.state().trace.digest()
     }
+}
+
+/// Real time, for the threads of others.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a thread of others gives no sign"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
 }
 
 impl Drop for World {

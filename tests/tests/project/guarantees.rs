@@ -45,9 +45,10 @@ fn tests() -> BTreeSet<String> {
 }
 
 /// The beginnings of the lists of cases in the macros that make tests of them.
-const LISTS_OF_CASES: [&str; 6] = [
+const LISTS_OF_CASES: [&str; 7] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
+    "store_cases!($harness:\n",
     "job_cases!($harness:\n",
     "job_pause_cases!($harness:\n",
     "pause_cases!($harness:\n",
