@@ -429,6 +429,20 @@ async fn a_loss_is_counted_once_even_if_no_call_uses_the_guard() {
     assert_eq!((stats.losses, stats.held), (1, 0));
 }
 
+/// Catches: a lease that is not renewed, and counts as held until a call uses its guard.
+#[tokio::test]
+async fn the_loss_of_a_lease_that_is_not_renewed_is_counted_at_its_deadline() {
+    let world = world();
+    let guard = world.locks.acquire("0").ttl(TTL).renew(false);
+    let guard = guard.await.unwrap();
+    world.pass(TTL.get()).await;
+    let stats = world.locks.stats();
+    assert_eq!((stats.losses, stats.held), (1, 0));
+    drop(guard);
+    assert_eq!(world.locks.stats().losses, 1);
+    assert_eq!(world.service.batches().len(), 0, "it was renewed");
+}
+
 #[tokio::test]
 async fn a_guard_that_is_dropped_after_its_deadline_was_lost() {
     let world = world();

@@ -68,8 +68,12 @@ impl LeaseGuard {
         let guarding = locks.guarded.enter(&sequencer);
         let status = LeaseStatus::new(sequencer, grant.lease, settings, locks);
         let status = Arc::new(status);
-        let watchdog = settings.renew.then_some(&locks.watchdog);
-        let watched = watchdog.and_then(|watchdog| watchdog.watch(&status, grant.lease.renew_by()));
+        // The loss of a lease that is not renewed is noticed, too.
+        let moment = match settings.renew {
+            true => grant.lease.renew_by(),
+            false => grant.lease.deadline(),
+        };
+        let watched = locks.watchdog.watch(&status, moment);
         Self {
             status,
             watched,

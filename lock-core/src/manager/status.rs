@@ -135,7 +135,7 @@ impl LeaseStatus {
                 last: false,
                 paused: false,
                 ..
-            } => Due::Renew { deadline },
+            } if self.renew => Due::Renew { deadline },
             State::Held { deadline, .. } => Due::LetEnd { deadline },
             State::Lost(_) | State::Released => Due::Forget,
         }

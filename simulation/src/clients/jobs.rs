@@ -1,7 +1,8 @@
 //! Jobs that run once for each slot.
 
-use fenced_jobs::{JobOutcome, Jobs};
-use fenced_store::FencedLockError;
+use fenced_jobs::{Job, JobOutcome, Jobs};
+use fenced_store::{FenceError, FencedLockError, FencedTx};
+use lock_core::ResourceName;
 
 use super::{Me, Worked, me::named};
 use crate::{
@@ -22,9 +23,10 @@ pub(super) async fn once<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
         Some(wait) => once.wait(wait),
         None => once,
     };
-    let fails = plan.choice & 24 == 24;
+    let (fails, mut began) = (plan.choice & 24 == 24, false);
     let outcome = once
         .run(async |tx| {
+            began = true;
             let write = me.new_write();
             me.at_place(1, plan).await;
             me.write(tx, &row, &resource, write, plan.takes).await?;
@@ -36,7 +38,7 @@ pub(super) async fn once<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
             Ok(())
         })
         .await?;
-    Ok(ended(me, row, &outcome))
+    Ok(ended(me, row, began, &outcome))
 }
 
 /// Runs a job for a slot in steps.
@@ -48,38 +50,74 @@ pub(super) async fn steps<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
         Some(wait) => once.wait(wait),
         None => once,
     };
+    let (fails, mut began) = (plan.choice & 24 == 24, false);
     let outcome = once
         .steps(async |job| {
+            began = true;
             if (1..STEPS).contains(&job.committed_steps()) {
                 me.saw("takeover between steps");
             }
             while job.committed_steps() < STEPS {
-                let step = job.committed_steps() + 1;
-                if step == 2 {
+                let number = job.committed_steps() + 1;
+                if number == 2 {
                     me.at_place(1, plan).await;
+                    if fails {
+                        return Err(FencedLockError::from(sqlx::Error::RowNotFound));
+                    }
                 }
-                job.step(async |tx| {
-                    let write = me.new_write();
-                    me.write(tx, &row, &resource, write, plan.takes / 3).await?;
-                    let stored = S::row(tx, &row).await?.unwrap_or_default();
-                    S::set_row(
-                        tx,
-                        &row,
-                        &Row {
-                            steps: step,
-                            ..stored
-                        },
-                    )
-                    .await?;
-                    me.writes(write, tx.sequencer().token().get());
-                    Ok::<_, FencedLockError>(step)
-                })
-                .await?;
+                let made = step(me, job, (&row, &resource), number, plan).await;
+                if let Err(error) = made {
+                    if plan.choice & 4 == 4 && is_unknown(&error) {
+                        step_in_doubt(me, job).await;
+                    }
+                    return Err(error);
+                }
             }
             Ok::<_, FencedLockError>(())
         })
         .await?;
-    Ok(ended(me, row, &outcome))
+    Ok(ended(me, row, began, &outcome))
+}
+
+/// One step, which writes the row of its slot.
+async fn step<S: Ledger>(
+    me: &Me<S>,
+    job: &mut Job<'_, S>,
+    (row, resource): (&str, &ResourceName),
+    number: u64,
+    plan: Work,
+) -> Result<u64, FencedLockError> {
+    job.step(async |tx| {
+        let write = me.new_write();
+        me.write(tx, row, resource, write, plan.takes / 3).await?;
+        let stored = S::row(tx, row).await?.unwrap_or_default();
+        let stored = Row {
+            steps: number,
+            ..stored
+        };
+        S::set_row(tx, row, &stored).await?;
+        me.writes(write, tx.sequencer().token().get());
+        Ok(number)
+    })
+    .await
+}
+
+const fn is_unknown(error: &FencedLockError) -> bool {
+    matches!(
+        error,
+        FencedLockError::Store(FenceError::CommitUnknown { .. })
+    )
+}
+
+/// Asks for another step, though it is not known whether the last one was committed.
+async fn step_in_doubt<S: Ledger>(me: &Me<S>, job: &mut Job<'_, S>) {
+    me.saw("step asked for after an unknown commit");
+    let step = async |_: &mut FencedTx<S>| {
+        let what = "a step begins after an unknown commit".to_owned();
+        me.broke("job-steps", what);
+        Ok::<_, FencedLockError>(())
+    };
+    let _refused = job.step(step).await;
 }
 
 fn slot_of(plan: Work) -> &'static str {
@@ -89,7 +127,15 @@ fn slot_of(plan: Work) -> &'static str {
     }
 }
 
-fn ended<S: Ledger>(me: &Me<S>, row: String, outcome: &JobOutcome<()>) -> How {
+/// Reports an outcome. The work of a slot that was not due has not begun.
+fn ended<S: Ledger>(me: &Me<S>, row: String, began: bool, outcome: &JobOutcome<()>) -> How {
+    let promise = match outcome {
+        JobOutcome::BackingOff { .. } => "job-failure",
+        _ => "job-once",
+    };
+    if began && !matches!(outcome, JobOutcome::Ran(..)) {
+        me.broke(promise, format!("the work of {row} began: {outcome:?}"));
+    }
     let (ran, done) = match outcome {
         JobOutcome::Ran((), receipt) => (true, Some(receipt.token().get())),
         JobOutcome::Done { token, .. } => (false, Some(token.get())),

@@ -41,6 +41,10 @@ pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Work
     me.is_whole(&guard);
     me.holds(id, &guard, false, false);
     let held = me.runtime().now();
+    if plan.choice & 64 == 64 {
+        me.think(plan.takes).await;
+        me.is_counted(&guard).await;
+    }
     for place in 0..4 {
         me.at_place(place, plan).await;
         me.think(plan.takes / 4).await;
@@ -56,14 +60,15 @@ pub(super) async fn lease<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Work
             );
         }
     }
-    if plan.choice & 4 == 0 {
-        me.release(Box::new(guard), false).await?;
+    match plan.choice & 4 {
+        0 => drop(me.release(Box::new(guard), false).await?),
+        _ => me.drop_guard(Box::new(guard)),
     }
     Ok(How::Done)
 }
 
-/// An acquisition whose holder is known, that is dropped and repeated. After its release it is
-/// over.
+/// An acquisition whose holder is known, that is dropped and repeated. A guard that is dropped
+/// gives up its own attempt only. After its release the acquisition is over.
 pub(super) async fn given<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let (resource, holder) = (me.resource(plan.on), Holder::draw(me.runtime()));
     me.asks(id, &resource);
@@ -71,8 +76,13 @@ pub(super) async fn given<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Work
     let at = DropAt::waiting(usize::from(plan.choice >> 3));
     drop(at.poll(acquire.clone()).await);
     me.think(plan.takes / 4).await;
-    let guard = acquire.clone().await?;
+    let mut guard = acquire.clone().await?;
     me.holds(id, &guard, false, true);
+    if plan.choice & 4 == 4 {
+        let again = acquire.clone().await?;
+        me.holds(id, &again, false, true);
+        me.drop_guard(Box::new(std::mem::replace(&mut guard, again)));
+    }
     me.think(plan.takes / 2).await;
     me.at_place(2, plan).await;
     me.still_holds(&guard);

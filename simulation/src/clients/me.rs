@@ -3,25 +3,20 @@ use std::{borrow::Borrow, ops::Deref, sync::Arc, time::Duration};
 use fenced_store::{
     AcquireFenced, FenceError, FencedGuard, FencedLocks, FencedTx, Memory, Receipt,
 };
-use futures_util::FutureExt;
 use lock_core::{
-    Acquire, LeaseGuard, LockManager, Plausibility, Released, ResourceName, Ttl,
-    backend::{Moment, Runtime},
+    Acquire, LeaseGuard, LockManager, Plausibility, Released, ResourceName, Ttl, backend::Runtime,
 };
 
 use crate::{
     coverage::PAUSED,
     edge::Edge,
     judge::act::{Act, Outcome, WorkId, WriteId},
-    plan::{self, Plan, Work},
+    plan::{Plan, Work},
     schedule::{Log, Weather},
     service::{Leg, Service},
     store::{Ledger, Watch},
     world::Process,
 };
-
-/// How much later than its wait an acquisition may end.
-const LATE: Duration = Duration::from_millis(600);
 
 /// The surroundings that all clients of a schedule share.
 pub(crate) struct Surroundings<S: Ledger> {
@@ -42,7 +37,7 @@ pub(crate) struct Surroundings<S: Ledger> {
 pub(crate) struct Me<S: Ledger> {
     number: u32,
     process: Process,
-    around: Arc<Surroundings<S>>,
+    pub(super) around: Arc<Surroundings<S>>,
     locks: LockManager,
     fenced: FencedLocks<S>,
 }
@@ -217,48 +212,6 @@ impl<S: Ledger> Me<S> {
         }
     }
 
-    /// A wait ends in time, if nothing has stopped the process.
-    pub(crate) fn has_waited(&self, since: Moment, plan: Work, error: Option<&lock_core::Error>) {
-        let waited = self.process.now().since(since);
-        let longest = plan.wait.map(|wait| wait + LATE);
-        if self.is_undisturbed() && longest.is_some_and(|longest| waited > longest) {
-            let what = format!("a wait of {:?} took {waited:?}: {error:?}", plan.wait);
-            self.broke("bounded-wait", what);
-        }
-    }
-
-    /// A lease that was just returned is long enough to be of use, if nothing has stopped the
-    /// process, and no answer was late.
-    pub(crate) fn is_whole(&self, guard: &LeaseGuard) {
-        let left = guard.remaining().unwrap_or_default();
-        let is_prompt = self.around.plan.to_service.late == 0 && self.around.plan.faults.is_empty();
-        if self.is_undisturbed() && is_prompt && left < self.ttl().get() / 2 {
-            let what = format!("{left:?} are left of {} when it is returned", guard.token());
-            self.broke("whole-lease", what);
-        }
-    }
-
-    /// A guard whose lease is lost says so by all its methods.
-    pub(crate) fn knows_its_loss(&self, guard: &LeaseGuard) {
-        let is_lost = guard.lost().now_or_never().is_some();
-        if guard.is_held() == is_lost {
-            let what = format!(
-                "{} is held: {}, lost: {is_lost}",
-                guard.token(),
-                guard.is_held()
-            );
-            self.broke("guard-loss", what);
-        }
-    }
-
-    /// Whether no process of the schedule is ever stopped.
-    fn is_undisturbed(&self) -> bool {
-        let is_calm = |client: &plan::Client| {
-            client.pauses.is_empty() && client.works.iter().all(|work| work.stopped.is_none())
-        };
-        self.around.plan.clients.iter().all(is_calm)
-    }
-
     /// Releases a lease, and reports the answer.
     pub(crate) async fn release(
         &self,
@@ -277,18 +230,6 @@ impl<S: Ledger> Me<S> {
             is_shared,
         });
         released
-    }
-
-    /// Begins a transaction; a refusal is reported.
-    pub(crate) async fn begin(&self, guard: &FencedGuard<S>) -> Result<FencedTx<S>, FenceError> {
-        let begun = guard.begin().await;
-        if begun.as_ref().is_err_and(FenceError::is_fenced) {
-            self.act(Act::Refused {
-                resource: guard.resource().as_str().to_owned(),
-                token: guard.token().get(),
-            });
-        }
-        begun
     }
 
     /// Reads a row, and writes it with one more after a while.

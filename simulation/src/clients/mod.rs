@@ -1,5 +1,6 @@
 //! The work of clients. Each file is a kind of work; `me.rs` is the client that does it.
 
+mod checks;
 mod edge;
 mod jobs;
 mod leader;
@@ -28,6 +29,7 @@ pub(crate) async fn work<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) {
     me.act(Act::Begins {
         work: id,
         task: plan.task,
+        renews: plan.renews(),
     });
     let task = task(me, id, plan);
     let worked = match plan.dropped {

@@ -60,7 +60,7 @@ async fn in_section<S: Ledger>(
         let Err(not_committed) = committed else {
             return Ok(How::Done);
         };
-        let (error, guard) = not_committed.into_parts();
+        let (error, guard) = me.taken_out(not_committed, plan).await;
         settle_after(me, &guard, &error).await;
         release(me, guard, plan).await?;
         return Err(error.into());
@@ -90,8 +90,9 @@ async fn release<S: Ledger>(
     guard: FencedGuard<S>,
     plan: Work,
 ) -> Result<(), lock_core::Error> {
-    if plan.choice & 4 == 0 {
-        me.release(guard, false).await?;
+    match plan.choice & 4 {
+        0 => drop(me.release(guard, false).await?),
+        _ => me.drop_guard(guard),
     }
     Ok(())
 }

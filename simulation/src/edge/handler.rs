@@ -47,6 +47,10 @@ impl Handler {
         let path = request.uri().path();
         let about = Door::of(path).and_then(|door| path.strip_prefix(door.path()));
         let fenced = request.extensions().get::<Fenced>();
+        if fenced.is_none() {
+            let what = format!("a request for {path} has passed without a token");
+            self.log.broke("http-form", what);
+        }
         let (Some(fenced), Some((about, manner)), Some(body)) = (
             fenced,
             about.and_then(Manner::of),

@@ -137,6 +137,19 @@ impl Flaw {
     }
 }
 
+impl Flaw {
+    /// The promise that a request with it is refused.
+    pub(crate) const fn promise(self) -> &'static str {
+        match self {
+            Self::OtherPath | Self::LongerPath | Self::ShorterPath | Self::ParentPath => {
+                "http-scope"
+            }
+            Self::NoToken | Self::TwoTokens | Self::Garbled | Self::TooGreat => "http-form",
+            _ => "http-tamper",
+        }
+    }
+}
+
 impl Body {
     pub(crate) fn write(self) -> Bytes {
         let [before, within] = self.takes.map(|takes| takes.as_millis());

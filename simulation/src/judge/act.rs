@@ -18,7 +18,12 @@ pub(crate) type WriteId = u64;
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// A piece of work begins.
-    Begins { work: WorkId, task: Task },
+    Begins {
+        work: WorkId,
+        task: Task,
+        /// The watchdog renews its lease, as long as the guard lives.
+        renews: bool,
+    },
     /// It asks for a lease.
     Asks { work: WorkId, resource: String },
     /// It has a lease.

@@ -79,12 +79,12 @@ impl Edge {
     fn may_be_handled(&self, request: WriteId, about: &str, resource: &str) -> Finding {
         if about != resource {
             let what = format!("request {request} about {about} passed with a token of {resource}");
-            return Some(("fencing-token-wrong-resource", what));
+            return Some(("http-scope", what));
         }
         let sent = self.requests.get(&request)?;
         let flaw = sent.flaw.filter(|flaw| flaw.shows(sent.door))?;
         let what = format!("request {request} passed with {flaw:?} at {:?}", sent.door);
-        Some(("http-tamper", what))
+        Some((flaw.promise(), what))
     }
 
     /// An answer tells the truth of its write.
@@ -134,7 +134,7 @@ impl Edge {
         }
         let flaw = sent.flaw.filter(|_| is_success)?;
         let what = format!("request {request} with {flaw:?} is answered with {status}");
-        Some(("http-tamper", what))
+        Some((flaw.promise(), what))
     }
 
     pub(super) fn stored(&mut self, stored: &Stored) -> Finding {

@@ -2,17 +2,23 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lock_core::backend::{AttemptId, Moment};
+use lock_core::backend::Moment;
 
-use super::{Finding, Promised, act::Act};
-use crate::service::{Change, Effect, Event, HowEnded};
+use super::{
+    Finding, Promised,
+    act::{Act, WorkId},
+};
+use crate::{
+    plan::Task,
+    service::{Change, Event, HowEnded},
+};
 
 /// The leases that the lock service has granted, by resource and token.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     known: BTreeMap<(String, u64), Known>,
-    /// The client of each attempt.
-    clients: BTreeMap<AttemptId, u32>,
+    /// The pieces of work whose leases may be shared.
+    sharing: BTreeMap<WorkId, Task>,
     /// Works that have waited for their lease.
     pub(crate) takeovers: u64,
 }
@@ -21,10 +27,37 @@ pub(crate) struct Leases {
 struct Known {
     until: Moment,
     ended: Option<HowEnded>,
+    /// The piece of work that shares it.
+    sharing: Option<Task>,
 }
 
 impl Leases {
     pub(super) fn act(&mut self, promised: Promised, at: Moment, act: &Act) -> Finding {
+        match act {
+            Act::Begins { work, task, .. } if matches!(task, Task::Owner | Task::Given) => {
+                self.sharing.insert(*work, *task);
+            }
+            Act::Holds {
+                resource,
+                token,
+                left: Duration::ZERO,
+                ..
+            } => {
+                let what = format!("{resource} is returned with {token}, and has ended");
+                return Some(("whole-lease", what));
+            }
+            Act::Holds {
+                work,
+                resource,
+                token,
+                ..
+            } => {
+                if let Some(known) = self.known.get_mut(&(resource.clone(), *token)) {
+                    known.sharing = self.sharing.get(work).copied();
+                }
+            }
+            _ => {}
+        }
         if !promised.leases {
             return None;
         }
@@ -47,6 +80,13 @@ impl Leases {
                 saw_loss,
                 is_shared,
             } => self.is_released(resource, *token, *saw_loss, *is_shared),
+            Act::Released {
+                resource,
+                token,
+                was_held: Some(false),
+                saw_loss: false,
+                is_shared: false,
+            } => self.was_gone(resource, *token),
             _ => None,
         }
     }
@@ -60,7 +100,12 @@ impl Leases {
         };
         if let Some(HowEnded::Released | HowEnded::LastHold | HowEnded::Cancelled) = known.ended {
             let what = format!("{resource} is held with {token}, and was {:?}", known.ended);
-            return Some(("compare-then-act", what));
+            let promise = match known.sharing {
+                Some(Task::Owner) => "owner-holds",
+                Some(_) => "guard-drop",
+                None => "compare-then-act",
+            };
+            return Some((promise, what));
         }
         (at + left > known.until).then(|| {
             let what = format!(
@@ -90,6 +135,16 @@ impl Leases {
         })
     }
 
+    /// A release that finds nothing has ended nothing, not even by a copy whose answer was lost.
+    fn was_gone(&self, resource: &str, token: u64) -> Finding {
+        let known = self.known.get(&(resource.to_owned(), token))?;
+        (known.ended == Some(HowEnded::Released)).then(|| {
+            let what =
+                format!("the release of {resource} with {token} has ended it, and denies it");
+            ("no-false-release", what)
+        })
+    }
+
     pub(super) fn served(&mut self, event: &Event) {
         let Event::Changed(effect) = event else {
             return;
@@ -98,8 +153,12 @@ impl Leases {
             |token: lock_core::FencingToken| (effect.resource.as_str().to_owned(), token.get());
         match effect.change {
             Change::Granted { token, until, .. } => {
-                let ended = None;
-                self.known.insert(key(token), Known { until, ended });
+                let granted = Known {
+                    until,
+                    ended: None,
+                    sharing: None,
+                };
+                self.known.insert(key(token), granted);
             }
             Change::Confirmed { token, until } | Change::Renewed { token, until } => {
                 if let Some(known) = self.known.get_mut(&key(token)) {
@@ -114,22 +173,6 @@ impl Leases {
             }
             _ => {}
         }
-        self.note_client(effect);
-    }
-
-    /// The first message that names an attempt comes from its client, because an attempt exists at
-    /// the service only by a request of its own.
-    fn note_client(&mut self, effect: &Effect) {
-        let (Change::Queued { attempt } | Change::Granted { attempt, .. }) = effect.change else {
-            return;
-        };
-        let client = effect.by.client;
-        self.clients.entry(attempt).or_insert(client);
-    }
-
-    /// The client of an attempt.
-    pub(crate) fn client_of(&self, attempt: AttemptId) -> Option<u32> {
-        self.clients.get(&attempt).copied()
     }
 
     /// Whether this lease was ended by an operator.

@@ -1,13 +1,16 @@
 //! Compares what happens with what is promised, while it happens.
 //!
 //! Each file judges some promises: `tokens` the order of grants, `leases` deadlines and releases,
+//! `attempts` late requests, `renewals` the watchdog,
 //! `rows` the contents of the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands
 //! them the acts of clients (`act.rs`), of the store, and of the lock service.
 
 pub(crate) mod act;
+mod attempts;
 mod edge;
 mod jobs;
 mod leases;
+mod renewals;
 mod rows;
 mod terms;
 mod tokens;
@@ -15,14 +18,16 @@ mod told;
 mod twin;
 mod unseen;
 
-use lock_core::backend::Moment;
+use lock_core::backend::{AttemptId, Moment};
 
 pub use self::act::Broken;
 use self::{
     act::{Act, Row, Stored},
+    attempts::Attempts,
     edge::Edge,
     jobs::Jobs,
     leases::Leases,
+    renewals::Renewals,
     rows::Rows,
     terms::Terms,
     tokens::Tokens,
@@ -39,6 +44,8 @@ use crate::{
 pub(crate) struct Judge {
     promised: Promised,
     tokens: Tokens,
+    attempts: Attempts,
+    renewals: Renewals,
     pub(crate) leases: Leases,
     pub(crate) rows: Rows,
     jobs: Jobs,
@@ -57,6 +64,8 @@ pub(crate) struct Promised {
     order: bool,
     /// Leases end when they were to end.
     leases: bool,
+    /// A watchdog is never late: no process is stopped, and none ends.
+    watchdog: bool,
     /// The length of a lease.
     ttl: std::time::Duration,
 }
@@ -70,6 +79,7 @@ impl Promised {
         Self {
             order: !plan.faults.iter().any(|(_, fault)| loses_order(fault)),
             leases: plan.service_is_sound(),
+            watchdog: plan.is_undisturbed(),
             ttl: plan.ttl,
         }
     }
@@ -80,6 +90,8 @@ impl Judge {
         Self {
             promised: Promised::of(plan),
             tokens: Tokens::default(),
+            attempts: Attempts::default(),
+            renewals: Renewals::default(),
             leases: Leases::default(),
             rows: Rows::default(),
             jobs: Jobs::default(),
@@ -102,14 +114,20 @@ impl Judge {
     /// A client has done something.
     pub(crate) fn act(&mut self, at: Moment, client: u32, act: &Act) {
         let promised = self.promised;
+        self.attempts.act(client, act);
         let of_store = match &mut self.unseen {
-            None => [self.rows.act(act), self.jobs.act(act), self.edge.act(act)],
+            None => [
+                self.rows.act(client, act),
+                self.jobs.act(act),
+                self.edge.act(act),
+            ],
             Some(unseen) => [unseen.act(act), None, None],
         };
         let findings = [
             self.tokens.act(promised, act),
             self.leases.act(promised, at, act),
             self.terms.act(promised, &self.leases, act),
+            self.renewals.act(promised, at, client, act),
         ];
         let findings = findings.into_iter().chain(of_store);
         self.twin.act(act);
@@ -131,8 +149,22 @@ impl Judge {
     }
 
     /// The lock service has done something.
-    pub(crate) fn served(&mut self, event: &service::Event) {
+    pub(crate) fn served(&mut self, at: Moment, event: &service::Event) {
         self.leases.served(event);
+        self.renewals.served(at, event);
+        if let Some((promise, what)) = self.attempts.served(self.promised, event) {
+            self.broke(promise, at, what);
+        }
+    }
+
+    /// How many requests a client has sent to the lock service.
+    pub(crate) fn sent_by(&self, client: u32) -> u64 {
+        self.attempts.sent_by(client)
+    }
+
+    /// The client of an attempt.
+    pub(crate) fn client_of(&self, attempt: AttemptId) -> Option<u32> {
+        self.attempts.client_of(attempt)
     }
 
     /// Everything is over.

@@ -6,6 +6,7 @@ use super::{
     Finding,
     act::{Act, Outcome, Stored, WriteId},
 };
+use crate::edge::EDGE;
 
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -14,6 +15,8 @@ pub(crate) struct Rows {
     /// The greatest token whose claim has returned, by resource.
     claimed: BTreeMap<String, u64>,
     counts: BTreeMap<String, u64>,
+    /// The client that has written under a token, by resource and token.
+    writers: BTreeMap<(String, u64), u32>,
     pub(crate) refused: u64,
     pub(crate) unknown: u64,
 }
@@ -22,10 +25,12 @@ pub(crate) struct Rows {
 struct Write {
     is_stored: bool,
     outcome: Option<Outcome>,
+    /// The client that commits it. The service behind the edge writes for others.
+    client: Option<u32>,
 }
 
 impl Rows {
-    pub(super) fn act(&mut self, act: &Act) -> Finding {
+    pub(super) fn act(&mut self, client: u32, act: &Act) -> Finding {
         match act {
             Act::Holds {
                 resource,
@@ -43,7 +48,8 @@ impl Rows {
                 None
             }
             Act::Writes { write, .. } => {
-                self.writes.entry(*write).or_default();
+                let write = self.writes.entry(*write).or_default();
+                write.client = (client != EDGE).then_some(client);
                 None
             }
             Act::Wrote { write, outcome } => self.has_outcome(*write, *outcome),
@@ -91,7 +97,7 @@ impl Rows {
                 let before = std::mem::replace(count, row.count);
                 let write = self.writes.entry(row.write).or_default();
                 write.is_stored = true;
-                let outcome = write.outcome;
+                let (outcome, client) = (write.outcome, write.client);
                 let claimed = self.claimed.get(resource).copied().unwrap_or(0);
                 if row.token < claimed {
                     let what = format!(
@@ -106,7 +112,16 @@ impl Rows {
                 }
                 if row.count != before + 1 {
                     let what = format!("{name} goes from {before} to {}", row.count);
-                    return Some(("store-lost-update", what));
+                    return Some(("store-model", what));
+                }
+                if let Some(client) = client
+                    && let Some(other) = self.other_writer(resource, row.token, client)
+                {
+                    let what = format!(
+                        "client {client} writes {name} under token {} of client {other}",
+                        row.token
+                    );
+                    return Some(("attack-one-token", what));
                 }
                 matches!(outcome, Some(Outcome::Refused | Outcome::Failed)).then(|| {
                     let what = format!("write {} was {outcome:?}, and is stored later", row.write);
@@ -114,6 +129,17 @@ impl Rows {
                 })
             }
         }
+    }
+
+    /// Another client that has written under this token.
+    fn other_writer(&mut self, resource: &str, token: u64, client: u32) -> Option<u32> {
+        let writer = self.writers.entry((resource.to_owned(), token));
+        Some(*writer.or_insert(client)).filter(|writer| *writer != client)
+    }
+
+    /// The resources that have a mark.
+    pub(crate) fn marked(&self) -> Vec<String> {
+        self.marks.keys().cloned().collect()
     }
 
     /// Every committed write is there.

@@ -9,7 +9,7 @@ use crate::short::{ms, token as short};
 impl fmt::Display for Act {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Begins { work, task } => write!(f, "begins work {work}: {task:?}"),
+            Self::Begins { work, task, .. } => write!(f, "begins work {work}: {task:?}"),
             Self::Asks { work, resource } => write!(f, "asks for {resource} (work {work})"),
             Self::Holds { .. } | Self::StillHolds { .. } | Self::Released { .. } => {
                 self.of_lease(f)

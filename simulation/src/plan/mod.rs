@@ -174,10 +174,46 @@ impl Plan {
         faults.any(|(_, fault)| matches!(fault, Fault::FailOver(_) | Fault::EverythingLost))
     }
 
+    /// Whether no process is ever stopped.
+    #[must_use]
+    pub fn stops_nobody(&self) -> bool {
+        let mut clients = self.clients.iter();
+        clients.all(|client| {
+            client.pauses.is_empty() && client.works.iter().all(|work| work.stopped.is_none())
+        })
+    }
+
+    /// Whether no process is ever stopped, and none ends.
+    #[must_use]
+    pub fn is_undisturbed(&self) -> bool {
+        let lives = |client: &Client| client.killed.is_none();
+        self.stops_nobody() && self.clients.iter().all(lives)
+    }
+
+    /// Whether each request to the lock service is answered, and soon.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        let Net { lost, late, .. } = self.to_service;
+        lost == 0 && late == 0 && self.faults.is_empty()
+    }
+
     /// Whether the lock service keeps its state and its clock: otherwise less is promised.
     #[must_use]
     pub fn service_is_sound(&self) -> bool {
         self.faults.iter().all(|(_, fault)| fault.is_sound())
+    }
+}
+
+impl Work {
+    /// Whether it has one lease, which the watchdog renews without an end.
+    #[must_use]
+    pub const fn renews(&self) -> bool {
+        let has_end = matches!(self.task, Task::Lease) && self.choice & 8 == 8;
+        let has_one = matches!(
+            self.task,
+            Task::Section | Task::Try | Task::Lease | Task::Edge
+        );
+        has_one && self.choice & 1 == 0 && !has_end
     }
 }
 

@@ -1,8 +1,15 @@
 //! The state after the last piece of work: nothing of the living is left.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use lock_core::backend::Runtime;
+use fenced_store::FencedLockError;
+use lock_core::backend::{Moment, Runtime};
 
 use super::Slot;
 use crate::{
@@ -13,6 +20,9 @@ use crate::{
 
 /// All messages have arrived, and all clean-ups have ended by then.
 const AFTERWARDS: Duration = Duration::from_secs(120);
+
+/// How long an operator waits for a lease.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// No schedule needs so many polls to end.
 const MOST_POLLS: u64 = 100_000;
@@ -48,7 +58,7 @@ pub(super) fn judge<S: Ledger>(world: &World, around: &Surroundings<S>, slots: &
     }
     let left = around.service.left_behind();
     let of_living = |attempt| {
-        let client = log.judge().leases.client_of(attempt);
+        let client = log.judge().client_of(attempt);
         let client = client.filter(|_| !around.plan.loses_state());
         client.filter(|number| slots.iter().any(|slot| slot.me().number() == *number))
     };
@@ -76,6 +86,39 @@ pub(super) fn judge<S: Ledger>(world: &World, around: &Surroundings<S>, slots: &
         }
     }
     world.note(log.judge().rows.refused);
+}
+
+/// A lock service that has lost its state or its time is lifted above the marks: in calm weather
+/// each resource can be acquired again.
+pub(super) fn go_on<S: Ledger>(world: &World, around: &Surroundings<S>, operator: &Me<S>) {
+    if around.plan.service_is_sound() || !S::IS_SEEN {
+        return;
+    }
+    let names = around.log.judge().rows.marked();
+    let (me, calm) = (operator.clone(), Moment::from_origin(around.plan.calm));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
+    around.weather.calm_down();
+    operator.process().start(async move {
+        me.runtime().sleep_until(calm).await;
+        for name in names {
+            // Nobody gives back what those of the past have left.
+            let acquired = me.fenced().acquire(name.as_str()).wait(PATIENCE).await;
+            let begun = match acquired {
+                Ok(guard) => guard.begin().await.map(drop),
+                Err(FencedLockError::Store(error)) => Err(error),
+                Err(_) => continue,
+            };
+            if let Err(error) = begun {
+                let what = format!("{name} cannot be acquired again: {error}");
+                me.broke("both-old-tokens", what);
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    let _ran = world.run_until_so(world.now() + 2 * AFTERWARDS, MOST_POLLS, || {
+        is_over.load(Ordering::Relaxed)
+    });
 }
 
 /// Ends all managers: no task of theirs is left.

@@ -84,11 +84,9 @@ impl Log {
     /// The lock service has done something.
     pub(crate) fn served(&self, event: &service::Event) {
         self.keep(|| Happened::Served(event.clone()));
-        self.judge().served(event);
+        self.judge().served(self.now(), event);
         self.world.tell_of(|| {
-            let client = event
-                .attempt()
-                .and_then(|id| self.judge().leases.client_of(id));
+            let client = event.attempt().and_then(|id| self.judge().client_of(id));
             let of = client.map_or_else(String::new, |client| format!(" of client {client}"));
             (event.who(), format!("{event}{of}"))
         });

@@ -197,6 +197,7 @@ fn over<S: Ledger>(around: &Arc<Surroundings<S>>, world: World) -> World {
             .broke("bounded-wait", "the schedule does not end".to_owned());
     } else {
         leftovers::judge(&world, around, &slots);
+        leftovers::go_on(&world, around, &operator);
         leftovers::shut_down(&world, around, slots, operator);
     }
     around.log.coverage().decided(record.end());

@@ -94,9 +94,31 @@ fn deaths<S: Ledger>(
             }
             if death == Death::ShutDown {
                 slot.shut_down().await;
+                runtime.sleep(SHUTTING).await;
+                has_left_the_queue(&births.around, slot.number);
             }
             slot.die(&births);
         });
+    }
+}
+
+/// What a client cancels at its shutdown has arrived by then.
+const SHUTTING: Duration = Duration::from_millis(100);
+
+/// A client that has shut down waits for nothing any more.
+fn has_left_the_queue<S: Ledger>(around: &Surroundings<S>, client: u32) {
+    let plan = &around.plan;
+    if !plan.is_answered() || !plan.stops_nobody() {
+        return;
+    }
+    let places = around.service.left_behind().places;
+    let its = |id| around.log.judge().client_of(id) == Some(client);
+    if let Some(place) = places.iter().find(|place| its(place.id)) {
+        let what = format!(
+            "client {client} has shut down, and waits for {}",
+            place.resource
+        );
+        around.log.broke("G8", what);
     }
 }
 
@@ -133,7 +155,7 @@ fn calm<S: Ledger>(
 
 fn clear_up<S: Ledger>(around: &Surroundings<S>, slots: &[Arc<Slot<S>>], operator: &Me<S>) {
     for lease in around.service.left_behind().leases {
-        let owner = around.log.judge().leases.client_of(lease.holds[0]);
+        let owner = around.log.judge().client_of(lease.holds[0]);
         let lives = |number| slots.iter().any(|slot| slot.me().number() == number);
         if owner.is_some_and(lives) && !around.plan.loses_state() {
             continue;

@@ -60,9 +60,10 @@ pub(super) fn start(backend: LockService, runtime: Arc<dyn Runtime>, meter: Arc<
 }
 
 impl Handle {
-    /// Has a lease renewed from this moment on. If the watchdog has ended, the lease is lost.
-    pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, renew_by: Moment) -> Option<Watched> {
-        let moment = pace::together(lease.since(), renew_by);
+    /// Has a lease looked after from this moment on: it is renewed if it is to be, and its end is
+    /// noticed. If the watchdog has ended, the lease is lost.
+    pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, from: Moment) -> Option<Watched> {
+        let moment = pace::together(lease.since(), from);
         let key = self.desk.add(lease, moment);
         if key.is_none() {
             lease.lose(LostReason::ShutDown);

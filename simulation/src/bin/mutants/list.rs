@@ -13,6 +13,9 @@ pub(crate) struct Mutant {
     pub(crate) name: String,
     /// The promise that it breaks, as `docs/guarantees.md` names it.
     pub(crate) breaks: String,
+    /// Promises that it breaks as well. The seed decides which one a schedule breaks first.
+    #[serde(default)]
+    pub(crate) also: Vec<String>,
     pub(crate) file: String,
     /// A text that the file has once. `find` is in it once. Without it, the file has `find` once.
     within: Option<String>,
@@ -109,6 +112,12 @@ impl List {
 }
 
 impl Mutant {
+    /// Whether a schedule that breaks this promise has caught it. Tests have names of their own.
+    pub(crate) fn is_caught_by(&self, promise: &str) -> bool {
+        let is_its = |it: &String| it == promise;
+        self.by != Catcher::Simulation || is_its(&self.breaks) || self.also.iter().any(is_its)
+    }
+
     /// Whether it is a text that Rust code reads, and no Rust code itself.
     pub(crate) fn is_script(&self) -> bool {
         Path::new(&self.file)
@@ -167,8 +176,10 @@ mod tests {
             }
         }
         for mutant in List::read(crate::root()).unwrap().mutants {
-            let row = format!("| `{}` |", mutant.breaks);
-            assert!(documents.contains(&row), "{}: no row {row}", mutant.name);
+            for promise in mutant.also.iter().chain([&mutant.breaks]) {
+                let row = format!("| `{promise}` |");
+                assert!(documents.contains(&row), "{}: no row {row}", mutant.name);
+            }
         }
     }
 
@@ -178,6 +189,7 @@ mod tests {
         let mutant = |within: Option<&str>, find: &str| Mutant {
             name: "m".into(),
             breaks: "G1".into(),
+            also: Vec::new(),
             file: "a.rs".into(),
             within: within.map(str::to_owned),
             find: find.into(),

@@ -24,7 +24,10 @@ impl Table {
         let is_caught = is_caught(mutant, run);
         let unreached = if run.is_reached { "" } else { ", not reached" };
         let (by, schedules) = match &run.verdict {
-            Verdict::Caught { by, schedules } => (by.clone(), *schedules),
+            Verdict::Caught { by, schedules } if is_caught => (by.clone(), *schedules),
+            Verdict::Caught { by, schedules } => {
+                (format!("ANOTHER PROMISE: {by}{unreached}"), *schedules)
+            }
             Verdict::TimeUp => ("the time limit".to_owned(), None),
             Verdict::Survived => (format!("SURVIVED{unreached}"), None),
             Verdict::Failed(how) => (format!("FAILED: {how}{unreached}"), None),
@@ -52,10 +55,10 @@ impl Table {
     }
 }
 
-/// A mutant that was not reached was caught by chance.
+/// A mutant that was not reached, or that has broken another promise, was caught by chance.
 fn is_caught(mutant: &Mutant, run: &Run) -> bool {
     match run.verdict {
-        Verdict::Caught { .. } => run.is_reached,
+        Verdict::Caught { ref by, .. } => run.is_reached && mutant.is_caught_by(by),
         Verdict::TimeUp => mutant.hangs && run.is_reached,
         Verdict::Survived | Verdict::Failed(_) => false,
     }

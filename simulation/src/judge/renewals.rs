@@ -1,0 +1,126 @@
+//! `guard-renewal` and `guard-partial-outage`: a lease is renewed in time, and while nothing is
+//! answered the service is asked again and again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use lock_core::backend::Moment;
+
+use super::{
+    Finding, Promised,
+    act::{Act, WorkId},
+};
+use crate::service::{Event, Kind, MessageId, Sent};
+
+/// The renewals that clients send.
+#[derive(Debug, Default)]
+pub(super) struct Renewals {
+    /// The latest one of each client.
+    latest: BTreeMap<u32, Renewal>,
+    /// The pieces of work whose lease is renewed.
+    renewing: BTreeSet<WorkId>,
+    /// When their leases were returned, by resource and token.
+    held: BTreeMap<(String, u64), Moment>,
+    /// The requests that found the service down.
+    refused: BTreeSet<MessageId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Renewal {
+    message: MessageId,
+    at: Moment,
+    is_answered: bool,
+}
+
+/// Of five fifths of a ttl. It is more than a third, because a renewal that has no answer is
+/// repeated half way to the deadline.
+const FIFTHS: u32 = 2;
+
+impl Renewals {
+    pub(super) fn act(
+        &mut self,
+        promised: Promised,
+        at: Moment,
+        client: u32,
+        act: &Act,
+    ) -> Finding {
+        match act {
+            Act::Begins {
+                work, renews: true, ..
+            } => {
+                self.renewing.insert(*work);
+                None
+            }
+            Act::Holds {
+                work,
+                resource,
+                token,
+                ..
+            } if self.renewing.contains(work) => {
+                self.held.insert((resource.clone(), *token), at);
+                None
+            }
+            Act::StillHolds {
+                resource, token, ..
+            } if promised.watchdog => {
+                let held = self.held.get(&(resource.clone(), *token))?;
+                self.is_renewed(*held, at, client, promised.ttl)
+            }
+            _ => None,
+        }
+    }
+
+    fn is_renewed(&self, held: Moment, at: Moment, client: u32, ttl: Duration) -> Finding {
+        let latest = self.latest.get(&client);
+        let latest = latest.filter(|renewal| renewal.at >= held);
+        let pause = at.since(latest.map_or(held, |renewal| renewal.at));
+        if pause <= FIFTHS * ttl / 5 {
+            return None;
+        }
+        let (promise, what) = match latest {
+            Some(Renewal {
+                message,
+                is_answered: false,
+                ..
+            }) => (
+                "guard-partial-outage",
+                format!("{message} is the last for {pause:?}, and has no answer"),
+            ),
+            _ => (
+                "guard-renewal",
+                format!("nothing is renewed for {pause:?}, with leases of {ttl:?}"),
+            ),
+        };
+        Some((promise, what))
+    }
+
+    pub(super) fn served(&mut self, at: Moment, event: &Event) {
+        match event {
+            Event::Sent(Sent {
+                message,
+                kind: Kind::Renew,
+                ..
+            }) => {
+                let renewal = Renewal {
+                    message: *message,
+                    at,
+                    is_answered: false,
+                };
+                self.latest.insert(message.client, renewal);
+            }
+            // A service that is down answers nothing: its machine refuses the connection.
+            Event::Refused(message) => drop(self.refused.insert(*message)),
+            Event::Answered(message) if !self.refused.contains(message) => self.answered(*message),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, message: MessageId) {
+        let latest = self.latest.get_mut(&message.client);
+        if let Some(renewal) = latest.filter(|renewal| renewal.message == message) {
+            renewal.is_answered = true;
+        }
+    }
+}
