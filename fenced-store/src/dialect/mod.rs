@@ -1,6 +1,7 @@
-//! The traits that a database has to implement. The other rooms are generic over them.
+//! The traits that a database has to implement, besides [`Storage`](crate::Storage), which has the
+//! calls of a fenced write. The other rooms are generic over them.
 //!
-//! [`Errors`] says what an error means, [`Operations`] has the calls of a fenced write, and
+//! [`Errors`] says what an error means, [`Operations`] has the statements of a fenced write, and
 //! [`Installation`] the rest: migrations, rights, protected tables. The folders `postgres`, `mysql`
 //! and `sqlite` implement each trait in the file that has its name here. `by_statements.rs` is for
 //! the two databases whose SQL differs only in some words. `queries.rs`, `statement.rs` and
@@ -23,7 +24,7 @@ pub(crate) use self::{
     statement::{Statement, Value},
 };
 
-/// A database that can hold high-water marks: Postgres, SQLite, MySQL or MariaDB. Sealed.
+/// A [`Storage`](crate::Storage) in a database of sqlx: Postgres, SQLite, MySQL or MariaDB. Sealed.
 ///
 /// Everything else is written once, generic over the database.
 #[diagnostic::on_unimplemented(

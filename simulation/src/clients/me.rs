@@ -23,6 +23,8 @@ pub(crate) struct Surroundings<S: Ledger> {
     pub(crate) plan: Plan,
     pub(crate) service: Service,
     pub(crate) network: Process,
+    /// The process of the store in memory, which has its clock.
+    pub(crate) store: Process,
     pub(crate) memory: Memory,
     pub(crate) data: S::Data,
     pub(crate) weather: Arc<Weather>,

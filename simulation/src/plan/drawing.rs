@@ -236,6 +236,7 @@ fn faults(swarm: &Swarm) -> BoxedStrategy<Fault> {
         millis(1, 3_000).prop_map(Fault::Silent),
         millis(1, 3_000).prop_map(Fault::Down),
         Just(Fault::QueueLost),
+        (-20_000..20_000_i32).prop_map(Fault::StoreClock),
     ];
     let loss = prop_oneof![
         Just(Fault::EverythingLost),

@@ -152,6 +152,8 @@ pub enum Fault {
     ClockForward(Duration),
     /// Its clock jumps back.
     ClockBack(Duration),
+    /// The wall clock of the store jumps by so many milliseconds. Only the pauses of jobs go by it.
+    StoreClock(i32),
 }
 
 impl Plan {
@@ -219,7 +221,10 @@ impl Fault {
     /// Whether the lock service keeps its leases and its clock.
     #[must_use]
     pub const fn is_sound(self) -> bool {
-        matches!(self, Self::Silent(_) | Self::Down(_) | Self::QueueLost)
+        matches!(
+            self,
+            Self::Silent(_) | Self::Down(_) | Self::QueueLost | Self::StoreClock(_)
+        )
     }
 }
 

@@ -137,21 +137,19 @@ pub fn run_under(plan: &Plan, keeps_lines: bool, promises: Promises) -> Report {
     if keeps_lines {
         world.trace();
     }
-    let (log, memory) = (
-        log_of(&world, Judge::new(plan), keeps_lines, promises),
-        memory_of(&world),
-    );
+    let log = log_of(&world, Judge::new(plan), keeps_lines, promises);
     let around = {
         let _inside = world.enter();
-        surroundings::<Memory>(&world, plan, log, &memory, memory.clone())
+        surroundings::<Memory>(&world, plan, log, Memory::clone)
     };
     let world = over(&around, world);
     around.log.end();
     report(&world, &around)
 }
 
-/// Runs a plan over a database of SQLite in memory, which works on a thread of its own: the draws
-/// are those of the plan, but the order of events differs from run to run.
+/// Runs a plan over a database of SQLite, which works on threads of its own: the draws are those of
+/// the plan, but the order of events differs from run to run. It is a file, because each process has
+/// connections of its own, which end with it.
 ///
 /// # Panics
 /// If no Tokio runtime or no database can be made.
@@ -161,17 +159,14 @@ pub fn run_over_sqlite(plan: &Plan, keeps_lines: bool) -> Report {
     if keeps_lines {
         world.trace();
     }
-    let (log, memory) = (
-        log_of(&world, Judge::blind(plan), keeps_lines, Promises::Ours),
-        memory_of(&world),
-    );
+    let log = log_of(&world, Judge::blind(plan), keeps_lines, Promises::Ours);
     let folder = tempfile::tempdir().expect("a folder for the database");
     let options = sqlite::options(folder.path());
     let prepared = world.block_on(sqlite::prepare(&options));
     prepared.expect("a database that is new");
     let around = {
         let _inside = world.enter();
-        surroundings::<Sqlite>(&world, plan, log, &memory, options.clone())
+        surroundings::<Sqlite>(&world, plan, log, |_| options.clone())
     };
     let world = over(&around, world);
     let rows = world.block_on(sqlite::rows(&options));
@@ -214,25 +209,21 @@ fn log_of(world: &World, judge: Judge, keeps_history: bool, promises: Promises) 
     Arc::new(Log::new(process, judge, keeps_history, promises))
 }
 
-fn memory_of(world: &World) -> Memory {
-    Memory::new(Arc::new(world.process("store")))
-}
-
 fn surroundings<S: Ledger>(
     world: &World,
     plan: &Plan,
     log: Arc<Log>,
-    memory: &Memory,
-    data: S::Data,
+    data: impl FnOnce(&Memory) -> S::Data,
 ) -> Arc<Surroundings<S>> {
-    let network = world.process("network");
+    let (network, store) = (world.process("network"), world.process("store"));
+    let memory = Memory::new(Arc::new(store.clone()));
     let weather = Arc::new(Weather::of(plan));
-    let watch = Arc::new(Watch::new(memory, Arc::clone(&log)));
+    let watch = Arc::new(Watch::new(&memory, Arc::clone(&log)));
     let edge = Edge::new(
         world.process("edge"),
         &network,
         (&weather, &watch, &log),
-        (memory, plan.lock_timeout),
+        (&memory, plan.lock_timeout),
     );
     let heard = Arc::clone(&log);
     let observer = move |_: Moment, event: Event| heard.served(&event);
@@ -247,8 +238,9 @@ fn surroundings<S: Ledger>(
         plan: plan.clone(),
         service,
         network,
-        memory: memory.clone(),
-        data,
+        data: data(&memory),
+        store,
+        memory,
         weather,
         watch,
         edge,

@@ -55,6 +55,13 @@ async fn suffer<S: Ledger>(fate: &Process, around: &Surroundings<S>, at: Duratio
         Fault::EverythingLost => service.lose_everything(),
         Fault::ClockForward(by) => service.step_clock_forward(by),
         Fault::ClockBack(by) => service.step_clock_back(by),
+        Fault::StoreClock(by) => {
+            around
+                .log
+                .coverage()
+                .note("fault: the store's clock jumped");
+            around.store.step_unix(by.into());
+        }
         Fault::FailOver(_) => {}
     }
 }

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use e2e::warden::workspace_binary;
 
-/// The first of some seeds whose schedule breaks the promise that no lease runs out, and a recording
-/// of it.
+/// The first of some seeds whose schedule breaks the promise that no lease runs out, and its
+/// recording.
 fn recorded(folder: &tempfile::TempDir) -> (u64, std::path::PathBuf) {
     let file = folder.path().join("recording.json");
     for seed in 1..100_u64 {

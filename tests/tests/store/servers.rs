@@ -33,7 +33,7 @@ pub(crate) async fn an_older_holder_is_ended_and_gets_an_error<S: Server>() {
     S::add(&mut open, 1).await.unwrap();
     store.claim(&new).await.unwrap();
 
-    let error: FenceError = S::add(&mut open, 1).await.unwrap_err().into();
+    let error: FenceError = S::add(&mut open, 1).await.unwrap_err();
     // MariaDB may close the connection before it says why.
     assert!(
         matches!(error, FenceError::Terminated { .. } | FenceError::Db { .. }),

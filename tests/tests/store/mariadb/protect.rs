@@ -77,15 +77,12 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     MariaDbServer::add(&mut tx, 1).await.unwrap();
     // Another session never has it.
     let mut another = world.store().pool().acquire().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut another, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = MariaDbServer::add(&mut another, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 
     world.store().claim(&grant("account:42", 34)).await.unwrap();
     let error = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
-    match error.into() {
+    match error {
         FenceError::Stale {
             presented,
             high_water,
@@ -96,7 +93,7 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     drop(tx);
     let mut connection = store.pool().acquire().await.unwrap();
     let error = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
-    assert!(is_unfenced(&error.into()));
+    assert!(is_unfenced(&error));
     assert_eq!(balance(&world).await, 101);
 }
 
@@ -107,7 +104,7 @@ async fn after_a_deadlock_nothing_is_written_unfenced() {
     let (world, own) = protected_and_claimed::<MariaDbServer>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     run(&mut tx, "ROLLBACK").await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err().into();
+    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 }
 
@@ -119,19 +116,13 @@ async fn a_refused_write_in_an_open_transaction_delays_no_other_client() {
     // Its connection has been in fenced transactions.
     one.begin(&own).await.unwrap().commit().await.unwrap();
     let mut refused = one.pool().begin().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut refused, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = MariaDbServer::add(&mut refused, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     drop(refused);
     one.begin(&own).await.unwrap().rollback().await.unwrap();
     drop(one.begin(&own).await.unwrap());
     let mut refused = one.pool().begin().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut refused, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = MariaDbServer::add(&mut refused, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     // And one that is in another resource's.
     let other = grant("account:0", 1);
@@ -241,10 +232,7 @@ async fn a_user_without_any_right_of_ours_is_refused_the_same() {
     let (world, _) = protected_and_claimed::<MariaDbServer>().await;
     let store = world.store_of_user_on("accounts").await;
     let mut connection = store.pool().acquire().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut connection, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 }
 

@@ -62,7 +62,7 @@ async fn a_lock_wait_inside_is_busy_and_a_rollback_frees_all() {
     let mut other = world.store().pool().begin().await.unwrap();
     MariaDbServer::add(&mut other, 1).await.unwrap();
     let mut tx = store.begin(&grant).await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err().into();
+    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
     assert_kind!(error, Busy);
     let newer = crate::rule::grant("account:42", 34);
     let busy = world.impatient().await.claim(&newer).await.unwrap_err();

@@ -93,7 +93,7 @@ async fn a_clash_of_two_transactions_of_one_holder_is_retryable() {
     store.claim(&grant).await.unwrap();
     let mut late = store.begin(&grant).await.unwrap();
     fenced_add(&world, &grant).await.unwrap();
-    let error: FenceError = PostgresServer::add(&mut late, 1).await.unwrap_err().into();
+    let error: FenceError = PostgresServer::add(&mut late, 1).await.unwrap_err();
     assert_kind!(error, Serialization);
     assert!(error.is_retryable() && !error.is_fenced());
     late.rollback().await.unwrap();

@@ -190,7 +190,7 @@ async fn a_forged_context_does_not_write_after_a_claim() {
     let mut forged = pool.begin().await.unwrap();
     forged.execute(FORGED).await.unwrap();
     let error = PostgresServer::add(&mut forged, 1).await.unwrap_err();
-    match error.into() {
+    match error {
         FenceError::Stale {
             presented,
             high_water,
@@ -224,7 +224,7 @@ async fn a_context_that_is_none_is_refused() {
             .execute(&mut *tx)
             .await
             .unwrap();
-        let error: FenceError = PostgresServer::add(&mut tx, 1).await.unwrap_err().into();
+        let error: FenceError = PostgresServer::add(&mut tx, 1).await.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -403,10 +403,7 @@ async fn a_role_without_any_right_of_ours_is_refused_the_same() {
         .unwrap();
     let script = format!("CREATE ROLE {role}; GRANT ALL ON accounts TO {role}; SET ROLE {role}");
     run_script(&mut connection, script).await;
-    let error: FenceError = PostgresServer::add(&mut connection, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = PostgresServer::add(&mut connection, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     let left = "SELECT fenced.unprotect('accounts')";
     connection.execute(left).await.unwrap_err();
@@ -435,10 +432,7 @@ async fn triggers_see_the_latest_mark_at_every_isolation_level() {
         );
         run_script(&mut forged, script).await;
         world.store().claim(&grant("account:42", 34)).await.unwrap();
-        let error: FenceError = PostgresServer::add(&mut forged, 1)
-            .await
-            .unwrap_err()
-            .into();
+        let error: FenceError = PostgresServer::add(&mut forged, 1).await.unwrap_err();
         assert!(
             matches!(
                 error,
@@ -471,10 +465,7 @@ async fn the_owner_of_a_table_may_be_given_the_right_to_protect_it() {
     let own = grant("account:42", 33);
     app.claim(&own).await.unwrap();
     let mut connection = app.pool().acquire().await.unwrap();
-    let error: FenceError = PostgresServer::add(&mut connection, 1)
-        .await
-        .unwrap_err()
-        .into();
+    let error: FenceError = PostgresServer::add(&mut connection, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     let mut tx = app.begin(&own).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();

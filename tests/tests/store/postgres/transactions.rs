@@ -189,7 +189,7 @@ async fn an_idle_holder_is_ended_and_told_so() {
     let mut tx = store.begin(&old).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     store.claim(&new).await.unwrap();
-    let error: FenceError = PostgresServer::add(&mut tx, 1).await.unwrap_err().into();
+    let error: FenceError = PostgresServer::add(&mut tx, 1).await.unwrap_err();
     assert_kind!(error, Terminated);
     assert!(!error.is_fenced() && !error.is_retryable());
     assert!(tx.commit().await.is_err());
