@@ -1,4 +1,4 @@
-//! What a client can judge by itself: how its own calls end.
+//! The promises that a client can judge by itself, by its own calls.
 
 use std::time::Duration;
 

@@ -34,10 +34,6 @@ struct Renewal {
     is_answered: bool,
 }
 
-/// Of five fifths of a ttl. It is more than a third, because a renewal that has no answer is
-/// repeated half way to the deadline.
-const FIFTHS: u32 = 2;
-
 impl Renewals {
     pub(super) fn act(
         &mut self,
@@ -81,7 +77,9 @@ impl Renewals {
         let latest = self.latest.get(&client);
         let latest = latest.filter(|renewal| renewal.at >= held);
         let pause = at.since(latest.map_or(held, |renewal| renewal.at));
-        if pause <= FIFTHS * ttl / 5 {
+        // More than a third, because a renewal without an answer is repeated half way to the
+        // deadline.
+        if pause <= ttl / 2 {
             return None;
         }
         let (promise, what) = match latest {

@@ -102,7 +102,7 @@ pub(super) fn go_on<S: Ledger>(world: &World, around: &Surroundings<S>, operator
     operator.process().start(async move {
         me.runtime().sleep_until(calm).await;
         for name in names {
-            // Nobody gives back what those of the past have left.
+            // The leases of the past may go on: no client knows of them.
             let acquired = me.fenced().acquire(name.as_str()).wait(PATIENCE).await;
             let begun = match acquired {
                 Ok(guard) => guard.begin().await.map(drop),

@@ -102,7 +102,7 @@ fn deaths<S: Ledger>(
     }
 }
 
-/// What a client cancels at its shutdown has arrived by then.
+/// The requests of a client's shutdown have arrived by then.
 const SHUTTING: Duration = Duration::from_millis(100);
 
 /// A client that has shut down waits for nothing any more.
