@@ -129,11 +129,12 @@ fn slot_of(plan: Work) -> &'static str {
 
 /// Reports an outcome. The work of a slot that was not due has not begun.
 fn ended<S: Ledger>(me: &Me<S>, row: String, began: bool, outcome: &JobOutcome<()>) -> How {
-    let promise = match outcome {
-        JobOutcome::BackingOff { .. } => "job-failure",
-        _ => "job-once",
+    let (promise, may_begin) = match outcome {
+        // A slot was due, and then is not, if the clock of the store went back.
+        JobOutcome::BackingOff { .. } => ("job-failure", me.store_clock_jumps()),
+        _ => ("job-once", matches!(outcome, JobOutcome::Ran(..))),
     };
-    if began && !matches!(outcome, JobOutcome::Ran(..)) {
+    if began && !may_begin {
         me.broke(promise, format!("the work of {row} began: {outcome:?}"));
     }
     let (ran, done) = match outcome {
