@@ -89,3 +89,28 @@ fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
         calm: ms(12_000),
     });
 }
+
+/// The watchdog had only leases that it renews in its schedule.
+/// Catches: a lease that is not renewed, and counts as held until a call uses its guard.
+#[test]
+fn the_loss_of_a_lease_that_is_not_renewed_is_noticed() {
+    let lease = Work {
+        takes: ms(1_000),
+        // It is not renewed, and no call uses its guard meanwhile.
+        choice: 65,
+        ..work(0, Task::Lease, 0)
+    };
+    assert_kept(&Plan {
+        seed: 52,
+        order: Order::Fifo,
+        variant: Variant::Pushes,
+        ttl: ms(1_000),
+        is_long: false,
+        to_service: Net::default(),
+        to_store: Net::default(),
+        lock_timeout: ms(300),
+        clients: vec![client(&[lease])],
+        faults: Vec::new(),
+        calm: ms(12_000),
+    });
+}

@@ -127,15 +127,12 @@ fn slot_of(plan: Work) -> &'static str {
     }
 }
 
-/// Reports an outcome. The work of a slot that was not due has not begun.
+/// Reports an outcome. The work of a slot that backs off has not begun.
 fn ended<S: Ledger>(me: &Me<S>, row: String, began: bool, outcome: &JobOutcome<()>) -> How {
-    let (promise, may_begin) = match outcome {
-        // A slot was due, and then is not, if the clock of the store went back.
-        JobOutcome::BackingOff { .. } => ("job-failure", me.store_clock_jumps()),
-        _ => ("job-once", matches!(outcome, JobOutcome::Ran(..))),
-    };
-    if began && !may_begin {
-        me.broke(promise, format!("the work of {row} began: {outcome:?}"));
+    // A slot was due, and then is not, if the clock of the store went back.
+    let is_backing_off = matches!(outcome, JobOutcome::BackingOff { .. });
+    if began && is_backing_off && !me.store_clock_jumps() {
+        me.broke("job-failure", format!("{row} began: {outcome:?}"));
     }
     let (ran, done) = match outcome {
         JobOutcome::Ran((), receipt) => (true, Some(receipt.token().get())),

@@ -21,8 +21,8 @@ pub(super) struct Renewals {
     latest: BTreeMap<u32, Renewal>,
     /// The pieces of work whose lease is renewed.
     renewing: BTreeSet<WorkId>,
-    /// When their leases were returned, by resource and token.
-    held: BTreeMap<(String, u64), Moment>,
+    /// When their leases were returned, by client, resource and token.
+    held: BTreeMap<(u32, String, u64), Moment>,
     /// The requests that found the service down.
     refused: BTreeSet<MessageId>,
 }
@@ -58,14 +58,19 @@ impl Renewals {
                 resource,
                 token,
                 ..
-            } if self.renewing.contains(work) => {
-                self.held.insert((resource.clone(), *token), at);
+            } => {
+                // A lock service that has lost its state grants a token again.
+                let lease = (client, resource.clone(), *token);
+                match self.renewing.contains(work) {
+                    true => self.held.insert(lease, at),
+                    false => self.held.remove(&lease),
+                };
                 None
             }
             Act::StillHolds {
                 resource, token, ..
             } if promised.watchdog => {
-                let held = self.held.get(&(resource.clone(), *token))?;
+                let held = self.held.get(&(client, resource.clone(), *token))?;
                 self.is_renewed(*held, at, client, promised.ttl)
             }
             _ => None,
