@@ -129,7 +129,9 @@ fn slot_of(plan: Work) -> &'static str {
 
 /// Reports an outcome. The work of a slot that backs off has not begun.
 fn ended<S: Ledger>(me: &Me<S>, row: String, began: bool, outcome: &JobOutcome<()>) -> How {
-    if began && matches!(outcome, JobOutcome::BackingOff { .. }) {
+    // A slot was due, and then is not, if the clock of the store went back.
+    let is_backing_off = matches!(outcome, JobOutcome::BackingOff { .. });
+    if began && is_backing_off && !me.store_clock_jumps() {
         me.broke("job-failure", format!("{row} began: {outcome:?}"));
     }
     let (ran, done) = match outcome {

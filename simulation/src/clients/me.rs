@@ -11,7 +11,7 @@ use crate::{
     coverage::PAUSED,
     edge::Edge,
     judge::act::{Act, Outcome, WorkId, WriteId},
-    plan::{Plan, Work},
+    plan::{Fault, Plan, Work},
     schedule::{Log, Weather},
     service::{Leg, Service},
     store::{Ledger, Watch},
@@ -106,6 +106,11 @@ impl<S: Ledger> Me<S> {
 
     pub(crate) fn is_sound(&self) -> bool {
         self.around.plan.service_is_sound()
+    }
+
+    pub(crate) fn store_clock_jumps(&self) -> bool {
+        let mut faults = self.around.plan.faults.iter();
+        faults.any(|(_, fault)| matches!(fault, Fault::StoreClock(_)))
     }
 
     pub(crate) fn act(&self, act: Act) {

@@ -46,8 +46,8 @@ pub struct World {
     has_io: bool,
 }
 
-/// How often a world with I/O lets others work before time moves: about a fifth of a millisecond.
-const PATIENCE: usize = 200;
+/// How often a world with I/O lets others work before time moves: some tens of microseconds.
+const PATIENCE: usize = 50;
 
 /// The same before time moves by minutes: an answer of a thread would come too late for its caller.
 const FAR_PATIENCE: usize = 50_000;
