@@ -147,9 +147,9 @@ pub fn run_under(plan: &Plan, keeps_lines: bool, promises: Promises) -> Report {
     report(&world, &around)
 }
 
-/// Runs a plan over a database of SQLite, which works on threads of its own: the draws are those of
-/// the plan, but the order of events differs from run to run. It is a file, because each process has
-/// connections of its own, which end with it.
+/// Runs a plan over a database of SQLite, which works on threads of its own: the draws are those
+/// of the plan, but the order of events differs from run to run. It is a file, because each
+/// process has connections of its own, which end with it.
 ///
 /// # Panics
 /// If no Tokio runtime or no database can be made.
