@@ -183,6 +183,18 @@ mod tests {
         }
     }
 
+    /// Catches: a mutant that a rule finds by chance.
+    #[test]
+    fn only_its_promise_catches_a_mutant_in_a_simulation() {
+        let mutants = List::read(crate::root()).unwrap().mutants;
+        let of = |name| mutants.iter().find(|mutant| mutant.name == name).unwrap();
+        let claims = of("claim-forgets-the-holder");
+        assert!(claims.is_caught_by("attack-one-token") && claims.is_caught_by("G3"));
+        assert!(!claims.is_caught_by("G8"));
+        let by_a_test = of("implausible-token-claimed");
+        assert!(by_a_test.is_caught_by("implausible_tokens_are_not_claimed"));
+    }
+
     /// Catches: a text that is replaced in the wrong place, or in one of two.
     #[test]
     fn a_text_has_to_be_there_once() {

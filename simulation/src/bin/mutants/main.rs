@@ -2,7 +2,8 @@
 //!
 //! `simulation/mutants` has the lists. A copy of the workspace has all of them in one build, and
 //! the environment variable `PALISADE_MUTANT` says which one is on. Each runs in a process of its
-//! own. The command fails if one survives, or if the code without a mutant breaks a promise.
+//! own. The command fails if one survives or breaks another promise than its own, or if the code
+//! without a mutant breaks one.
 #![forbid(unsafe_code)]
 
 mod building;
