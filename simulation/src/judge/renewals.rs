@@ -34,8 +34,8 @@ struct Renewal {
     is_answered: bool,
 }
 
-/// Of five fifths of a ttl. It is more than a third, because a renewal that has no answer is
-/// repeated half way to the deadline.
+/// Of five fifths of a ttl: more than the third after which a lease is renewed. A renewal that has
+/// no answer is repeated half way to the deadline, which is half a ttl away at most.
 const FIFTHS: u32 = 2;
 
 impl Renewals {
@@ -81,7 +81,13 @@ impl Renewals {
         let latest = self.latest.get(&client);
         let latest = latest.filter(|renewal| renewal.at >= held);
         let pause = at.since(latest.map_or(held, |renewal| renewal.at));
-        if pause <= FIFTHS * ttl / 5 {
+        let has_answer = latest.is_none_or(|renewal| renewal.is_answered);
+        let longest = if has_answer {
+            FIFTHS * ttl / 5
+        } else {
+            ttl / 2
+        };
+        if pause <= longest {
             return None;
         }
         let (promise, what) = match latest {
