@@ -37,9 +37,11 @@ pub(super) const LEAST: &[(&str, u64)] = &[
     ("floor repaired", 120),
     ("commit unknown", 4_000),
     ("unknown commit settled", 1_500),
+    ("guard kept in an error", 400),
     // Jobs and leaders.
     ("takeover between steps", 1_000),
     ("job backing off", 1_000),
+    ("step asked for after an unknown commit", 250),
     ("leader in a further term", 7_000),
     ("deposed leader refused", 200),
     // Requests over HTTP.
