@@ -61,7 +61,7 @@ impl Options {
 }
 
 /// Fewer schedules need not reach every situation.
-const ENOUGH: u64 = 50_000;
+const ENOUGH: u64 = 200_000;
 
 /// How many schedules there are if nothing else is said.
 const USUAL: u64 = 100_000;
