@@ -1,15 +1,16 @@
 //! Compares what happens with what is promised, while it happens.
 //!
-//! Each file judges some promises: `tokens` the order of grants, `leases` deadlines and releases,
-//! `attempts` late requests, `renewals` the watchdog,
-//! `rows` the contents of the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands
-//! them the acts of clients (`act.rs`), of the store, and of the lock service.
+//! Each file judges some promises: `tokens` the order of grants, `order` that of waiters, `leases`
+//! deadlines and releases, `attempts` late requests, `renewals` the watchdog, `rows` the contents of
+//! the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands them the acts of clients
+//! (`act.rs`), of the store, and of the lock service.
 
 pub(crate) mod act;
 mod attempts;
 mod edge;
 mod jobs;
 mod leases;
+mod order;
 mod renewals;
 mod rows;
 mod terms;
@@ -27,6 +28,7 @@ use self::{
     edge::Edge,
     jobs::Jobs,
     leases::Leases,
+    order::Order,
     renewals::Renewals,
     rows::Rows,
     terms::Terms,
@@ -46,6 +48,7 @@ pub(crate) struct Judge {
     tokens: Tokens,
     attempts: Attempts,
     renewals: Renewals,
+    order: Order,
     pub(crate) leases: Leases,
     pub(crate) rows: Rows,
     jobs: Jobs,
@@ -92,6 +95,7 @@ impl Judge {
             tokens: Tokens::default(),
             attempts: Attempts::default(),
             renewals: Renewals::default(),
+            order: Order::default(),
             leases: Leases::default(),
             rows: Rows::default(),
             jobs: Jobs::default(),
@@ -152,7 +156,11 @@ impl Judge {
     pub(crate) fn served(&mut self, at: Moment, event: &service::Event) {
         self.leases.served(event);
         self.renewals.served(at, event);
-        if let Some((promise, what)) = self.attempts.served(self.promised, event) {
+        let findings = [
+            self.attempts.served(self.promised, event),
+            self.order.served(self.promised, event),
+        ];
+        for (promise, what) in findings.into_iter().flatten() {
             self.broke(promise, at, what);
         }
     }
