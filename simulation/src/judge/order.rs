@@ -54,3 +54,55 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_core::{
+        FencingToken,
+        backend::{AttemptRef, Moment},
+    };
+    use lock_testing::ManualClock;
+
+    use super::*;
+    use crate::{plan, service::MessageId};
+
+    /// Catches: a rule that no order of grants breaks.
+    #[test]
+    fn a_lease_that_goes_past_the_first_waiter_is_noticed() {
+        let clock = ManualClock::seeded(1);
+        let resource = ResourceName::new("r0").expect("it is valid");
+        let waiter = || AttemptRef::new(&clock, resource.clone(), Holder::draw(&clock));
+        let (first, second) = (waiter(), waiter());
+        let event = |of: &AttemptRef, change| {
+            Event::Changed(Effect {
+                by: MessageId {
+                    client: 0,
+                    number: 0,
+                },
+                resource: resource.clone(),
+                holder: of.holder,
+                change,
+            })
+        };
+        let granted = |of: &AttemptRef| {
+            let change = Change::Granted {
+                token: FencingToken::MIN,
+                attempt: of.id,
+                until: Moment::NEVER,
+                way: Way::Push,
+            };
+            event(of, change)
+        };
+        let mut promised = Promised::of(&plan::drawn_plan(1));
+        promised.leases = true;
+        for (served, is_noticed) in [(&first, false), (&second, true)] {
+            let mut order = Order::default();
+            for waiter in [&first, &second] {
+                let queued = event(waiter, Change::Queued { attempt: waiter.id });
+                assert_eq!(order.served(promised, &queued), None);
+            }
+            let finding = order.served(promised, &granted(served));
+            assert_eq!(finding.is_some(), is_noticed);
+        }
+    }
+}
