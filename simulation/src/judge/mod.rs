@@ -1,9 +1,9 @@
 //! Compares what happens with what is promised, while it happens.
 //!
 //! Each file judges some promises: `tokens` the order of grants, `order` that of waiters, `leases`
-//! deadlines and releases, `attempts` late requests, `renewals` the watchdog, `rows` the contents of
-//! the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands them the acts of clients
-//! (`act.rs`), of the store, and of the lock service.
+//! deadlines and releases, `attempts` late requests, `renewals` the watchdog, `rows` the contents
+//! of the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands them the acts of
+//! clients (`act.rs`), of the store, and of the lock service.
 
 pub(crate) mod act;
 mod attempts;
