@@ -48,7 +48,7 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
     /// Raises the mark in a transaction of its own, or finds that it already shows this grant.
     ///
     /// A future that is dropped may leave a connection in an open transaction. Callers therefore
-    /// run it through [`uninterrupted`](crate::transaction::uninterrupted::uninterrupted).
+    /// run it through `uninterrupted`.
     fn claim(
         access: &Self::Access,
         options: &Self::TxOptions,
