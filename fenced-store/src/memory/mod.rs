@@ -1,7 +1,7 @@
 //! A store in memory, for tests of your own: the same claims, refusals, jobs and leaders, without a
 //! database.
 //!
-//! `tables.rs` is what it keeps, and `rules.rs` lets claims and transactions in and out. `calls.rs`
+//! `tables.rs` has its rows, and `rules.rs` lets claims and transactions in and out. `calls.rs`
 //! makes it a [`Storage`](crate::Storage). `session.rs` reads and writes, `transaction.rs` is an
 //! open transaction, and `job_rows.rs` has the tables of jobs. [`Wire`] (`wire.rs`) is where a test
 //! may delay and lose messages.

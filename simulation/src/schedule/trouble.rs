@@ -128,8 +128,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often an operator looks: a lease that ends may go to another of the dead, who still waits.
 const LOOKS: usize = 20;
 
-/// All faults end. If leases do not end by themselves, an operator ends those of the dead, for whom
-/// others may wait without bound. After a loss of state these leases cannot be told from others.
+/// All faults end. If leases do not end by themselves, an operator ends those of dead clients,
+/// because others may wait for them without bound. After a loss of state the operator ends every
+/// lease, because it cannot tell which client has it.
 fn calm<S: Ledger>(
     fate: &Process,
     around: &Arc<Surroundings<S>>,
