@@ -1,6 +1,6 @@
 //! Jobs that run once for each slot.
 
-use fenced_jobs::{Job, JobOutcome, Jobs};
+use fenced_jobs::{Job, JobOutcome, Jobs, Once};
 use fenced_store::{FenceError, FencedLockError, FencedTx};
 use lock_core::ResourceName;
 
@@ -16,13 +16,7 @@ const STEPS: u64 = 3;
 
 /// Runs a job for a slot in one transaction.
 pub(super) async fn once<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
-    let (job, slot) = (format!("once{}", plan.on), slot_of(plan));
-    let (row, resource) = (format!("once/{job}/{slot}"), named(&format!("job:{job}")));
-    let once = me.fenced().once(&job, slot).ttl(me.ttl());
-    let once = match plan.wait {
-        Some(wait) => once.wait(wait),
-        None => once,
-    };
+    let (once, row, resource) = prepared(me, "once", plan);
     let (fails, mut began) = (plan.choice & 24 == 24, false);
     let outcome = once
         .run(async |tx| {
@@ -43,13 +37,7 @@ pub(super) async fn once<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
 
 /// Runs a job for a slot in steps.
 pub(super) async fn steps<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
-    let (job, slot) = (format!("steps{}", plan.on), slot_of(plan));
-    let (row, resource) = (format!("steps/{job}/{slot}"), named(&format!("job:{job}")));
-    let once = me.fenced().once(&job, slot).ttl(me.ttl());
-    let once = match plan.wait {
-        Some(wait) => once.wait(wait),
-        None => once,
-    };
+    let (once, row, resource) = prepared(me, "steps", plan);
     let (fails, mut began) = (plan.choice & 24 == 24, false);
     let outcome = once
         .steps(async |job| {
@@ -118,6 +106,18 @@ async fn step_in_doubt<S: Ledger>(me: &Me<S>, job: &mut Job<'_, S>) {
         Ok::<_, FencedLockError>(())
     };
     let _refused = job.step(step).await;
+}
+
+/// A job of a kind for a slot, with the row that it writes and the resource of its token.
+fn prepared<S: Ledger>(me: &Me<S>, kind: &str, plan: Work) -> (Once<S>, String, ResourceName) {
+    let (job, slot) = (format!("{kind}{}", plan.on), slot_of(plan));
+    let (row, resource) = (format!("{kind}/{job}/{slot}"), named(&format!("job:{job}")));
+    let once = me.fenced().once(&job, slot).ttl(me.ttl());
+    let once = match plan.wait {
+        Some(wait) => once.wait(wait),
+        None => once,
+    };
+    (once, row, resource)
 }
 
 fn slot_of(plan: Work) -> &'static str {
