@@ -36,8 +36,8 @@ pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing], rest
     if io::stderr().is_terminal() {
         eprintln!();
     }
-    println!("{}", totals.line(time));
-    println!(
+    say!("{}", totals.line(time));
+    say!(
         "{} of them over a lock service that keeps its state and its clock, {} with a pause beyond \
          a lease; {:.1} s",
         totals.sound,
@@ -45,17 +45,17 @@ pub(crate) fn summary(totals: &Totals, time: Duration, missing: &[Missing], rest
         time.as_secs_f64(),
     );
     for (name, count) in totals.coverage.counts() {
-        println!("{count:10} {name}");
+        say!("{count:10} {name}");
     }
-    println!(
+    say!(
         "{:10} different decisions of acquisitions",
         totals.coverage.machine().len()
     );
     for (name, count, least) in missing {
-        println!("too rare: {name} came up {count} times, at least {least} are needed");
+        say!("too rare: {name} came up {count} times, at least {least} are needed");
     }
     if missing.is_empty() {
-        println!("every promise was kept{rest}");
+        say!("every promise was kept{rest}");
     }
 }
 
@@ -84,5 +84,5 @@ pub(crate) fn json(first: u64, totals: &Totals, time: Duration, missing: &[Missi
         "machine": machine,
         "too_rare": missing.iter().map(|(name, ..)| name).collect::<Vec<_>>(),
     });
-    println!("{result}");
+    say!("{result}");
 }

@@ -1,5 +1,16 @@
 //! Runs schedules of the shipped code. `scripts/prove` builds it, and calls it.
 
+/// Prints a line. If its reader has gone away (`| head`), the line is lost, and the exit code is
+/// what it would have been.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _unread = std::io::Write::write_fmt(
+            &mut std::io::stdout(),
+            format_args!("{}\n", format_args!($($text)*)),
+        );
+    }};
+}
+
 mod console;
 mod interrupt;
 mod showing;
@@ -97,7 +108,7 @@ fn run(options: &Options) -> ExitCode {
         is_over,
     };
     if !options.json {
-        println!("the first seed is {first}");
+        say!("the first seed is {first}");
     }
     let (totals, time) = workers::work(&job);
     if let Some((seed, broken)) = &totals.broken {

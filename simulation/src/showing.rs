@@ -25,16 +25,16 @@ pub(crate) fn replay(seed: u64, options: &Options) -> ExitCode {
     let digest = format!("{:016x}", report.digest);
     if !options.quiet && !options.json {
         for line in &report.lines {
-            println!("{line}");
+            say!("{line}");
         }
-        println!("digest {digest}");
+        say!("digest {digest}");
     }
     if let Some(broken) = &report.broken {
         return fail(seed, broken, options);
     }
     match options.json {
-        true => println!("{}", json!({ "seed": seed, "digest": digest })),
-        false => println!("seed {seed} breaks no promise"),
+        true => say!("{}", json!({ "seed": seed, "digest": digest })),
+        false => say!("seed {seed} breaks no promise"),
     }
     match record(options, &plan, &report) {
         Ok(()) => ExitCode::SUCCESS,
@@ -45,7 +45,7 @@ pub(crate) fn replay(seed: u64, options: &Options) -> ExitCode {
 /// Shows a schedule that has broken a promise, as small as possible.
 pub(crate) fn fail(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
     if !options.json {
-        println!("broken: {} seed {seed}: {}", broken.promise, broken.what);
+        say!("broken: {} seed {seed}: {}", broken.promise, broken.what);
     }
     if is_over_sqlite(seed, options) {
         return over_sqlite(seed, broken, options);
@@ -72,24 +72,25 @@ fn over_sqlite(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
     if options.json {
         json_of(seed, broken, &plan);
     } else {
-        println!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
-        println!("{plan}");
+        say!("it ran over SQLite: a replay repeats its draws, and not the order of its events");
+        say!("{plan}");
     }
     ExitCode::FAILURE
 }
 
 fn text_of(seed: u64, smaller: &shrink::Smaller, report: &Report) {
-    println!(
+    say!(
         "\nthe smallest such plan after {} runs:\n{}",
-        smaller.runs, smaller.plan
+        smaller.runs,
+        smaller.plan
     );
-    println!("\nwhat happens in it:\n");
+    say!("\nwhat happens in it:\n");
     for line in &report.lines {
-        println!("{line}");
+        say!("{line}");
     }
     let Broken { promise, what, .. } = &smaller.broken;
-    println!("\nbroken: {promise} seed {seed}: {what}");
-    println!("the whole schedule: scripts/prove --replay {seed}");
+    say!("\nbroken: {promise} seed {seed}: {what}");
+    say!("the whole schedule: scripts/prove --replay {seed}");
 }
 
 fn json_of(seed: u64, broken: &Broken, plan: &Plan) {
@@ -99,7 +100,7 @@ fn json_of(seed: u64, broken: &Broken, plan: &Plan) {
         "what": broken.what,
         "plan": plan.to_string(),
     });
-    println!("{result}");
+    say!("{result}");
 }
 
 /// Writes the recording, if there is to be one.

@@ -114,3 +114,19 @@ fn ctrl_c_prints_what_was_run_and_ends_with_130() {
         "{text}"
     );
 }
+
+/// Catches: a panic in `| head`, and an exit code that is not that of the schedule.
+#[test]
+fn a_reader_that_goes_away_changes_no_exit_code() {
+    for (arguments, code) in [
+        (&["--replay", "1"][..], 0),
+        (&["--replay", "4", "--made-up-promise"], 1),
+        (&["--schedules", "3", "--seed", "7"], 0),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = simulation(arguments).stdout(writer).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{arguments:?}: {said}");
+    }
+}
