@@ -2,15 +2,13 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use lock_core::ResourceName;
+use lock_core::{ResourceName, backend::support::LeaseNames};
 use sqlx::{
     Arguments, AssertSqlSafe, Encode, Postgres, SqlSafeStr, SqlStr, Type,
     encode::IsNull,
     error::BoxDynError,
     postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, types::Oid},
 };
-
-use super::names::Names;
 
 /// A function of the schema `fenced`, and its arguments. It is a transaction of its own: a session
 /// that was left inside a transaction is refused, because its rollback would take the lease back.
@@ -78,7 +76,7 @@ impl Call {
     }
 
     /// For the leases of this prefix.
-    pub(super) fn of(mut self, names: &Names) -> Self {
+    pub(super) fn of(mut self, names: &LeaseNames) -> Self {
         for argument in &mut self.arguments {
             match argument {
                 Value::Lease(lease) => lease.iter_mut().for_each(|lease| names.complete(lease)),

@@ -11,7 +11,7 @@ use lock_core::{
     Error, ErrorKind,
     backend::{
         Moment, Runtime,
-        support::{Tasks, connecting::Settings, lock, unlogged},
+        support::{LeaseNames, Tasks, connecting::Settings, lock, unlogged},
     },
 };
 use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
@@ -20,7 +20,6 @@ use super::{
     call::{Call, Value},
     connections::Connections,
     error::{TAKES_NO_WRITES, is_not_for_prepared, is_session_over, translate},
-    names::Names,
     own_session::is_own_session,
     sql,
 };
@@ -37,7 +36,7 @@ pub(super) struct Client {
     pub(super) tasks: Tasks,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) response_timeout: Duration,
-    pub(super) names: Names,
+    pub(super) names: LeaseNames,
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
     server_time: Mutex<ClockSample>,
@@ -62,7 +61,7 @@ impl Client {
             tasks: Tasks::here(Arc::clone(&runtime)),
             runtime,
             response_timeout,
-            names: Names::new(&settings.prefix),
+            names: LeaseNames::new(&settings.prefix),
             prepares: Arc::default(),
             server_time: Mutex::default(),
         };

@@ -54,7 +54,6 @@ mod connections;
 mod error;
 mod holding;
 mod listener;
-mod names;
 mod operating;
 mod own_session;
 mod rows;

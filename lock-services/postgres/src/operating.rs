@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use lock_core::{
     Error, ErrorKind, FencingToken, HolderView, Inspection, Listed, Metadata, ResourceName,
-    backend::{Forced, repeat},
+    backend::{Forced, repeat, support::LeaseNames},
 };
 use sqlx::{Row, postgres::PgRow};
 use tracing::warn;
@@ -10,7 +10,6 @@ use tracing::warn;
 use super::{
     client::Client,
     error::translate,
-    names::Names,
     rows::{number, token},
     sql,
 };
@@ -57,7 +56,7 @@ impl Client {
 }
 
 /// Nothing of another prefix.
-fn listed(row: &PgRow, names: &Names) -> Result<Option<Listed>, Error> {
+fn listed(row: &PgRow, names: &LeaseNames) -> Result<Option<Listed>, Error> {
     let lease: &str = row.try_get("resource").map_err(translate)?;
     let Some(resource) = names.resource_of(lease) else {
         return Ok(None);

@@ -1,15 +1,19 @@
-use lock_core::{ResourceName, backend::support::PREFIX};
+use super::PREFIX;
+use crate::ResourceName;
 
-/// The names of the leases of one prefix: `PREFIX RESOURCE`, or the resource alone for the default
-/// prefix, so that callers from SQL need not know of it. No resource has a space in its name.
+/// The names of the leases of one prefix in a database: `PREFIX RESOURCE`, or the resource alone for
+/// the default prefix, so that callers from SQL need not know of it. No resource has a space in its
+/// name.
 #[derive(Debug)]
-pub(super) struct Names {
+pub struct LeaseNames {
     /// Empty, or a prefix and a space.
     before: String,
 }
 
-impl Names {
-    pub(super) fn new(prefix: &str) -> Self {
+impl LeaseNames {
+    /// The names of this prefix.
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
         let before = match prefix {
             PREFIX => String::new(),
             prefix => format!("{prefix} "),
@@ -17,16 +21,20 @@ impl Names {
         Self { before }
     }
 
-    pub(super) fn complete(&self, resource: &mut String) {
+    /// Makes the name of a resource that of its lease.
+    pub fn complete(&self, resource: &mut String) {
         resource.insert_str(0, &self.before);
     }
 
-    pub(super) fn of(&self, resource: &ResourceName) -> String {
+    /// The name of the lease of a resource.
+    #[must_use]
+    pub fn of(&self, resource: &ResourceName) -> String {
         format!("{}{resource}", self.before)
     }
 
     /// The resource of a lease, if its prefix is this one.
-    pub(super) fn resource_of<'a>(&self, lease: &'a str) -> Option<&'a str> {
+    #[must_use]
+    pub fn resource_of<'a>(&self, lease: &'a str) -> Option<&'a str> {
         let resource = lease.strip_prefix(&self.before)?;
         (!resource.contains(' ')).then_some(resource)
     }
@@ -38,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_one_of_its_own_prefix_alone() {
-        let (plain, jobs) = (Names::new("palisade"), Names::new("jobs"));
+        let (plain, jobs) = (LeaseNames::new("palisade"), LeaseNames::new("jobs"));
         let resource = ResourceName::new("account:42").unwrap();
         assert_eq!(plain.of(&resource), "account:42");
         assert_eq!(jobs.of(&resource), "jobs account:42");
