@@ -31,6 +31,9 @@ pub(super) enum Durability {
     Unflushed,
 }
 
+/// An answer of the file, once it is read.
+type Decided<'a, T> = BoxFuture<'a, sqlx::Result<T>>;
+
 /// Sends requests to the file, each on a task that brings it to its end.
 pub(super) struct Client {
     file: File,
@@ -74,7 +77,7 @@ impl Client {
     pub(super) async fn write<T: Send + 'static>(
         self: &Arc<Self>,
         durability: Durability,
-        decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> BoxFuture<'r, sqlx::Result<T>> + Send + 'static,
+        decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> Decided<'r, T> + Send + 'static,
     ) -> Result<T, Error> {
         let client = Arc::clone(self);
         let until = self.runtime.now() + self.response_timeout;
@@ -101,7 +104,7 @@ impl Client {
         place: &mut Option<SqliteConnection>,
         until: Moment,
         durability: Durability,
-        decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> BoxFuture<'r, sqlx::Result<T>>,
+        decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> Decided<'r, T>,
     ) -> Result<T, Error> {
         let mut connection = match place.take() {
             Some(connection) => connection,
@@ -150,9 +153,7 @@ impl Client {
     /// Reads, beside a transaction that may be writing.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> BoxFuture<'c, sqlx::Result<T>>
-        + Send
-        + 'static,
+        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Decided<'c, T> + Send + 'static,
     ) -> Result<T, Error> {
         let client = Arc::clone(self);
         let reading = async move {

@@ -1,4 +1,4 @@
-//! What a transaction reads and writes. It is the only writer of the file until it ends.
+//! The reads and writes of a transaction, which is the only writer of the file until it ends.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a lock service decides, as a function of its rows. The same rule in SQL is the lock service
-//! in PostgreSQL.
+//! The decisions of the lock service, over its rows. The lock service in PostgreSQL has the same
+//! rule in SQL.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind, Released, backend::AcquireRequest};
 
 use super::rows::{Asker, LAST_TOKEN, LeaseRow, Rows};
 
-/// An answer, or a refusal. What was written counts in both cases.
+/// An answer or a refusal. The transaction commits in both cases.
 pub(super) type Decision<T> = sqlx::Result<Result<T, Error>>;
 
 /// The most attempts that share a lease.
