@@ -27,6 +27,7 @@
 
 pub mod counted;
 pub mod database_client;
+pub mod depositor;
 pub mod documented;
 pub mod history;
 pub mod idle;
