@@ -1,6 +1,6 @@
-//! One database as lock service and store, PostgreSQL first, compared with plain statements and with
-//! common alternatives. The servers write to the directory of TMPDIR: on a disk, a commit is flushed
-//! there.
+//! One database as lock service and store, PostgreSQL first, compared with plain statements and
+//! with common alternatives. The servers write to the directory of TMPDIR: on a disk, a commit is
+//! flushed there.
 
 mod cycle;
 mod handoff;

@@ -1,5 +1,5 @@
-//! A process that is stopped or killed in the middle of a write keeps the others from the file until
-//! it goes on or ends. Nothing of what it had not committed is there.
+//! A process that is stopped or killed in the middle of a write keeps the others from the file
+//! until it goes on or ends. Nothing of what it had not committed is there.
 
 use std::time::Duration;
 
