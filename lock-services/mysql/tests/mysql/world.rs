@@ -1,0 +1,42 @@
+//! A database with the schema, and clients of it.
+
+use std::sync::Arc;
+
+use e2e::servers::{MariaDbDatabase, mariadb_database};
+use fenced_store::MySqlFencedStore;
+use lock_core::{
+    ResourceName,
+    backend::{ConnectOptions, TokioRuntime},
+};
+use palisade_mysql::MySqlBackend;
+use sqlx::{AssertSqlSafe, MySqlPool};
+
+/// An empty database with the schema.
+pub(crate) async fn database() -> MariaDbDatabase {
+    let database = mariadb_database().await;
+    migrate(database.url()).await;
+    database
+}
+
+/// Makes the schema.
+pub(crate) async fn migrate(url: &str) {
+    let pool = MySqlPool::connect(url).await.unwrap();
+    MySqlFencedStore::new(pool.clone()).migrate().await.unwrap();
+    pool.close().await;
+}
+
+/// A client.
+pub(crate) async fn connect(to: impl Into<ConnectOptions>) -> MySqlBackend {
+    let connected = MySqlBackend::connect(to, Arc::new(TokioRuntime)).await;
+    connected.unwrap()
+}
+
+pub(crate) fn named(name: &str) -> ResourceName {
+    ResourceName::new(name).unwrap()
+}
+
+/// The result of a query without parameters.
+pub(crate) async fn count(pool: &MySqlPool, query: &str) -> i64 {
+    let query = AssertSqlSafe(query.to_owned());
+    sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
+}
