@@ -93,7 +93,7 @@ async fn send(
     timeout: Duration,
     statement: String,
 ) -> Result<Vec<Row>, Error> {
-    let mut connection = connections.take(timeout).await?;
+    let mut connection = connections.take().await?;
     let query = sqlx::raw_sql(AssertSqlSafe(statement));
     let query = unlogged(query.fetch_all(&mut *connection));
     let error = match runtime.timeout(timeout, query).await {

@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{Error, ErrorKind, backend::Runtime};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, MySql, MySqlConnection, MySqlPool, Row as _,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     pool::PoolConnection,
 };
@@ -17,6 +17,7 @@ use super::{
 #[derive(Clone)]
 pub(super) struct Connections {
     pool: MySqlPool,
+    timeout: Duration,
     runtime: Arc<dyn Runtime>,
 }
 
@@ -32,12 +33,16 @@ impl Connections {
             .acquire_timeout(timeout)
             .after_connect(move |connection, _| Box::pin(set_up(connection, timeout)))
             .connect_lazy_with(address);
-        Self { pool, runtime }
+        Self {
+            pool,
+            timeout,
+            runtime,
+        }
     }
 
     /// A connection that is idle is taken as it is: if it was lost, that shows when it is used, and
     /// then the request is sent again, as each one may be.
-    pub(super) async fn take(&self, timeout: Duration) -> Result<PoolConnection<MySql>, Error> {
+    pub(super) async fn take(&self) -> Result<PoolConnection<MySql>, Error> {
         if let Some(idle) = self.pool.try_acquire() {
             return Ok(idle);
         }
@@ -45,19 +50,24 @@ impl Connections {
             tokio::select! {
                 biased;
                 connected = self.pool.acquire() => connected,
-                refusal = self.refusal_after(timeout * 3 / 4) => Err(refusal),
+                refusal = self.refusal_after(self.timeout * 3 / 4) => Err(refusal),
             }
         };
-        let connecting = self.runtime.timeout(timeout, connecting).await;
+        let connecting = self.runtime.timeout(self.timeout, connecting).await;
         let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         connected.map_err(not_connected)
     }
 
-    /// Why the server takes no connections, once the pool has tried for that long: it would only
-    /// say that its time is up. Never, if that is not why it waits.
+    /// Why the pool makes no connection, once it has tried for that long: it would only say that its
+    /// time is up. Never, if that is not why it waits.
     async fn refusal_after(&self, time: Duration) -> sqlx::Error {
         self.runtime.sleep(time).await;
-        match self.pool.connect_options().connect().await {
+        let connected = async {
+            let mut connection = self.pool.connect_options().connect().await?;
+            set_up(&mut connection, self.timeout).await?;
+            connection.close().await
+        };
+        match connected.await {
             Err(error) if is_refusal_to_connect(&error) => error,
             _ => std::future::pending().await,
         }
@@ -77,7 +87,7 @@ async fn set_up(connection: &mut MySqlConnection, timeout: Duration) -> Result<(
     );
     sqlx::raw_sql(AssertSqlSafe(set)).execute(&mut *connection).await?;
     let seen = "SELECT CONCAT_WS(' ', @@time_zone, @@innodb_lock_wait_timeout, \
-                @@lock_wait_timeout, @@sql_mode, @@autocommit, @@completion_type)";
+                @@lock_wait_timeout, @@sql_mode, IF(@@autocommit, 1, 0), @@completion_type)";
     let seen = sqlx::raw_sql(seen).fetch_one(connection).await?;
     let seen: String = seen.try_get_unchecked(0)?;
     let wanted = format!("+00:00 {seconds} {seconds} STRICT_ALL_TABLES 1 NO_CHAIN");

@@ -48,6 +48,7 @@ pub(super) fn not_connected(error: sqlx::Error) -> Error {
 pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        sqlx::Error::Configuration(_) => true,
         error => number(error).is_some_and(|number| [1040, 1053, 1203, 1226].contains(&number)),
     }
 }
