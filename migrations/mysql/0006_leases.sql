@@ -95,12 +95,12 @@ CREATE TABLE IF NOT EXISTS fenced_forced_release (
 ) ENGINE = InnoDB;
 
 -- Refuses a call, and says why.
-CREATE PROCEDURE fenced_refuse(IN why VARCHAR(128) CHARACTER SET utf8mb4)
+CREATE PROCEDURE IF NOT EXISTS fenced_refuse(IN why VARCHAR(128) CHARACTER SET utf8mb4)
 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = why;
 
 -- Refuses a server that takes no writes, and a session in another zone. The rights of a definer may
 -- be those to write all the same.
-CREATE PROCEDURE fenced_check_session()
+CREATE PROCEDURE IF NOT EXISTS fenced_check_session()
 BEGIN
   IF CAST(@@global.read_only AS CHAR) NOT IN ('0', 'OFF') THEN
     SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1290, MESSAGE_TEXT = 'the server is read_only';
@@ -112,7 +112,7 @@ END;
 
 -- Refuses names that are out of bounds, and returns the digests that are kept. (The characters of a
 -- resource are looked at when its row is made.)
-CREATE PROCEDURE fenced_check_attempt(
+CREATE PROCEDURE IF NOT EXISTS fenced_check_attempt(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -129,7 +129,7 @@ BEGIN
 END;
 
 -- Refuses a note that is too long, or hard to show.
-CREATE PROCEDURE fenced_check_metadata(
+CREATE PROCEDURE IF NOT EXISTS fenced_check_metadata(
   IN metadata VARCHAR(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 )
 BEGIN
@@ -139,7 +139,7 @@ BEGIN
 END;
 
 -- Makes the row of a resource, unless there is one, in a transaction of its own.
-CREATE PROCEDURE fenced_make_lease(
+CREATE PROCEDURE IF NOT EXISTS fenced_make_lease(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin
 )
 BEGIN
@@ -158,7 +158,7 @@ BEGIN
 END;
 
 -- Notes that an acquisition has ended, or an attempt of it. Under the mutex.
-CREATE PROCEDURE fenced_bury(
+CREATE PROCEDURE IF NOT EXISTS fenced_bury(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
@@ -172,13 +172,15 @@ BEGIN
 END;
 
 -- Makes the resource free. Under the mutex.
-CREATE PROCEDURE fenced_free(IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin)
+CREATE PROCEDURE IF NOT EXISTS fenced_free(
+  IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin
+)
 UPDATE fenced_lease SET holder = '', end_us = 0, attempts = '', metadata = NULL
   WHERE resource = its_name;
 
 -- Locks the row of a resource, and ends a lease that has run out. It is the mutex until the end of
 -- the transaction. Without a row last_token is null.
-CREATE PROCEDURE fenced_lock_lease(
+CREATE PROCEDURE IF NOT EXISTS fenced_lock_lease(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   OUT now_us BIGINT, OUT its_token BIGINT, OUT last_token BIGINT,
   OUT its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
@@ -202,7 +204,7 @@ END;
 -- The holder of the first waiter in the queue that is alive, or null: it is its turn. Those before
 -- it are dropped. A sign of life far in the future was given before the clock was set back, and
 -- does not count. Under the mutex.
-CREATE PROCEDURE fenced_first_waiter(
+CREATE PROCEDURE IF NOT EXISTS fenced_first_waiter(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin, IN now_us BIGINT,
   OUT its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin
 )
@@ -223,7 +225,7 @@ BEGIN
 END;
 
 -- Takes a place at the end of the queue, or says that one still waits there. Under the mutex.
-CREATE PROCEDURE fenced_enqueue(
+CREATE PROCEDURE IF NOT EXISTS fenced_enqueue(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
@@ -258,7 +260,7 @@ BEGIN
 END;
 
 -- Takes an attempt out of the queue. Under the mutex.
-CREATE PROCEDURE fenced_leave(
+CREATE PROCEDURE IF NOT EXISTS fenced_leave(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin
@@ -267,7 +269,7 @@ DELETE FROM fenced_waiter
   WHERE resource = its_name AND holder = its_holder AND attempt = its_attempt;
 
 -- Lets one more attempt share the lease, unless it is full. Under the mutex.
-CREATE PROCEDURE fenced_join(
+CREATE PROCEDURE IF NOT EXISTS fenced_join(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempts TEXT CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
@@ -285,7 +287,7 @@ BEGIN
 END;
 
 -- Takes an attempt out of a lease, which ends with the last one. Under the mutex.
-CREATE PROCEDURE fenced_without_attempt(
+CREATE PROCEDURE IF NOT EXISTS fenced_without_attempt(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempts TEXT CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin
@@ -301,7 +303,7 @@ BEGIN
 END;
 
 -- Gives a free resource to this attempt. Null: there are no tokens left. Under the mutex.
-CREATE PROCEDURE fenced_grant(
+CREATE PROCEDURE IF NOT EXISTS fenced_grant(
   IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin, IN last_token BIGINT,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
@@ -327,7 +329,7 @@ END;
 
 -- Claims a grant in the transaction that makes it, if nothing is in the way. It never waits for
 -- transactions of the store.
-CREATE PROCEDURE fenced_claim_now(
+CREATE PROCEDURE IF NOT EXISTS fenced_claim_now(
   IN its_resource VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin, IN its_token BIGINT,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, OUT its_claimed TINYINT

@@ -40,7 +40,7 @@ SET sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUT
 --
 -- claim_for is the name under which this database takes tokens as those of its lock service. With
 -- it the grant is claimed in the same step, if nothing is in the way: claimed.
-CREATE PROCEDURE fenced_acquire(
+CREATE PROCEDURE IF NOT EXISTS fenced_acquire(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -144,7 +144,7 @@ END;
 -- objects with resource, ttl_ms, and perhaps at_least and metadata; resources must differ. The
 -- outcomes are those of fenced_acquire without waiting; tokens and left_ms have one number for each
 -- lease, in the order of the list, with commas.
-CREATE PROCEDURE fenced_acquire_together(
+CREATE PROCEDURE IF NOT EXISTS fenced_acquire_together(
   IN list MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
@@ -263,7 +263,9 @@ END;
 --   n  no lease of this holder with this token lives; nothing changed
 --   b  another call is deciding about the resource: ask again
 -- Locked rows are skipped, so that one commit that hangs holds up no other lease.
-CREATE PROCEDURE fenced_renew(IN list MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)
+CREATE PROCEDURE IF NOT EXISTS fenced_renew(
+  IN list MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+)
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
@@ -323,7 +325,7 @@ END;
 -- Outcomes: released (also if it is sent again), not_holder.
 --
 -- The tombstone may be left out if no copy of a request of this acquisition can still arrive.
-CREATE PROCEDURE fenced_release(
+CREATE PROCEDURE IF NOT EXISTS fenced_release(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN tombstone BOOLEAN
 )
@@ -334,7 +336,7 @@ END;
 
 -- Gives back what one attempt has of a lease; the lease ends with its last attempt. The holder may
 -- acquire again. Outcomes: released (also if it is sent again), not_holder.
-CREATE PROCEDURE fenced_release_hold(
+CREATE PROCEDURE IF NOT EXISTS fenced_release_hold(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
@@ -348,7 +350,7 @@ BEGIN
 END;
 
 -- Without an attempt, all of the lease.
-CREATE PROCEDURE fenced_give_back(
+CREATE PROCEDURE IF NOT EXISTS fenced_give_back(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN tombstone BOOLEAN
@@ -392,7 +394,7 @@ END;
 
 -- Ends an attempt: it holds nothing, waits for nothing, and never will. Other attempts of the same
 -- acquisition are not touched.
-CREATE PROCEDURE fenced_cancel(
+CREATE PROCEDURE IF NOT EXISTS fenced_cancel(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
@@ -434,7 +436,7 @@ END;
 -- Ends the lease with this token, whatever its holder. To its holder this looks as if it had run
 -- out. Outcomes: ended, with a token that no holder gets and that lies between that lease and the
 -- next (the same one if it is sent again); not_held; exhausted.
-CREATE PROCEDURE fenced_force_release(
+CREATE PROCEDURE IF NOT EXISTS fenced_force_release(
   IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT
 )
 BEGIN
@@ -483,7 +485,7 @@ END;
 -- sign of life; a late copy of a request whose program has gone dies, although others look as its
 -- client. It does not count for a waiter whose turn has come: that one has 3 s to ask again,
 -- because it keeps the others from a free resource.
-CREATE PROCEDURE fenced_look(
+CREATE PROCEDURE IF NOT EXISTS fenced_look(
   IN client VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN alive MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin
 )
@@ -543,7 +545,7 @@ END;
 
 -- Everything that is held or waited for, or one resource of it. A holder is shown by its
 -- fingerprint.
-CREATE PROCEDURE fenced_leases(
+CREATE PROCEDURE IF NOT EXISTS fenced_leases(
   IN only_resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 )
 BEGIN
@@ -572,7 +574,7 @@ END;
 
 -- Forgets tombstones that have served. Each client of Palisade calls this every minute; call it
 -- from time to time where there is none.
-CREATE PROCEDURE fenced_forget_tombstones()
+CREATE PROCEDURE IF NOT EXISTS fenced_forget_tombstones()
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
@@ -590,7 +592,7 @@ BEGIN
 END;
 
 -- The version of this interface, for clients that were written for another one, and the clock.
-CREATE PROCEDURE fenced_lock_service()
+CREATE PROCEDURE IF NOT EXISTS fenced_lock_service()
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   CALL fenced_check_session();

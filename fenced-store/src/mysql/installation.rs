@@ -45,6 +45,8 @@ impl Installation for MySql {
             bytes: "BLOB",
             first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
             last: "-- The end.",
+            // A procedure has semicolons inside.
+            uncut: ("DELIMITER $$\n", "\n$$\nDELIMITER ;"),
             is_recorded_first: true,
         }
     }
