@@ -37,6 +37,8 @@ pub use fenced_store as store;
 pub use lock_core::*;
 #[cfg(feature = "etcd")]
 pub use palisade_etcd as etcd;
+#[cfg(feature = "mysql")]
+pub use palisade_mysql as mysql;
 #[cfg(feature = "postgres")]
 pub use palisade_postgres as postgres;
 #[cfg(feature = "redis")]
