@@ -110,22 +110,25 @@ BEGIN
   END IF;
 END;
 
--- Refuses names that are out of bounds, and returns the digests that are kept. (The characters of a
--- resource are looked at when its row is made.)
+-- Refuses names that are out of bounds, and returns the name of the lease and the digests that are
+-- kept. They are bytes, because a text that is none in its character set becomes another one when
+-- it is converted. MariaDB keeps bytes above 127 in a text of ASCII, and shows them as '?'. (The
+-- rest of the rule for a resource is looked at when its row is made.)
 CREATE PROCEDURE IF NOT EXISTS fenced_check_attempt(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN resource VARBINARY(1000), IN holder VARBINARY(1000), IN attempt VARBINARY(1000),
+  OUT its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
   OUT digest VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   OUT tried VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin
 )
 BEGIN
   -- Two texts that differ in blanks at the end are equal.
-  IF COALESCE(RIGHT(resource, 1) = ' ' OR LENGTH(holder) NOT BETWEEN 1 AND 256
-              OR LENGTH(attempt) NOT BETWEEN 1 AND 256, TRUE) THEN
-    CALL fenced_refuse('a resource ends in no blank; a holder and an attempt have 1 to 256 bytes');
+  IF COALESCE(HEX(resource) NOT REGEXP '^([2-7].)+$' OR RIGHT(resource, 1) = ' '
+              OR LENGTH(holder) NOT BETWEEN 1 AND 256 OR LENGTH(attempt) NOT BETWEEN 1 AND 256,
+              TRUE) THEN
+    CALL fenced_refuse('a resource is ASCII; a holder and an attempt have 1 to 256 bytes');
   END IF;
-  SET digest = SHA2(holder, 256), tried = SHA2(attempt, 256);
+  SET its_name = CONVERT(resource USING ascii), digest = SHA2(holder, 256),
+      tried = SHA2(attempt, 256);
 END;
 
 -- Refuses a note that is too long, or hard to show.

@@ -41,9 +41,9 @@ SET sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUT
 -- claim_for is the name under which this database takes tokens as those of its lock service. With
 -- it the grant is claimed in the same step, if nothing is in the way: claimed.
 CREATE PROCEDURE IF NOT EXISTS fenced_acquire(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN resource VARBINARY(1000),
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000),
   IN ttl_ms BIGINT, IN wait_ms BIGINT,
   IN client VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   IN at_least BIGINT,
@@ -65,12 +65,13 @@ BEGIN
     DECLARE is_claimed, has_ended TINYINT DEFAULT 0;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     CALL fenced_check_session();
-    CALL fenced_check_attempt(resource, holder, attempt, digest, tried);
-    SET its_name = resource, its_client = client;
+    CALL fenced_check_attempt(resource, holder, attempt, its_name, digest, tried);
+    SET its_client = client;
     IF COALESCE(ttl_ms NOT BETWEEN 10 AND 86400000 OR at_least NOT BETWEEN 0 AND 999999999999999
                 OR CHAR_LENGTH(its_client) = 0, TRUE)
-       OR wait_ms NOT BETWEEN 0 AND 3155760000000 OR max_waiters < 0 THEN
-      CALL fenced_refuse('ttl_ms, wait_ms, client, at_least or max_waiters is out of bounds');
+       OR wait_ms NOT BETWEEN 0 AND 3155760000000 OR max_waiters < 0
+       OR LENGTH(claim_for) > 64 THEN
+      CALL fenced_refuse('an argument besides resource, holder and attempt is out of bounds');
     END IF;
     CALL fenced_check_metadata(metadata);
 
@@ -146,8 +147,8 @@ END;
 -- lease, in the order of the list, with commas.
 CREATE PROCEDURE IF NOT EXISTS fenced_acquire_together(
   IN list MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000),
   IN not_after_us BIGINT
 )
 BEGIN
@@ -177,7 +178,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET is_over = 1;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     CALL fenced_check_session();
-    CALL fenced_check_attempt('-', holder, attempt, digest, tried);
+    CALL fenced_check_attempt('-', holder, attempt, its_name, digest, tried);
     IF COALESCE(JSON_LENGTH(list) NOT BETWEEN 1 AND 64, TRUE) THEN
       CALL fenced_refuse('a list of leases has 1 to 64 elements');
     END IF;
@@ -294,8 +295,9 @@ BEGIN
     l: LOOP
       FETCH asked INTO its_name, asked_token, presented, its_ttl_ms;
       IF is_over THEN LEAVE l; END IF;
-      IF COALESCE(its_ttl_ms NOT BETWEEN 10 AND 86400000, TRUE) THEN
-        CALL fenced_refuse('ttl_ms is 10 to 86400000');
+      IF COALESCE(its_ttl_ms NOT BETWEEN 10 AND 86400000, TRUE)
+         OR CONCAT(its_name, asked_token, presented) IS NULL THEN
+        CALL fenced_refuse('ttl_ms is 10 to 86400000, and nothing is null');
       END IF;
       SET digest = SHA2(presented, 256), its_token = NULL;
       SELECT f.token, f.holder, f.end_us INTO its_token, its_holder, its_end_us
@@ -326,8 +328,8 @@ END;
 --
 -- The tombstone may be left out if no copy of a request of this acquisition can still arrive.
 CREATE PROCEDURE IF NOT EXISTS fenced_release(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN tombstone BOOLEAN
+  IN resource VARBINARY(1000), IN token BIGINT,
+  IN holder VARBINARY(1000), IN tombstone BOOLEAN
 )
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -337,9 +339,9 @@ END;
 -- Gives back what one attempt has of a lease; the lease ends with its last attempt. The holder may
 -- acquire again. Outcomes: released (also if it is sent again), not_holder.
 CREATE PROCEDURE IF NOT EXISTS fenced_release_hold(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+  IN resource VARBINARY(1000), IN token BIGINT,
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000)
 )
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -351,9 +353,9 @@ END;
 
 -- Without an attempt, all of the lease.
 CREATE PROCEDURE IF NOT EXISTS fenced_give_back(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN tombstone BOOLEAN
+  IN resource VARBINARY(1000), IN token BIGINT,
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000), IN tombstone BOOLEAN
 )
 BEGIN
   DECLARE its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin;
@@ -364,11 +366,12 @@ BEGIN
   DECLARE quiet TINYINT;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL fenced_check_session();
-  CALL fenced_check_attempt(resource, holder, COALESCE(attempt, '-'), digest, tried);
+  CALL fenced_check_attempt(
+    resource, holder, COALESCE(attempt, '-'), its_name, digest, tried);
   IF token IS NULL OR tombstone IS NULL THEN
     CALL fenced_refuse('token and tombstone are not null');
   END IF;
-  SET its_name = resource, tried = IF(attempt IS NULL, '', tried);
+  SET tried = IF(attempt IS NULL, '', tried);
   START TRANSACTION;
   CALL fenced_lock_lease(
     its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);
@@ -395,9 +398,9 @@ END;
 -- Ends an attempt: it holds nothing, waits for nothing, and never will. Other attempts of the same
 -- acquisition are not touched.
 CREATE PROCEDURE IF NOT EXISTS fenced_cancel(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN holder VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-  IN attempt VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+  IN resource VARBINARY(1000),
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000)
 )
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -409,8 +412,7 @@ BEGIN
     DECLARE quiet TINYINT;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     CALL fenced_check_session();
-    CALL fenced_check_attempt(resource, holder, attempt, digest, tried);
-    SET its_name = resource;
+    CALL fenced_check_attempt(resource, holder, attempt, its_name, digest, tried);
     START TRANSACTION;
     CALL fenced_lock_lease(
       its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);
@@ -437,7 +439,7 @@ END;
 -- out. Outcomes: ended, with a token that no holder gets and that lies between that lease and the
 -- next (the same one if it is sent again); not_held; exhausted.
 CREATE PROCEDURE IF NOT EXISTS fenced_force_release(
-  IN resource VARCHAR(1000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN token BIGINT
+  IN resource VARBINARY(1000), IN token BIGINT
 )
 BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -451,8 +453,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     CALL fenced_check_session();
-    CALL fenced_check_attempt(resource, '-', '-', digest, tried);
-    SET its_name = resource;
+    CALL fenced_check_attempt(resource, '-', '-', its_name, digest, tried);
     START TRANSACTION;
     CALL fenced_lock_lease(
       its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);

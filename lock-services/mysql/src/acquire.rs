@@ -1,17 +1,17 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
+use super::{
+    calls::{self, WaitMillis},
+    client::Client,
+    looking::LookAsClient,
+    row::token,
+};
 use lock_core::{
     Attempt, Error, ErrorKind,
     backend::{
         AcquireRequest, Grant, Lease, Moment, Reply, Request, Requests, Wait, Wake,
         support::waiters::{Waiters, Waiting},
     },
-};
-use super::{
-    calls::{self, WaitMillis},
-    client::Client,
-    looking::LookAsClient,
-    row::token,
 };
 
 /// The requests of one attempt, from the moment at which it has a place among the waiters.

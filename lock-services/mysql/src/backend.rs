@@ -1,5 +1,13 @@
 use std::{borrow::Cow, sync::Arc};
 
+use super::{
+    KIND,
+    acquire::Asking,
+    client::Client,
+    connections::Connections,
+    looking::{LookAsClient, forget_every_minute},
+    service_url::ServiceUrl,
+};
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
     Released, ResourceName, Sequencer, Waking,
@@ -8,14 +16,6 @@ use lock_core::{
         RenewRequest, Renewed, Requests, Runtime,
         support::{OwnedTask, connecting::connect, waiters::Waiters},
     },
-};
-use super::{
-    KIND,
-    acquire::Asking,
-    client::Client,
-    connections::Connections,
-    looking::{LookAsClient, forget_every_minute},
-    service_url::ServiceUrl,
 };
 
 /// A lock service in MySQL or MariaDB. Dropping it ends its tasks and, if it made the pool itself, closes

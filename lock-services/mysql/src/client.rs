@@ -79,9 +79,7 @@ impl Client {
     /// The same for a statement that has one row for an answer.
     pub(super) async fn one(&self, statement: String) -> Result<Row, Error> {
         let row = self.rows(statement).await?.pop();
-        row.ok_or_else(|| {
-            Error::unknown(ErrorKind::Refused).because("the database gave no answer")
-        })
+        row.ok_or_else(|| Error::unknown(ErrorKind::Refused).because("the database gave no answer"))
     }
 }
 

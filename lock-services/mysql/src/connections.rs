@@ -2,7 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{Error, ErrorKind, backend::Runtime};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool, Row as _,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
+    Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     pool::PoolConnection,
 };
@@ -85,7 +86,9 @@ async fn set_up(connection: &mut MySqlConnection, timeout: Duration) -> Result<(
          lock_wait_timeout = {seconds}, sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, \
          completion_type = 0"
     );
-    sqlx::raw_sql(AssertSqlSafe(set)).execute(&mut *connection).await?;
+    sqlx::raw_sql(AssertSqlSafe(set))
+        .execute(&mut *connection)
+        .await?;
     let seen = "SELECT CONCAT_WS(' ', @@time_zone, @@innodb_lock_wait_timeout, \
                 @@lock_wait_timeout, @@sql_mode, IF(@@autocommit, 1, 0), @@completion_type)";
     let seen = sqlx::raw_sql(seen).fetch_one(connection).await?;

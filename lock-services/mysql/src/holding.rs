@@ -1,10 +1,10 @@
 use std::time::Duration;
 
+use super::{calls, client::Client};
 use lock_core::{
     Error, ErrorKind, Released, Sequencer,
     backend::{AttemptId, AttemptRef, Lease, RenewRequest, Renewed},
 };
-use super::{calls, client::Client};
 
 /// So many leases are renewed by one statement.
 const BATCH: usize = 1000;
@@ -81,7 +81,8 @@ impl Client {
         lease: &Sequencer,
         tombstone: bool,
     ) -> Result<Released, Error> {
-        self.released(calls::release(&self.names, lease, tombstone)).await
+        self.released(calls::release(&self.names, lease, tombstone))
+            .await
     }
 
     pub(super) async fn release_hold(
@@ -89,7 +90,8 @@ impl Client {
         lease: &Sequencer,
         attempt: AttemptId,
     ) -> Result<Released, Error> {
-        self.released(calls::release_hold(&self.names, lease, attempt)).await
+        self.released(calls::release_hold(&self.names, lease, attempt))
+            .await
     }
 
     async fn released(&self, call: String) -> Result<Released, Error> {
@@ -101,6 +103,8 @@ impl Client {
     }
 
     pub(super) async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        self.one(calls::cancel(&self.names, attempt)).await.map(drop)
+        self.one(calls::cancel(&self.names, attempt))
+            .await
+            .map(drop)
     }
 }

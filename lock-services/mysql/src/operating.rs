@@ -14,7 +14,9 @@ use super::{
 
 impl Client {
     pub(super) async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        let rows = self.rows(calls::leases(&self.names, Some(resource))).await?;
+        let rows = self
+            .rows(calls::leases(&self.names, Some(resource)))
+            .await?;
         rows.first()
             .map_or_else(|| Ok(Inspection::new(None).waiters(0)), inspection)
     }

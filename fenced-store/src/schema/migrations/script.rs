@@ -52,7 +52,10 @@ fn step(migration: &Migration, words: &Migrations) -> String {
     let title = format!("\n-- {version:04} {name}\n");
     if words.is_recorded_first {
         let done = format!("UPDATE {table} SET success = TRUE WHERE version = {version};");
-        return format!("{title}{}\n\n{before}{sql}{after}\n\n{done}\n", entry("FALSE"));
+        return format!(
+            "{title}{}\n\n{before}{sql}{after}\n\n{done}\n",
+            entry("FALSE")
+        );
     }
     format!("{title}{before}{sql}{after}\n\n{}\n", entry("TRUE"))
 }

@@ -7,4 +7,5 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod conformance;
+mod rights;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use e2e::servers::{MariaDbDatabase, mariadb_database};
 use fenced_store::MySqlFencedStore;
 use lock_core::{
-    ResourceName,
+    LockManager, ResourceName,
     backend::{ConnectOptions, TokioRuntime},
 };
 use palisade_mysql::MySqlBackend;
@@ -29,6 +29,11 @@ pub(crate) async fn migrate(url: &str) {
 pub(crate) async fn connect(to: impl Into<ConnectOptions>) -> MySqlBackend {
     let connected = MySqlBackend::connect(to, Arc::new(TokioRuntime)).await;
     connected.unwrap()
+}
+
+/// A manager.
+pub(crate) async fn manager(url: &str) -> LockManager {
+    palisade::connect(url).await.unwrap()
 }
 
 pub(crate) fn named(name: &str) -> ResourceName {
