@@ -41,6 +41,14 @@ impl DatabaseServer {
         Self::start(ServerKind::MariaDb, None, &[]).await
     }
 
+    /// Starts a MySQL.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn mysql() -> Self {
+        Self::start(ServerKind::MySql, None, &[]).await
+    }
+
     /// A second Postgres that begins with all the present data of this one.
     ///
     /// # Panics

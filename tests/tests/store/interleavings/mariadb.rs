@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use e2e::servers::{MariaDbDatabase, mariadb_database};
+use e2e::servers::{MySqlDatabase, mariadb_database};
 use fenced_store::{FencedStore, MySqlFencedStore};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, Row, mysql::MySqlPoolOptions,
@@ -21,7 +21,7 @@ use crate::interleavings::{
 pub(crate) struct OnMariaDb {
     holders: [Sessions; 2],
     observer: tokio::sync::Mutex<MySqlConnection>,
-    _database: MariaDbDatabase,
+    _database: MySqlDatabase,
 }
 
 /// The sessions of one holder.
@@ -54,7 +54,7 @@ impl OnMariaDb {
 }
 
 impl Sessions {
-    async fn of(database: &MariaDbDatabase, level: &'static str) -> Self {
+    async fn of(database: &MySqlDatabase, level: &'static str) -> Self {
         let ids = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&ids);
         let pool = MySqlPoolOptions::new().after_connect(move |connection, _| {

@@ -18,7 +18,7 @@ use sqlx::{
 };
 
 use crate::{
-    mariadb::server::one_second,
+    mysql::server::one_second,
     rule::{assert_kind, grant, token},
 };
 

@@ -5,7 +5,7 @@ use fenced_store::{FenceError, Protection};
 use sqlx::{AssertSqlSafe, Executor, MySqlConnection, Row};
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, SqlHarness, assert_kind, fresh, grant},
 };
 

@@ -5,7 +5,7 @@ use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
 use sqlx::{AssertSqlSafe, Executor, MySqlConnection};
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, balance, by_row, fresh, is_unfenced, protected_and_claimed},
 };
 

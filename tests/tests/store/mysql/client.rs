@@ -4,7 +4,7 @@ use e2e::{database_client::mariadb, documented::example_for};
 use sqlx::Executor;
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, SqlHarness, balance, by_row, claimed, fresh},
 };
 

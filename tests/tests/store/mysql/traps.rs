@@ -5,7 +5,7 @@ use lock_core::Sequencer;
 use sqlx::{Executor, MySqlConnection};
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, assert_kind, balance, claimed, fenced_add},
 };
 

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Executor, MySqlConnection};
 use tokio::time::timeout;
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{
         Harness, SqlHarness, assert_kind, balance, by_row, fresh, grant, is_of_another,
         is_unfenced, protected_and_claimed,

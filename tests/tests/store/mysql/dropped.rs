@@ -18,7 +18,7 @@ use sqlx::{
 use tokio::time::timeout;
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, balance, claimed, service},
 };
 

@@ -5,7 +5,7 @@ use fenced_store::FencedStore;
 use sqlx::{Connection, Executor, MySqlPool};
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::MariaDbServer,
     rule::{Harness, balance, claimed, fenced_add, grant, hand_over, high_water, issuer, service},
 };
 

@@ -5,7 +5,7 @@ use fenced_store::{FencedStore, MySqlTxOptions};
 use sqlx::{Executor, MySqlPool};
 
 use crate::{
-    mariadb::server::{MariaDbServer, one_second},
+    mysql::server::{MariaDbServer, one_second},
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
 };
 
