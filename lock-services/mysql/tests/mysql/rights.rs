@@ -1,13 +1,13 @@
 //! A user with the documented rights, who attacks: the tables, the arguments, the session.
 
-use e2e::{documented::query_for_operators, servers::MariaDbDatabase};
+use e2e::{documented::query_for_operators, servers::MySqlDatabase};
 use lock_core::{ErrorKind, LockManager, Ttl};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, MySqlPool};
 
 use crate::world::{count, database, manager, named};
 
 struct World {
-    database: MariaDbDatabase,
+    database: MySqlDatabase,
     owner: MySqlPool,
     /// The user's URL.
     url: String,

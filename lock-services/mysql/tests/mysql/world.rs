@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use e2e::servers::{MariaDbDatabase, mariadb_database};
+use e2e::servers::{MySqlDatabase, MySqlServer, OnMariaDb};
 use fenced_store::MySqlFencedStore;
 use lock_core::{
     LockManager, ResourceName,
@@ -11,9 +11,14 @@ use lock_core::{
 use palisade_mysql::MySqlBackend;
 use sqlx::{AssertSqlSafe, MySqlPool};
 
+/// An empty database with the schema, on MariaDB: for what does not depend on the server.
+pub(crate) async fn database() -> MySqlDatabase {
+    database_of::<OnMariaDb>().await
+}
+
 /// An empty database with the schema.
-pub(crate) async fn database() -> MariaDbDatabase {
-    let database = mariadb_database().await;
+pub(crate) async fn database_of<S: MySqlServer>() -> MySqlDatabase {
+    let database = S::database().await;
     migrate(database.url()).await;
     database
 }

@@ -195,7 +195,7 @@ async fn a_migration_that_is_under_way_is_waited_for() {
     let user = User::as_documented().await;
     let pool = user.world.store().pool();
     let mut migrating = pool.acquire().await.unwrap();
-    let begin = "SELECT GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 0);
+    let begin = "SELECT GET_LOCK(CONCAT('fenced_store:', LEFT(SHA2(DATABASE(), 256), 32)), 0);
                  UPDATE _fenced_migrations SET success = FALSE WHERE version = 1";
     migrating.execute(sqlx::raw_sql(begin)).await.unwrap();
     let end = async {
