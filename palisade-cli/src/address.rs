@@ -25,7 +25,13 @@ impl Address {
         self.scheme() == "memory"
     }
 
-    /// Whether it is that of a PostgreSQL database, which can be lock service and store.
+    /// Whether it is that of a database that can be lock service and store.
+    #[must_use]
+    pub fn is_database(&self) -> bool {
+        self.is_postgres() || self.scheme() == "sqlite"
+    }
+
+    /// Whether it is that of a PostgreSQL database. The schema of a store there has leases, too.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.scheme(), "postgres" | "postgresql")

@@ -134,11 +134,11 @@ pub(crate) enum Command {
 /// The address of the lock service.
 #[derive(Args, Debug)]
 pub struct Lock {
-    /// Lock service: `memory:`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
+    /// Lock service: `memory:`, `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
     /// `redis://[user:password@]HOST[:PORT][/DB]`, `redis+sentinel://HOST:PORT,../NAME`,
     /// `redis+cluster://HOST:PORT,..`, `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`,
     /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS
-    /// `rediss` for `redis`, and `etcds` [default: the store if that is a Postgres, else `memory:`]
+    /// `rediss` for `redis`, and `etcds` [default: the store, or `memory:` if none is named]
     #[arg(long = "lock", value_name = "URL")]
     #[arg(env = "PALISADE_LOCK", hide_env_values = true)]
     address: Option<Address>,
@@ -148,7 +148,7 @@ impl Lock {
     /// The lock service in front of this store.
     #[must_use]
     pub fn in_front_of(&self, store: Option<&Address>) -> Address {
-        let database = store.filter(|store| store.is_postgres());
+        let database = store.filter(|store| store.is_database());
         let chosen = self.address.as_ref().or(database);
         chosen.cloned().unwrap_or_else(Address::memory)
     }

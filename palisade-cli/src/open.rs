@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use fenced_store::FencedLocks;
+use fenced_store::{Dialect, FencedLocks, FencedStore};
 use lock_core::{ErrorKind, InitialToken, Issuer, LockManager};
 use palisade_gateway::{Gateway, Setup};
 use tokio::{net::TcpListener, time::timeout};
@@ -41,8 +41,8 @@ pub async fn gateway(
     setup: Setup,
 ) -> Result<(Gateway, AnyStore), Failure> {
     let locks = lock_service("lock", lock, issuer, initial_token);
-    let (locks, store) = if lock.is_postgres() {
-        // The store makes the schema that both need.
+    let (locks, store) = if lock.is_database() {
+        // The store makes the schema, or the file, that both need.
         let store = database::open(store_address).await?;
         (locks.await?, store)
     } else {
@@ -51,13 +51,17 @@ pub async fn gateway(
     };
     let is_one = lock == store_address;
     let gateway = match store.clone() {
-        AnyStore::Postgres(store) if is_one => {
-            Gateway::new(FencedLocks::in_one_database(locks, store), setup)
-        }
-        AnyStore::Postgres(store) => Gateway::new(FencedLocks::new(locks, store), setup),
-        AnyStore::Sqlite(store) => Gateway::new(FencedLocks::new(locks, store), setup),
+        AnyStore::Postgres(store) => Gateway::new(pair(locks, store, is_one), setup),
+        AnyStore::Sqlite(store) => Gateway::new(pair(locks, store, is_one), setup),
     };
     Ok((gateway, store))
+}
+
+fn pair<DB: Dialect>(locks: LockManager, store: FencedStore<DB>, is_one: bool) -> FencedLocks<DB> {
+    match is_one {
+        true => FencedLocks::in_one_database(locks, store),
+        false => FencedLocks::new(locks, store),
+    }
 }
 
 /// Takes an address to listen on: the usual one if none is named, or another port beside it if that

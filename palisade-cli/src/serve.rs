@@ -44,8 +44,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Listens, and connects to the lock service and the store: a file of this name in the user's
-    /// folder of data if no other is named.
+    /// Listens, and connects to the lock service and the store: both in a file of this name in the
+    /// user's folder of data if no other is named.
     ///
     /// # Errors
     /// If the address is taken, or a server cannot be used.
@@ -59,12 +59,20 @@ impl Service {
         let addr = listener
             .local_addr()
             .map_err(Failure::machine("finding the port"))?;
-        let store_address = match &args.store {
-            Some(named) => named.clone(),
-            None => own_store::address(file)?,
+        let own = match &args.store {
+            Some(_) => None,
+            None => Some(own_store::folder()?),
         };
+        let named = || args.store.clone().unwrap_or_else(Address::memory);
+        let store_address = own
+            .as_deref()
+            .map_or_else(named, |own| own_store::address(own, file));
         let lock = args.lock.in_front_of(Some(&store_address));
-        let signing = Signing::of(&args.signing)?;
+        // The leases in this file outlive this process, so the key to their tokens has to.
+        let own = own.filter(|_| lock == store_address);
+        let signing = Signing::of(&args.signing, || {
+            own.as_deref().map(own_store::signing_keys).transpose()
+        })?;
         let setup = setup(args, signing.as_ref())?;
         warn_if_open(args, addr);
         let (issuer, first) = (args.issuer.name.as_ref(), InitialToken::default());
@@ -126,7 +134,7 @@ impl Service {
         if !lock.is_memory() {
             warn_of_lasting_leases(signing.as_ref());
         }
-        let keys_on_file = signing.filter(Signing::has_file);
+        let keys_on_file = signing.filter(Signing::has_named_file);
         let serving = gateway.serve(routes, listener, async { drop(stopped.await) });
         tokio::pin!(serving);
         loop {

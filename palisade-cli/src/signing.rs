@@ -18,6 +18,8 @@ pub(crate) struct Signing {
     secret: watch::Sender<Secret>,
     audience: Audience,
     file: Option<PathBuf>,
+    /// Whether the user named the file, and so may change it.
+    is_named: bool,
 }
 
 /// A line of the file.
@@ -39,11 +41,15 @@ enum Kind {
 impl Signing {
     /// The keys that the arguments name; `None` if tokens are not to be signed.
     ///
-    /// Without a file there is one key, which only this process has and which is lost with it.
+    /// If they name none, the keys are in this file. Without one there is one key, which only this
+    /// process has and which is lost with it.
     ///
     /// # Errors
     /// [`Failure::Usage`] for a file that cannot be read or contains something else.
-    pub(crate) fn of(args: &SigningArgs) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(
+        args: &SigningArgs,
+        own: impl FnOnce() -> Result<Option<PathBuf>, Failure>,
+    ) -> Result<Option<Self>, Failure> {
         match &args.signing_keys {
             Some(path) if args.unsigned => {
                 let path = path.display();
@@ -54,7 +60,12 @@ impl Signing {
             _ if args.unsigned => return Ok(None),
             _ => {}
         }
-        let (file, audience) = (args.signing_keys.clone(), args.audience.clone());
+        let is_named = args.signing_keys.is_some();
+        let file = match &args.signing_keys {
+            Some(named) => Some(named.clone()),
+            None => own()?,
+        };
+        let audience = args.audience.clone();
         let keys = match &file {
             Some(path) => read(path)?,
             None => vec![Key::ephemeral()],
@@ -67,6 +78,7 @@ impl Signing {
             secret: watch::Sender::new(secret),
             audience,
             file,
+            is_named,
         }))
     }
 
@@ -80,9 +92,14 @@ impl Signing {
         self.secret.subscribe()
     }
 
-    /// Whether there is a file that could be read again.
+    /// Whether the keys outlive this process.
     pub(crate) const fn has_file(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// Whether there is a file that the user may have changed.
+    pub(crate) const fn has_named_file(&self) -> bool {
+        self.is_named
     }
 
     /// Reads the file again. If that fails, the keys stay as they are.
@@ -152,13 +169,18 @@ pub fn ephemeral(audience: &str) -> Result<KeyRing, Failure> {
     ring.map_err(|error| Failure::Usage(error.to_string()))
 }
 
+/// A line for a file of keys, with a new secret.
+pub(crate) fn new_line(id: &str, is_pair: bool) -> String {
+    let kind = if is_pair { PAIR } else { "" };
+    format!("{id} {kind}{}", *Secret::random().expose())
+}
+
 /// Prints a line for a file of keys, and the public half of a pair in a comment.
 ///
 /// # Errors
 /// If the name is not valid for a key.
 pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
-    let kind = if is_pair { PAIR } else { "" };
-    let line = format!("{id} {kind}{}", *Secret::random().expose());
+    let line = new_line(id, is_pair);
     let key = Key::parse(&line).and_then(|key| key.for_audience(Audience::new("any")?));
     let key = key.map_err(|error| Failure::Usage(format!("{id:?}: {error}")))?;
     Console::Stdout.line(line);

@@ -18,6 +18,7 @@ use lock_core::{
 /// | `redis+cluster://NODES` | `redis` | a Redis Cluster; list some of its nodes |
 /// | `redlock+redis://SERVER,SERVER,SERVER` | `redlock` | independent Redis servers |
 /// | `rediss`, `rediss+sentinel`, .. `redlock+rediss` | `redis-tls` | the same over TLS |
+/// | `sqlite:FILE` | `sqlite` | a file of SQLite, for the processes of one host |
 /// | `etcd://NODES` | `etcd` | etcd, 3.4 or newer: one node, or some nodes of a cluster |
 /// | `etcds` | `etcd-tls` | the same over TLS |
 /// | `zookeeper://SERVERS/CHROOT` | `zookeeper` | a ZooKeeper ensemble, 3.5 or newer |
@@ -37,7 +38,8 @@ use lock_core::{
 /// Each URL may have `prefix` and `response_timeout_ms`, as in
 /// `redis://host?prefix=jobs&response_timeout_ms=500`; a [setter](ConnectOptions) counts more.
 /// Others are for one lock service: `shards`, `replicas` and `replicas_ms` of Redis, `session_ms`
-/// of ZooKeeper, `listen`, `connections` and those of sqlx for Postgres; its crate describes them.
+/// of ZooKeeper, `listen`, `connections` and those of sqlx for Postgres, those of sqlx for SQLite;
+/// its crate describes them.
 /// Any other is refused, so that a misspelt `sslmode` is not ignored.
 ///
 /// Reserved characters in user, password or name must be percent-encoded, e.g. `%40` for `@`.
@@ -101,7 +103,7 @@ impl Connect {
         self
     }
 
-    /// See [`ConnectOptions::initial_token`]. Postgres refuses another one than the clock.
+    /// See [`ConnectOptions::initial_token`]. A database refuses another one than the clock.
     pub fn initial_token(mut self, initial: InitialToken) -> Self {
         self.to = self.to.initial_token(initial);
         self
@@ -205,6 +207,10 @@ impl Connect {
             "postgres" | "postgresql" => crate::postgres::PostgresBackend::connect(to, runtime)
                 .await?
                 .into(),
+            #[cfg(feature = "sqlite")]
+            "sqlite" => crate::sqlite::SqliteBackend::connect(to, runtime)
+                .await?
+                .into(),
             #[cfg(feature = "zookeeper")]
             "zookeeper" => crate::zookeeper::ZooKeeperBackend::connect(to, runtime)
                 .await?
@@ -249,14 +255,15 @@ fn unsupported(scheme: &str, url: &str) -> Error {
         "redis" | "redis+sentinel" | "redis+cluster" => "redis",
         "rediss" | "rediss+sentinel" | "rediss+cluster" => "redis-tls",
         "redlock+redis" | "redlock+rediss" => "redlock",
+        "sqlite" => "sqlite",
         "zookeeper" => "zookeeper",
         "etcd" => "etcd",
         "etcds" => "etcd-tls",
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
-                 mariadb:, mysql:, postgres:, redis:, rediss:, these last two with +sentinel or +cluster, \
-                 redlock+redis:, redlock+rediss: and zookeeper:",
+                 mariadb:, mysql:, postgres:, redis:, rediss:, these last two with +sentinel or \
+                 +cluster, redlock+redis:, redlock+rediss:, sqlite: and zookeeper:",
                 meant(scheme, url).unwrap_or_default(),
             );
             return connect_error(ErrorKind::Unsupported, &detail);
@@ -362,6 +369,8 @@ mod tests {
             "etcd://h",
             #[cfg(feature = "postgres")]
             "postgres://h/db",
+            #[cfg(feature = "sqlite")]
+            "sqlite:h",
             #[cfg(feature = "zookeeper")]
             "zookeeper://h",
         ] {

@@ -3,7 +3,7 @@
 //! # The types, from the lock to the write
 //!
 //! - [`connect`](connect()) makes a [`LockManager`] of a URL, and puts it in front of a store;
-//!   `open` makes lock service and store of one PostgreSQL.
+//!   `open` makes lock service and store of one database.
 //! - [`LockManager`] has [`acquire`](LockManager::acquire),
 //!   [`acquire_all`](LockManager::acquire_all),
 //!   [`acquire_together`](LockManager::acquire_together), [`lead`](LockManager::lead), and for
@@ -25,7 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod open;
 
 #[cfg(feature = "http")]
@@ -45,9 +45,11 @@ pub use palisade_postgres as postgres;
 pub use palisade_redis as redis;
 #[cfg(feature = "redlock")]
 pub use palisade_redlock as redlock;
+#[cfg(feature = "sqlite")]
+pub use palisade_sqlite as sqlite;
 #[cfg(feature = "zookeeper")]
 pub use palisade_zookeeper as zookeeper;
 
 pub use self::connect::{Connect, connect};
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use self::open::{Database, open};

@@ -1,33 +1,35 @@
 use std::sync::Arc;
 
-use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore, Rights};
+use fenced_store::{Dialect, FencedLockError, FencedLocks, FencedStore, Rights};
 use lock_core::{
-    LockManager,
-    backend::{ConnectOptions, TokioRuntime},
+    Error, LockManager,
+    backend::{ConnectOptions, LockService, Runtime, TokioRuntime},
 };
-use palisade_postgres::{PostgresBackend, address_of};
-use sqlx::{PgPool, postgres::PgPoolOptions};
+use sqlx::Pool;
 
-/// The argument of [`open`]: the URL of a PostgreSQL database, with or without [`ConnectOptions`],
-/// the pool of an application, or a store with settings. Sealed.
+/// The argument of [`open`]: a database, as the pool of an application, a store with settings, or
+/// for PostgreSQL also a URL, with or without [`ConnectOptions`]. Sealed.
 pub trait Database: sealed::Database {}
 
 impl<D: sealed::Database> Database for D {}
 
-/// Opens one PostgreSQL database as lock service and store: nothing else is needed.
+/// Opens one database as lock service and store: nothing else is needed.
 ///
-/// Applies the [migrations](PgFencedStore::migrate) that are missing. A role that may not apply
-/// them needs none: it gets an error that says what is missing, or which right it lacks.
+/// The argument is a pool, or a store with settings. A text is the URL of a PostgreSQL database,
+/// which may have the parameters of the lock service, such as `prefix`.
+///
+/// Applies the [migrations](FencedStore::migrate) that are missing. A role that may not apply them
+/// needs none: it gets an error that says what is missing, or which right it lacks.
 ///
 /// The locks use connections of their own, with the login of the store's pool, so that renewals do
-/// not queue behind the transactions of the application. The URL may have the parameters of the
-/// lock service, such as `prefix`. With settings of the manager, do the same in three steps:
-/// [`PostgresBackend::on`] the pool, [`LockManager::builder`], [`PgFencedLocks::in_one_database`].
+/// not queue behind the transactions of the application. With settings of the manager, do the same
+/// in three steps: connect the lock service `on` the pool, [`LockManager::builder`],
+/// [`FencedLocks::in_one_database`].
 ///
 /// # Errors
 /// [`FencedLockError::Store`] if the database cannot be reached, takes no writes, or is not as this
-/// build needs it: see [`check`](PgFencedStore::check).
-/// [`FencedLockError::Lock`] if the URL is wrong, and as [`PostgresBackend::on`].
+/// build needs it: see [`check`](FencedStore::check).
+/// [`FencedLockError::Lock`] if the URL is wrong, and as connecting the lock service.
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -37,6 +39,7 @@ impl<D: sealed::Database> Database for D {}
 ///
 /// # Examples
 /// ```no_run
+/// # #[cfg(feature = "postgres")]
 /// # async fn f() -> Result<(), Box<dyn std::error::Error>> {
 /// let accounts = palisade::open("postgres://localhost/bank").await?;
 ///
@@ -48,58 +51,120 @@ impl<D: sealed::Database> Database for D {}
 /// tx.commit_and_release(guard).await?;
 /// # Ok(()) }
 /// ```
-pub async fn open(database: impl Database) -> Result<PgFencedLocks, FencedLockError> {
+pub async fn open<D: Database>(database: D) -> Result<FencedLocks<D::In>, FencedLockError> {
     let (store, options) = database.store()?;
     store.migrate().await?;
     store.check(Rights::ClaimAndWrite).await?;
-    let pool = store.pool().clone();
-    let backend = PostgresBackend::on(pool, options, Arc::new(TokioRuntime)).await?;
-    let locks = LockManager::builder().build(backend)?;
-    Ok(PgFencedLocks::in_one_database(locks, store))
+    let service = sealed::Both::lock_service(store.pool(), options, Arc::new(TokioRuntime)).await?;
+    let locks = LockManager::builder().build(service)?;
+    Ok(FencedLocks::in_one_database(locks, store))
 }
 
 mod sealed {
     use super::{
-        ConnectOptions, FencedLockError, PgFencedStore, PgPool, PgPoolOptions, address_of,
+        Arc, ConnectOptions, Dialect, Error, FencedLockError, FencedStore, LockService, Pool,
+        Runtime,
     };
 
-    type Opened = Result<(PgFencedStore, ConnectOptions), FencedLockError>;
+    pub(super) type Opened<DB> = Result<(FencedStore<DB>, ConnectOptions), FencedLockError>;
 
     #[expect(unnameable_types, reason = "what seals `Database`")]
     pub trait Database: Send {
-        fn store(self) -> Opened;
+        type In: Both;
+
+        fn store(self) -> Opened<Self::In>;
     }
 
-    impl Database for PgFencedStore {
-        fn store(self) -> Opened {
+    /// A database that can be lock service and store.
+    #[expect(unnameable_types, reason = "what seals `Database`")]
+    pub trait Both: Dialect {
+        fn lock_service(
+            pool: &Pool<Self>,
+            options: ConnectOptions,
+            runtime: Arc<dyn Runtime>,
+        ) -> impl Future<Output = Result<LockService, Error>> + Send;
+    }
+
+    impl<DB: Both> Database for FencedStore<DB> {
+        type In = DB;
+
+        fn store(self) -> Opened<DB> {
             Ok((self, ConnectOptions::default()))
         }
     }
 
-    impl Database for PgPool {
-        fn store(self) -> Opened {
-            PgFencedStore::new(self).store()
+    impl<DB: Both> Database for Pool<DB> {
+        type In = DB;
+
+        fn store(self) -> Opened<DB> {
+            FencedStore::new(self).store()
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use palisade_postgres::{PostgresBackend, address_of};
+    use sqlx::{Postgres, postgres::PgPoolOptions};
+
+    use super::{
+        Arc, ConnectOptions, Error, FencedStore, LockService, Pool, Runtime,
+        sealed::{Both, Database, Opened},
+    };
+
+    impl Both for Postgres {
+        async fn lock_service(
+            pool: &Pool<Self>,
+            options: ConnectOptions,
+            runtime: Arc<dyn Runtime>,
+        ) -> Result<LockService, Error> {
+            let backend = PostgresBackend::on(pool.clone(), options, runtime).await?;
+            Ok(backend.into())
         }
     }
 
     impl Database for ConnectOptions {
-        fn store(self) -> Opened {
-            let address = address_of(&self);
-            let address = address?;
-            let pool = PgPoolOptions::new().connect_lazy_with(address);
-            Ok((PgFencedStore::new(pool), self))
+        type In = Postgres;
+
+        fn store(self) -> Opened<Postgres> {
+            let pool = PgPoolOptions::new().connect_lazy_with(address_of(&self)?);
+            Ok((FencedStore::new(pool), self))
         }
     }
 
     impl Database for &str {
-        fn store(self) -> Opened {
+        type In = Postgres;
+
+        fn store(self) -> Opened<Postgres> {
             ConnectOptions::from(self).store()
         }
     }
 
     impl Database for String {
-        fn store(self) -> Opened {
+        type In = Postgres;
+
+        fn store(self) -> Opened<Postgres> {
             ConnectOptions::from(self).store()
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+mod sqlite {
+    use palisade_sqlite::SqliteBackend;
+    use sqlx::Sqlite;
+
+    use super::{Arc, ConnectOptions, Error, LockService, Pool, Runtime, sealed::Both};
+
+    impl Both for Sqlite {
+        async fn lock_service(
+            pool: &Pool<Self>,
+            options: ConnectOptions,
+            runtime: Arc<dyn Runtime>,
+        ) -> Result<LockService, Error> {
+            let file = pool.connect_options();
+            let backend = SqliteBackend::on(&file, options, runtime).await?;
+            Ok(backend.into())
         }
     }
 }

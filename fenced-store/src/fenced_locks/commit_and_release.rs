@@ -62,10 +62,10 @@ impl<DB: Storage> NotCommitted<DB> {
 impl<DB: Storage> FencedTx<DB> {
     /// Commits, and then releases the lease of this guard.
     ///
-    /// If lock service and store are one database (`PgFencedLocks::in_one_database`), this takes
-    /// one round trip: the message of the commit also releases, in a transaction of its own after
-    /// the commit. So nothing of ours is in your transaction, and the lease is released only after
-    /// a commit. Otherwise the release follows when the commit has been answered.
+    /// If lock service and store are one database (`FencedLocks::in_one_database`), in PostgreSQL
+    /// this takes one round trip: the message of the commit also releases, in a transaction of its
+    /// own after the commit. So nothing of ours is in your transaction, and the lease is released
+    /// only after a commit. Otherwise the release follows when the commit has been answered.
     ///
     /// If the release fails, the watchdog goes on with it, and the error is not reported, because
     /// the commit stands.

@@ -97,11 +97,21 @@ impl<DB: Storage> FencedLocks<DB> {
         }
     }
 
-    /// Remembers that the lock service is in the database of the store.
-    #[cfg(feature = "postgres")]
-    pub(crate) const fn with_one_database(mut self) -> Self {
-        self.one_database = true;
-        self
+    /// Combines a store with the lock service in the same database. This saves round trips: a lease
+    /// is granted and claimed in one, and in PostgreSQL
+    /// [commit and release](crate::FencedTx::commit_and_release) take one, too.
+    ///
+    /// `palisade::open` makes the lock service over the pool of the store.
+    ///
+    /// If the lock service is *not* in the database of the store, every transaction is refused:
+    /// [`MarkLost`](crate::FenceError::MarkLost). The tokens are those of the database, so the
+    /// [`plausibility`](FencedStore::plausibility) of the store is not checked.
+    #[must_use]
+    pub fn in_one_database(locks: LockManager, store: FencedStore<DB>) -> Self {
+        Self {
+            one_database: true,
+            ..Self::new(locks, store)
+        }
     }
 
     /// Locks and claims a resource: await the builder. By default it waits without bound.

@@ -16,7 +16,6 @@ mod operations;
 mod options;
 mod rights;
 
-use lock_core::LockManager;
 use sqlx::Postgres;
 
 pub(crate) use self::errors::classify;
@@ -34,21 +33,5 @@ impl FencedStore<Postgres> {
     #[must_use]
     pub fn with_options(self, options: PgTxOptions) -> Self {
         self.with_tx_options(options)
-    }
-}
-
-impl FencedLocks<Postgres> {
-    /// Combines a store with the lock service in the same database. This saves round trips: a lease
-    /// is granted and claimed in one, and [commit and release](crate::FencedTx::commit_and_release)
-    /// take one, too.
-    ///
-    /// `palisade::open` makes the lock service over the pool of the store.
-    ///
-    /// If the lock service is *not* in the database of the store, every transaction is refused:
-    /// [`MarkLost`](crate::FenceError::MarkLost). The tokens are those of the database, so the
-    /// [`plausibility`](FencedStore::plausibility) of the store is not checked.
-    #[must_use]
-    pub fn in_one_database(locks: LockManager, store: PgFencedStore) -> Self {
-        Self::new(locks, store).with_one_database()
     }
 }

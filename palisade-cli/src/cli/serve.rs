@@ -45,7 +45,7 @@ pub struct ServeArgs {
     pub(crate) lock: Lock,
     /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
     /// MariaDB are only for the operators' commands) [default: a SQLite file in the user's folder
-    /// of data]
+    /// of data, with the key that signs tokens beside it]
     #[arg(id = "store", long = "store", value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]
     pub store: Option<Address>,
@@ -119,7 +119,8 @@ impl ServeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SigningArgs {
     /// File of keys that sign tokens, one `ID SECRET` per line; the first one signs, all are
-    /// accepted; SIGHUP has it read again [default: a key that ends with the process]
+    /// accepted; SIGHUP has it read again [default: without --store and --lock a key beside the
+    /// store, otherwise a key that ends with the process]
     #[arg(long, value_name = "FILE", env = "PALISADE_SIGNING_KEYS")]
     pub(crate) signing_keys: Option<PathBuf>,
     /// The service that tokens are for; tokens for another service are not accepted

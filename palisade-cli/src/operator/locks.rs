@@ -7,6 +7,7 @@ use lock_core::{
 };
 use palisade_gateway::wire::millis;
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{
     consent,
@@ -19,7 +20,7 @@ use crate::{
     console::Console,
     duration::seconds,
     failure::Failure,
-    open,
+    open, sqlite_file,
 };
 
 /// Connects to a lock service that others use, too.
@@ -32,6 +33,12 @@ pub(super) async fn connect(
         return Err(Failure::Usage(format!(
             "--{option} memory: is of this process alone; say which one the service uses"
         )));
+    }
+    if address.scheme() == "sqlite" {
+        // The lock service would make a file that is missing, and so hide a wrong name.
+        let url = address.secret().split('?').next().unwrap_or_default();
+        let options: Result<SqliteConnectOptions, _> = url.parse();
+        options.map_or(Ok(()), |options| sqlite_file::exists(&options, address))?;
     }
     open::lock_service(option, address, issuer, InitialToken::default()).await
 }

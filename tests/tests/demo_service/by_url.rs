@@ -78,6 +78,12 @@ async fn one_postgres() -> Service {
     service(database.url().to_owned(), "postgres", database)
 }
 
+async fn one_sqlite() -> Service {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("leases.db").display());
+    service(url, "sqlite", folder)
+}
+
 /// A name that no other test has: the servers are shared.
 fn fresh(name: &str) -> String {
     format!("{name}-{:016x}", rand::random::<u64>())
@@ -249,6 +255,7 @@ by_url! {
     on_etcd = one_etcd();
     on_zookeeper = one_zookeeper();
     on_postgres = one_postgres();
+    on_sqlite = one_sqlite();
 }
 
 /// The same URL with an IPv6 address, behind which is a way to its server.

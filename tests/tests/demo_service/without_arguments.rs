@@ -1,4 +1,4 @@
-use std::{path::Path, process::Stdio};
+use std::{os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
 
 use e2e::warden::workspace_binary;
 use serde_json::{Value, json};
@@ -69,4 +69,38 @@ async fn serve_needs_no_argument_and_no_free_port_8080() {
     let mut errors = served.stderr.take().unwrap();
     errors.read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "");
+}
+
+/// Catches: leases, marks or keys that end with the process that has them.
+#[tokio::test]
+async fn a_holder_still_holds_after_serve_was_killed_and_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let (mut served, url) = serve(folder.path()).await;
+    let lease = json!({ "ttl_ms": 60_000 });
+    let granted = http.post(format!("{url}/v1/leases/account:42"));
+    let granted = granted.json(&lease).send().await.unwrap();
+    let granted: Value = granted.json().await.unwrap();
+    let token = granted["fencing_token"].as_str().unwrap();
+    served.kill().await.unwrap();
+
+    let (_served, url) = serve(folder.path()).await;
+    let resource = format!("{url}/v1/leases/account:42");
+    let renewal = http.put(&resource).json(&lease);
+    let renewed = renewal.header("fencing-token", token).send().await;
+    assert_eq!(renewed.unwrap().status(), 200);
+    let write = http.put(format!("{url}/v1/accounts/42"));
+    let write = write.json(&json!({ "balance": 150 }));
+    let written = write.header("fencing-token", token).send().await.unwrap();
+    assert!(
+        written.headers().contains_key("fencing-accepted"),
+        "{written:?}"
+    );
+    let next = http.post(&resource).json(&lease).send().await.unwrap();
+    assert_eq!(next.status(), 409, "{next:?}");
+
+    // The key to the leases is of this user alone.
+    let keys = folder.path().join("palisade/signing-keys");
+    let mode = std::fs::metadata(keys).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

@@ -4,20 +4,20 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use e2e::servers::{RedlockServers, apart, etcd, postgres_database, redis, zookeeper};
 use fenced_jobs::{JobOutcome, Jobs};
-use fenced_store::{FencedLockError, PgFencedLocks, PgFencedStore};
+use fenced_store::{Dialect, FencedLockError, FencedLocks, PgFencedStore, SqliteFencedStore};
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
 use palisade::{
     backend::{ConnectOptions, TokioRuntime},
     redlock::RedlockNodes,
 };
-use sqlx::PgPool;
+use sqlx::{PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A slot is done once, a lead goes from hand to hand, and a deposed leader is refused.
-async fn works(shop: PgFencedLocks) {
+async fn works<DB: Dialect>(shop: FencedLocks<DB>) {
     let once = async || {
         let once = shop.once("night", "2026-11-27T02:00:00Z").wait(PATIENCE);
         once.run(async |_| Ok::<_, FencedLockError>(()))
@@ -72,7 +72,7 @@ async fn store() -> (e2e::servers::PostgresDatabase, PgFencedStore) {
 async fn behind(lock: impl Into<ConnectOptions>) {
     let (_database, store) = store().await;
     let locks = palisade::connect(lock).await.unwrap();
-    works(PgFencedLocks::new(locks, store)).await;
+    works(FencedLocks::new(locks, store)).await;
 }
 
 #[tokio::test]
@@ -97,6 +97,25 @@ async fn jobs_and_leaders_behind_etcd() {
 #[tokio::test]
 async fn jobs_and_leaders_behind_zookeeper() {
     behind(apart(&zookeeper().await.url())).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    behind(format!(
+        "sqlite:{}",
+        folder.path().join("leases.db").display()
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_in_one_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = SqliteConnectOptions::new().filename(folder.path().join("shop.db"));
+    let file = SqliteFencedStore::recommended(file.create_if_missing(true));
+    let pool = SqlitePool::connect_with(file).await.unwrap();
+    works(palisade::open(pool).await.unwrap()).await;
 }
 
 #[tokio::test]

@@ -52,11 +52,13 @@ const TREES: &str = "
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
     palisade-postgres  | *        | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite axum
+    palisade-sqlite    | *        | sqlx-sqlite      | redis zookeeper-client sqlx-postgres axum
     lock-testing       | *        | lock-core        | redis tonic zookeeper-client sqlx axum
     palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
     palisade-lock      | redis    | redis            | palisade-redlock tonic zookeeper-client sqlx
     palisade-lock      | redlock  | palisade-redlock | tonic zookeeper-client sqlx
-    palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client
+    palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite
+    palisade-lock      | sqlite   | palisade-sqlite  | redis tonic zookeeper-client sqlx-postgres
     palisade-lock      | axum,ed25519,reqwest | axum-core | sqlx
     fenced-store       | *        | sqlx             | redis tonic zookeeper-client croner jiff
     fenced-store       |          | sqlx-core        | sqlx-postgres sqlx-sqlite sqlx-mysql
@@ -98,6 +100,16 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
     }
 }
 
+/// The lock services of which each has a package.
+const SERVICES: [&str; 6] = [
+    "etcd",
+    "postgres",
+    "redis",
+    "redlock",
+    "sqlite",
+    "zookeeper",
+];
+
 /// The packages that tests may use from anywhere.
 const TEST_ONLY: [&str; 5] = [
     "e2e",
@@ -110,8 +122,7 @@ const TEST_ONLY: [&str; 5] = [
 /// Catches: a library that needs the program, or a lock service that needs another one.
 #[test]
 fn packages_depend_in_one_direction() {
-    let services = ["etcd", "postgres", "redis", "redlock", "zookeeper"];
-    let services = services.map(|name| format!("palisade-{name}"));
+    let services = SERVICES.map(|name| format!("palisade-{name}"));
     let is_service = |name: &str| services.iter().any(|service| service == name);
     let allowed = |package: &str, on: &str| match package {
         "clock-shim" | "lock-core" => false,
@@ -283,7 +294,7 @@ fn the_programs_have_all_lock_services_and_tls_to_them_and_to_databases() {
         assert!(roots.contains(client), "{client}: {roots:?}");
     }
     assert!(by("rustls").contains("sqlx-core") && roots.contains("sqlx-core"));
-    for service in ["etcd", "postgres", "redis", "redlock", "zookeeper"] {
+    for service in SERVICES {
         let users = by(&format!("palisade-{service}"));
         assert!(users.contains("palisade-lock"), "{service}: {users:?}");
     }

@@ -93,7 +93,7 @@ pub struct Waiting<L> {
 }
 
 impl<L: Look> Waiters<L> {
-    /// Nobody waits yet. The task that looks is one of these.
+    /// No waiters yet. The task that looks for them will be one of these tasks.
     pub fn new(look: L, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             look,

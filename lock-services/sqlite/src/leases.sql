@@ -1,0 +1,56 @@
+-- The leases of the processes of one host. Each request is one transaction under BEGIN IMMEDIATE,
+-- so it is the only writer of the file while it decides. Times are microseconds of Unix time, by
+-- the clock of the host, read once the transaction has begun.
+--
+-- A lease is named after its resource, or "PREFIX RESOURCE". The column "holder" has the SHA-256,
+-- as 64 hex digits, of the text that a holder presents; '' means that the lease is free.
+
+CREATE TABLE IF NOT EXISTS fenced_lease (
+  resource   TEXT PRIMARY KEY NOT NULL
+             CHECK (typeof(resource) = 'text' AND length(resource) BETWEEN 1 AND 321
+                    AND resource NOT GLOB '*[^ !-~]*'),
+  token      INTEGER NOT NULL             -- of this lease, or of the last one
+             CHECK (typeof(token) = 'integer' AND token BETWEEN 1 AND 999999999999999),
+  revocation INTEGER NOT NULL DEFAULT 0   -- the token of the last release by force
+             CHECK (typeof(revocation) = 'integer' AND revocation BETWEEN 0 AND 999999999999999),
+  holder     TEXT NOT NULL
+             CHECK (typeof(holder) = 'text' AND length(holder) IN (0, 64)
+                    AND holder NOT GLOB '*[^0-9a-f]*'),
+  expires_at INTEGER NOT NULL CHECK (typeof(expires_at) = 'integer'),
+  attempts   TEXT NOT NULL                -- that share this lease, with spaces between them
+             CHECK (typeof(attempts) = 'text' AND length(attempts) <= 65000
+                    AND attempts NOT GLOB '*[^ !-~]*'),
+  metadata   TEXT
+             CHECK (metadata IS NULL OR typeof(metadata) = 'text' AND length(metadata) <= 1024)
+) WITHOUT ROWID;
+
+-- The waiters, in the order of their tickets.
+CREATE TABLE IF NOT EXISTS fenced_waiter (
+  ticket     INTEGER PRIMARY KEY AUTOINCREMENT,
+  resource   TEXT NOT NULL,
+  holder     TEXT NOT NULL,
+  attempt    TEXT NOT NULL,
+  wait_until INTEGER NOT NULL,
+  seen_at    INTEGER NOT NULL,
+  UNIQUE (resource, holder, attempt)
+);
+
+-- Acquisitions that ended two minutes ago or less: late copies of their requests get nothing.
+CREATE TABLE IF NOT EXISTS fenced_tombstone (
+  resource TEXT NOT NULL,
+  holder   TEXT NOT NULL,
+  attempt  TEXT NOT NULL,                 -- '': the whole acquisition
+  token    INTEGER NOT NULL,              -- of the lease that was released; 0: it was lost
+  ended_at INTEGER NOT NULL,
+  PRIMARY KEY (resource, holder, attempt)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS fenced_tombstone_by_time ON fenced_tombstone (ended_at);
+
+-- Leases that an operator ended two minutes ago or less: the same call again has the same answer.
+CREATE TABLE IF NOT EXISTS fenced_forced_release (
+  resource   TEXT NOT NULL,
+  token      INTEGER NOT NULL,            -- of the lease that was ended
+  revocation INTEGER NOT NULL,
+  ended_at   INTEGER NOT NULL,
+  PRIMARY KEY (resource, token)
+) WITHOUT ROWID;

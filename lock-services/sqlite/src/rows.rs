@@ -1,0 +1,356 @@
+//! The reads and writes of a transaction, which is the only writer of the file until it ends.
+
+use std::time::Duration;
+
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+
+/// How long ended acquisitions are remembered, and how long a waiter may be silent, in
+/// microseconds.
+const TOMBSTONE_TIME: i64 = 120_000_000;
+pub(super) const SILENCE: i64 = 3_000_000;
+
+/// The largest token.
+pub(super) const LAST_TOKEN: i64 = 999_999_999_999_999;
+
+/// A transaction that has begun, and the time when it did.
+pub(super) struct Rows<'c> {
+    pub(super) connection: &'c mut SqliteConnection,
+    /// Microseconds of Unix time.
+    pub(super) now: i64,
+}
+
+/// A resource, a holder as it is kept, and an attempt of it.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) resource: &'a str,
+    pub(super) holder: &'a str,
+    pub(super) attempt: &'a str,
+}
+
+/// A row of a resource that was ever held.
+#[derive(Clone, Debug)]
+pub(super) struct LeaseRow {
+    pub(super) token: i64,
+    pub(super) revocation: i64,
+    /// Empty if it is free.
+    pub(super) holder: String,
+    pub(super) expires_at: i64,
+    pub(super) attempts: Vec<String>,
+}
+
+impl LeaseRow {
+    fn read(row: &SqliteRow) -> sqlx::Result<Self> {
+        let attempts: &str = row.try_get("attempts")?;
+        Ok(Self {
+            token: row.try_get("token")?,
+            revocation: row.try_get("revocation")?,
+            holder: row.try_get("holder")?,
+            expires_at: row.try_get("expires_at")?,
+            attempts: attempts.split_whitespace().map(str::to_owned).collect(),
+        })
+    }
+
+    /// The greatest token of this resource that was ever taken.
+    pub(super) fn last_token(&self) -> i64 {
+        self.token.max(self.revocation)
+    }
+
+    pub(super) const fn is_free(&self) -> bool {
+        self.holder.is_empty()
+    }
+}
+
+/// Runs a statement with these values; the number of rows that it changed.
+macro_rules! change {
+    ($rows:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        sqlx::query($sql)$(.bind($value))*
+            .execute(&mut *$rows.connection)
+            .await
+            .map(|done| done.rows_affected())
+    };
+}
+
+/// Reads one value, which has to be there.
+macro_rules! value {
+    ($rows:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        sqlx::query_scalar($sql)$(.bind($value))*
+            .fetch_one(&mut *$rows.connection)
+            .await
+    };
+}
+
+impl Rows<'_> {
+    /// The time that is left until then.
+    pub(super) fn left(&self, until: i64) -> Duration {
+        Duration::from_micros(u64::try_from(until - self.now).unwrap_or(0))
+    }
+
+    /// The time after so long, if it can be stored.
+    pub(super) fn after(&self, time: Duration) -> i64 {
+        let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        self.now.saturating_add(micros)
+    }
+
+    /// The row of a resource, after a lease that ran out was ended.
+    pub(super) async fn lease(&mut self, resource: &str) -> sqlx::Result<Option<LeaseRow>> {
+        let row = sqlx::query(
+            "SELECT token, revocation, holder, expires_at, attempts FROM main.fenced_lease \
+             WHERE resource = ?",
+        )
+        .bind(resource)
+        .fetch_optional(&mut *self.connection)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let mut lease = LeaseRow::read(&row)?;
+        if !lease.is_free() && lease.expires_at <= self.now {
+            let Self { now, .. } = *self;
+            self.end(resource, &lease.holder, 0).await?;
+            lease = LeaseRow {
+                holder: String::new(),
+                expires_at: now,
+                attempts: Vec::new(),
+                ..lease
+            };
+        }
+        Ok(Some(lease))
+    }
+
+    /// Ends a lease, and with it the acquisition. The token is 0 if it was lost.
+    pub(super) async fn end(
+        &mut self,
+        resource: &str,
+        holder: &str,
+        token: i64,
+    ) -> sqlx::Result<()> {
+        let whole = Asker {
+            resource,
+            holder,
+            attempt: "",
+        };
+        self.bury(whole, token).await?;
+        self.free(resource).await
+    }
+
+    pub(super) async fn free(&mut self, resource: &str) -> sqlx::Result<()> {
+        const FREE: &str = "UPDATE main.fenced_lease SET holder = '', expires_at = 0, \
+                            attempts = '', metadata = NULL WHERE resource = ?";
+        change!(self, FREE, resource).map(drop)
+    }
+
+    /// Gives a free resource to an attempt.
+    pub(super) async fn grant(
+        &mut self,
+        asker: Asker<'_>,
+        token: i64,
+        ttl: Duration,
+        metadata: Option<&str>,
+    ) -> sqlx::Result<()> {
+        const GRANT: &str = "INSERT INTO main.fenced_lease \
+            (resource, token, holder, expires_at, attempts, metadata) VALUES (?, ?, ?, ?, ?, ?) \
+            ON CONFLICT DO UPDATE SET token = excluded.token, holder = excluded.holder, \
+            expires_at = excluded.expires_at, attempts = excluded.attempts, \
+            metadata = excluded.metadata";
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = asker;
+        let expires_at = self.after(ttl);
+        change!(
+            self, GRANT, resource, token, holder, expires_at, attempt, metadata
+        )
+        .map(drop)
+    }
+
+    pub(super) async fn set_attempts(
+        &mut self,
+        resource: &str,
+        attempts: &[String],
+    ) -> sqlx::Result<()> {
+        const SET: &str = "UPDATE main.fenced_lease SET attempts = ? WHERE resource = ?";
+        change!(self, SET, attempts.join(" "), resource).map(drop)
+    }
+
+    /// Remembers that an acquisition has ended, or this attempt of it. Forgets those that have
+    /// served.
+    pub(super) async fn bury(&mut self, ended: Asker<'_>, token: i64) -> sqlx::Result<()> {
+        const FORGET: &str = "DELETE FROM main.fenced_tombstone WHERE ended_at < ?";
+        const BURY: &str = "INSERT INTO main.fenced_tombstone \
+            (resource, holder, attempt, token, ended_at) VALUES (?, ?, ?, ?, ?) \
+            ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at";
+        change!(self, FORGET, self.now - TOMBSTONE_TIME)?;
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = ended;
+        change!(self, BURY, resource, holder, attempt, token, self.now).map(drop)
+    }
+
+    /// Whether this acquisition, or this attempt of it, has ended.
+    pub(super) async fn has_ended(&mut self, asker: Asker<'_>) -> sqlx::Result<bool> {
+        const HAS_ENDED: &str = "SELECT EXISTS (SELECT 1 FROM main.fenced_tombstone \
+             WHERE resource = ? AND holder = ? AND attempt IN ('', ?))";
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = asker;
+        value!(self, HAS_ENDED, resource, holder, attempt)
+    }
+
+    /// Whether the lease with this token was released by its holder, or the hold of this attempt.
+    pub(super) async fn was_released(
+        &mut self,
+        ended: Asker<'_>,
+        token: i64,
+    ) -> sqlx::Result<bool> {
+        const WAS_RELEASED: &str = "SELECT EXISTS (SELECT 1 FROM main.fenced_tombstone \
+             WHERE resource = ? AND holder = ? AND attempt = ? AND token = ?)";
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = ended;
+        value!(self, WAS_RELEASED, resource, holder, attempt, token)
+    }
+
+    /// The holder of the first waiter that is alive. Those that are not are dropped. A sign of life
+    /// far in the future was given before the clock was set back, and does not count.
+    pub(super) async fn first_waiter(&mut self, resource: &str) -> sqlx::Result<Option<String>> {
+        const DROP: &str = "DELETE FROM main.fenced_waiter WHERE resource = ?1 \
+             AND (wait_until <= ?2 OR abs(?2 - seen_at) > ?3)";
+        const FIRST: &str =
+            "SELECT holder FROM main.fenced_waiter WHERE resource = ? ORDER BY ticket LIMIT 1";
+        change!(self, DROP, resource, self.now, SILENCE)?;
+        sqlx::query_scalar(FIRST)
+            .bind(resource)
+            .fetch_optional(&mut *self.connection)
+            .await
+    }
+
+    pub(super) async fn leave_queue(&mut self, asker: Asker<'_>) -> sqlx::Result<()> {
+        const LEAVE: &str = "DELETE FROM main.fenced_waiter \
+                             WHERE resource = ? AND holder = ? AND attempt = ?";
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = asker;
+        change!(self, LEAVE, resource, holder, attempt).map(drop)
+    }
+
+    /// Takes a place at the end of the queue, or keeps the one that the attempt has. False if as
+    /// many other acquisitions wait as are allowed.
+    pub(super) async fn enqueue(
+        &mut self,
+        asker: Asker<'_>,
+        wait_until: i64,
+        most: Option<u32>,
+    ) -> sqlx::Result<bool> {
+        const KEEP: &str = "UPDATE main.fenced_waiter SET seen_at = ?, wait_until = ? \
+                            WHERE resource = ? AND holder = ? AND attempt = ?";
+        const OTHERS: &str = "SELECT count(DISTINCT holder) FROM main.fenced_waiter \
+                              WHERE resource = ? AND holder <> ?";
+        const ENQUEUE: &str = "INSERT INTO main.fenced_waiter \
+            (resource, holder, attempt, wait_until, seen_at) VALUES (?, ?, ?, ?, ?)";
+        let Asker {
+            resource,
+            holder,
+            attempt,
+        } = asker;
+        if change!(self, KEEP, self.now, wait_until, resource, holder, attempt)? > 0 {
+            return Ok(true);
+        }
+        if let Some(most) = most {
+            let others: i64 = value!(self, OTHERS, resource, holder)?;
+            if others >= i64::from(most) {
+                return Ok(false);
+            }
+        }
+        change!(
+            self, ENQUEUE, resource, holder, attempt, wait_until, self.now
+        )?;
+        Ok(true)
+    }
+
+    /// Renews a lease that lives, to no less than it has. False if there is none.
+    pub(super) async fn renew(
+        &mut self,
+        resource: &str,
+        holder: &str,
+        token: i64,
+        ttl: Duration,
+    ) -> sqlx::Result<bool> {
+        const RENEW: &str = "UPDATE main.fenced_lease SET expires_at = max(expires_at, ?) \
+            WHERE resource = ? AND token = ? AND holder = ? AND expires_at > ?";
+        let until = self.after(ttl);
+        let renewed = change!(self, RENEW, until, resource, token, holder, self.now)?;
+        Ok(renewed > 0)
+    }
+
+    /// Revokes a lease by force: the token that lies between it and the next.
+    pub(super) async fn revoke(
+        &mut self,
+        resource: &str,
+        lease: &LeaseRow,
+        revocation: i64,
+    ) -> sqlx::Result<()> {
+        const FORGET: &str = "DELETE FROM main.fenced_forced_release WHERE ended_at < ?";
+        const REVOKE: &str = "UPDATE main.fenced_lease SET revocation = ? WHERE resource = ?";
+        const REMEMBER: &str = "INSERT INTO main.fenced_forced_release \
+            (resource, token, revocation, ended_at) VALUES (?, ?, ?, ?)";
+        self.end(resource, &lease.holder, 0).await?;
+        change!(self, REVOKE, revocation, resource)?;
+        change!(self, FORGET, self.now - TOMBSTONE_TIME)?;
+        change!(self, REMEMBER, resource, lease.token, revocation, self.now).map(drop)
+    }
+
+    /// The token of a release by force of this lease that was not long ago.
+    pub(super) async fn revocation_of(
+        &mut self,
+        resource: &str,
+        token: i64,
+    ) -> sqlx::Result<Option<i64>> {
+        const REVOCATION: &str =
+            "SELECT revocation FROM main.fenced_forced_release WHERE resource = ? AND token = ?";
+        sqlx::query_scalar(REVOCATION)
+            .bind(resource)
+            .bind(token)
+            .fetch_optional(&mut *self.connection)
+            .await
+    }
+
+    /// Counts as a sign of life of these attempts. Not of one whose turn has come: it has 3 s to
+    /// ask again, because it keeps the others from a free resource.
+    pub(super) async fn touch(&mut self, attempts: &str) -> sqlx::Result<()> {
+        const TOUCH: &str = include_str!("touch.sql");
+        change!(self, TOUCH, attempts, self.now, SILENCE).map(drop)
+    }
+
+    /// Raises the mark of the store in the same file, if nothing is in the way: the store takes
+    /// tokens of this issuer, and has seen no greater one. Otherwise the holder claims, and learns
+    /// the reason.
+    pub(super) async fn claim(
+        &mut self,
+        resource: &str,
+        holder: &str,
+        token: i64,
+        issuer: &str,
+    ) -> sqlx::Result<bool> {
+        const STORES: &str = "SELECT count(*) FROM main.sqlite_schema \
+             WHERE name IN ('fenced_lock_service', 'fenced_high_water_mark')";
+        const CLAIM: &str = include_str!("claim.sql");
+        let tables: i64 = value!(self, STORES)?;
+        if tables < 2 {
+            return Ok(false);
+        }
+        let claimed = change!(self, CLAIM, resource, token, holder, issuer)?;
+        Ok(claimed > 0)
+    }
+}
+
+/// The part of a holder, as it is kept, that others may see.
+pub(super) fn shown(holder: &str) -> &str {
+    holder.get(..16).unwrap_or(holder)
+}
