@@ -25,7 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod open;
 
 #[cfg(feature = "http")]
@@ -51,5 +51,5 @@ pub use palisade_sqlite as sqlite;
 pub use palisade_zookeeper as zookeeper;
 
 pub use self::connect::{Connect, connect};
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::open::{Database, open};

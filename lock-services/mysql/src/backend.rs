@@ -1,3 +1,4 @@
+use sqlx::{MySqlPool, mysql::MySqlConnectOptions};
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
@@ -6,7 +7,7 @@ use super::{
     client::Client,
     connections::Connections,
     looking::{LookAsClient, forget_every_minute},
-    service_url::ServiceUrl,
+    service_url::{ServiceUrl, with_settings_of_ours},
 };
 use lock_core::{
     Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
@@ -48,16 +49,51 @@ impl MySqlBackend {
         let options = to.into();
         connect(KIND, async {
             let url = ServiceUrl::read(&options)?;
-            let connections = Connections::to(url.address()?, &url, Arc::clone(&runtime));
-            let client = Client::connect(connections, &url.settings, runtime).await?;
-            let client = Arc::new(client);
-            Ok(Self {
-                waiters: Waiters::new(LookAsClient::new(Arc::clone(&client)), client.tasks.clone()),
-                _forgetting: forget_every_minute(&client),
-                client,
-            })
+            Self::start(url.address()?, url, runtime).await
         })
         .await
+    }
+
+    /// The same for the database of a pool, such as that of the fenced store, with connections of
+    /// its own: renewals and releases would otherwise queue behind the transactions of the
+    /// application. They log in as those of the pool do now. A URL in the options is empty.
+    ///
+    /// # Errors
+    /// See [`connect`](MySqlBackend::connect).
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn on(
+        pool: &MySqlPool,
+        options: impl Into<ConnectOptions>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, Error> {
+        let options = options.into();
+        connect(KIND, async {
+            let url = ServiceUrl::read(&options)?;
+            url.settings.none_left("connections")?;
+            let address = with_settings_of_ours(pool.connect_options().as_ref().clone())?;
+            Self::start(address, url, runtime).await
+        })
+        .await
+    }
+
+    async fn start(
+        address: MySqlConnectOptions,
+        url: ServiceUrl,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self, Error> {
+        let connections = Connections::to(address, &url, Arc::clone(&runtime));
+        let client = Client::connect(connections, &url.settings, runtime).await?;
+        let client = Arc::new(client);
+        Ok(Self {
+            waiters: Waiters::new(LookAsClient::new(Arc::clone(&client)), client.tasks.clone()),
+            _forgetting: forget_every_minute(&client),
+            client,
+        })
     }
 }
 

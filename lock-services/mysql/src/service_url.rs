@@ -41,19 +41,24 @@ impl ServiceUrl {
         })
     }
 
-    /// The address of the database. A driver's own log has no statements, because a holder may be
-    /// in one.
+    /// The address of the database.
     pub(super) fn address(&self) -> Result<MySqlConnectOptions, Error> {
         let url = self.settings.url();
         let schemes = ["mysql://", "mariadb://"];
         if !schemes.iter().any(|scheme| url.starts_with(scheme)) {
             return Err(invalid(format!("not a URL, such as {EXAMPLE}")));
         }
-        let address: MySqlConnectOptions = database_url::parse(&url, MySqlConnectOptions::host)?;
-        match address.get_database() {
-            None | Some("") => Err(invalid(format!("the URL names no database: {EXAMPLE}"))),
-            // Set by each connection of ours.
-            Some(_) => Ok(address.timezone(None).disable_statement_logging()),
-        }
+        with_settings_of_ours(database_url::parse(&url, MySqlConnectOptions::host)?)
+    }
+}
+
+/// The same address, for connections that set their settings themselves. The driver's own log has
+/// no statements, because a holder may be in one.
+pub(super) fn with_settings_of_ours(
+    address: MySqlConnectOptions,
+) -> Result<MySqlConnectOptions, Error> {
+    match address.get_database() {
+        None | Some("") => Err(invalid(format!("no database is named, as in {EXAMPLE}"))),
+        Some(_) => Ok(address.timezone(None).disable_statement_logging()),
     }
 }

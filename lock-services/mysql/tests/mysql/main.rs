@@ -6,6 +6,10 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bank;
 mod conformance;
+mod crashed;
+mod dropped;
+mod processes;
 mod rights;
 mod world;
