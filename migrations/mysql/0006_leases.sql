@@ -38,6 +38,8 @@
 -- says in is_quiet whether there may be waiters or tombstones. Each procedure that makes one says
 -- so there. Only a grant that has looked sets it again.
 --
+-- A subquery in SET or IF locks the rows that it reads. So rows are read by SELECT .. INTO.
+--
 -- Procedures run with the sql_mode of this script. There are no functions, because a server with a
 -- binary log lets only administrators make those. All names here begin with fenced_.
 
@@ -237,7 +239,7 @@ CREATE PROCEDURE IF NOT EXISTS fenced_enqueue(
   OUT its_outcome VARCHAR(16) CHARACTER SET ascii
 )
 BEGIN
-  DECLARE its_ticket BIGINT;
+  DECLARE its_ticket, waiters BIGINT;
   DECLARE until_us BIGINT
     DEFAULT COALESCE(now_us + its_wait_ms * 1000, 9223372036854775807);
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
@@ -247,12 +249,15 @@ BEGIN
   IF its_ticket IS NOT NULL THEN
     UPDATE fenced_waiter SET seen_us = now_us, wait_until_us = until_us, client = its_client
       WHERE resource = its_name AND ticket = its_ticket;
-  -- One more attempt of an acquisition that waits takes no more room.
-  ELSEIF most <= (SELECT COUNT(DISTINCT holder) FROM fenced_waiter
-                  WHERE resource = its_name AND holder <> its_holder AND wait_until_us > now_us
-                    AND ABS(now_us - seen_us) <= 3000000) THEN
+  ELSEIF most IS NOT NULL THEN
+    -- One more attempt of an acquisition that waits takes no more room.
+    SELECT COUNT(DISTINCT holder) INTO waiters FROM fenced_waiter
+      WHERE resource = its_name AND holder <> its_holder AND wait_until_us > now_us
+        AND ABS(now_us - seen_us) <= 3000000;
+  END IF;
+  IF most <= waiters THEN
     SET its_outcome = 'full';
-  ELSE
+  ELSEIF its_ticket IS NULL THEN
     INSERT INTO fenced_waiter
         (resource, ticket, holder, attempt, client, wait_until_us, seen_us)
       SELECT its_name, COALESCE(MAX(ticket), 0) + 1, its_holder, its_attempt, its_client,
@@ -261,6 +266,16 @@ BEGIN
     UPDATE fenced_lease SET is_quiet = 0 WHERE resource = its_name;
   END IF;
 END;
+
+-- Whether this acquisition, or this attempt of it, has ended. Under the mutex.
+CREATE PROCEDURE IF NOT EXISTS fenced_has_ended(
+  IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
+  IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
+  IN its_attempt VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, OUT ended TINYINT
+)
+SELECT EXISTS (
+  SELECT 1 FROM fenced_tombstone
+  WHERE resource = its_name AND holder = its_holder AND attempt IN ('', its_attempt)) INTO ended;
 
 -- Takes an attempt out of the queue. Under the mutex.
 CREATE PROCEDURE IF NOT EXISTS fenced_leave(
@@ -320,8 +335,8 @@ BEGIN
     SET granted = NULL;
   ELSE
     IF NOT quiet THEN
-      SET quiet = NOT EXISTS (SELECT 1 FROM fenced_waiter WHERE resource = its_name)
-        AND NOT EXISTS (SELECT 1 FROM fenced_tombstone WHERE resource = its_name);
+      SELECT NOT EXISTS (SELECT 1 FROM fenced_waiter WHERE resource = its_name)
+        AND NOT EXISTS (SELECT 1 FROM fenced_tombstone WHERE resource = its_name) INTO quiet;
     END IF;
     UPDATE fenced_lease
       SET token = granted, holder = its_holder, end_us = now_us + its_ttl_ms * 1000,

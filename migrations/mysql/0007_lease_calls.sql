@@ -96,9 +96,7 @@ BEGIN
       SET its_outcome = 'implausible', its_token = most_plausible;
     ELSE
       IF NOT quiet THEN
-        SET has_ended = EXISTS (
-          SELECT 1 FROM fenced_tombstone t
-          WHERE t.resource = its_name AND t.holder = digest AND t.attempt IN ('', tried));
+        CALL fenced_has_ended(its_name, digest, tried, has_ended);
         CALL fenced_first_waiter(its_name, now_us, first_holder);
       END IF;
       IF has_ended THEN
@@ -161,7 +159,7 @@ BEGIN
     DECLARE tokens, lefts VARCHAR(2000) CHARACTER SET ascii;
     DECLARE note VARCHAR(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
     DECLARE now_us, its_token, last_token, its_end_us, its_ttl_ms, its_floor, held_ms, floor BIGINT;
-    DECLARE quiet, is_over TINYINT DEFAULT 0;
+    DECLARE quiet, is_over, is_there, has_ended TINYINT DEFAULT 0;
     DECLARE by_name CURSOR FOR
       SELECT a.resource FROM JSON_TABLE(list, '$[*]' COLUMNS (
         resource VARCHAR(1000) PATH '$.resource' ERROR ON EMPTY ERROR ON ERROR)) a
@@ -194,7 +192,8 @@ BEGIN
       END IF;
       CALL fenced_check_metadata(note);
       SET floor = GREATEST(COALESCE(floor, 0), its_floor);
-      IF NOT EXISTS (SELECT 1 FROM fenced_lease f WHERE f.resource = its_name) THEN
+      SELECT EXISTS (SELECT 1 FROM fenced_lease f WHERE f.resource = its_name) INTO is_there;
+      IF NOT is_there THEN
         COMMIT;
         CALL fenced_make_lease(its_name);
       END IF;
@@ -211,10 +210,9 @@ BEGIN
       IF is_over THEN LEAVE l; END IF;
       CALL fenced_lock_lease(
         its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);
-      IF NOT quiet AND EXISTS (
-          SELECT 1 FROM fenced_tombstone t
-          WHERE t.resource = its_name AND t.holder = digest AND t.attempt IN ('', tried)) THEN
-        SET its_outcome = 'released';
+      IF NOT quiet THEN
+        CALL fenced_has_ended(its_name, digest, tried, has_ended);
+        SET its_outcome = IF(has_ended, 'released', its_outcome);
       END IF;
       IF its_holder NOT IN ('', digest) THEN
         SET held_ms = GREATEST(COALESCE(held_ms, 1), (its_end_us - now_us) DIV 1000);
@@ -275,7 +273,7 @@ BEGIN
     DECLARE digest, its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
     DECLARE letters VARCHAR(1000) CHARACTER SET ascii DEFAULT '';
     DECLARE now_us, asked_token, its_token, its_end_us, its_ttl_ms BIGINT;
-    DECLARE is_over, is_missing TINYINT DEFAULT 0;
+    DECLARE is_over, is_missing, is_busy TINYINT DEFAULT 0;
     DECLARE asked CURSOR FOR
       SELECT a.resource, a.token, a.holder, a.ttl_ms FROM JSON_TABLE(list, '$[*]' COLUMNS (
         place FOR ORDINALITY,
@@ -306,10 +304,11 @@ BEGIN
           is_over = 0;
       IF is_missing THEN
         -- It is locked, or was never held.
-        SET letters = CONCAT(letters, IF(EXISTS (
+        SELECT EXISTS (
           SELECT 1 FROM fenced_lease f
           WHERE f.resource = its_name AND f.token = asked_token AND f.holder = digest
-            AND f.end_us > now_us), 'b', 'n'));
+            AND f.end_us > now_us) INTO is_busy;
+        SET letters = CONCAT(letters, IF(is_busy, 'b', 'n'));
       ELSEIF its_token = asked_token AND its_holder = digest AND its_end_us > now_us THEN
         UPDATE fenced_lease f SET f.end_us = GREATEST(f.end_us, now_us + its_ttl_ms * 1000)
           WHERE f.resource = its_name;
@@ -363,7 +362,7 @@ BEGIN
   DECLARE its_attempts TEXT CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE its_outcome VARCHAR(16) CHARACTER SET ascii DEFAULT 'not_holder';
   DECLARE now_us, its_token, last_token, its_end_us BIGINT;
-  DECLARE quiet TINYINT;
+  DECLARE quiet, was_released TINYINT;
   DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
   CALL fenced_check_session();
   CALL fenced_check_attempt(
@@ -386,10 +385,11 @@ BEGIN
     IF tombstone THEN
       CALL fenced_bury(its_name, digest, tried, token, now_us);
     END IF;
-  ELSEIF EXISTS (SELECT 1 FROM fenced_tombstone t
-                 WHERE t.resource = its_name AND t.holder = digest AND t.attempt = tried
-                   AND t.token = token) THEN
-    SET its_outcome = 'released';
+  ELSE
+    SELECT EXISTS (SELECT 1 FROM fenced_tombstone t
+                   WHERE t.resource = its_name AND t.holder = digest AND t.attempt = tried
+                     AND t.token = token) INTO was_released;
+    SET its_outcome = IF(was_released, 'released', its_outcome);
   END IF;
   COMMIT;
   SELECT its_outcome AS outcome;

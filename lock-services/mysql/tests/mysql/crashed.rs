@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use e2e::servers::{MySqlServer, OnMariaDb, OnMySql, until};
+use e2e::servers::{MySqlServer, until};
 use fenced_store::FenceError;
 use lock_core::{FencingToken, LeaseGuard, LockManager, Ttl};
 use sqlx::MySqlPool;
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::{
     bank::Bank,
-    world::{count, manager, named},
+    world::{count, manager, named, on_each_server},
 };
 
 const ROUNDS: usize = 4;
@@ -50,7 +50,7 @@ async fn acquire(locks: LockManager) -> LeaseGuard {
 
 /// In each round one client holds, one waits, one stands still past the end of its lease, and
 /// others write without a pause.
-async fn a_crash_loses_no_lease<S: MySqlServer>() {
+async fn a_crash_loses_no_lease_and_waiters_are_served_after_it<S: MySqlServer>() {
     let server = S::start().await;
     let (bank, stale) = (
         Arc::new(Bank::open(server.url(), "account:1").await),
@@ -98,12 +98,4 @@ async fn a_crash_loses_no_lease<S: MySqlServer>() {
     assert_eq!(stale.lost_from_twin().await, i64::try_from(ROUNDS).unwrap());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_of_mariadb_loses_no_lease_and_waiters_are_served_after_it() {
-    a_crash_loses_no_lease::<OnMariaDb>().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crash_of_mysql_loses_no_lease_and_waiters_are_served_after_it() {
-    a_crash_loses_no_lease::<OnMySql>().await;
-}
+on_each_server!(a_crash_loses_no_lease_and_waiters_are_served_after_it);

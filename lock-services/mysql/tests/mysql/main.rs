@@ -12,4 +12,5 @@ mod crashed;
 mod dropped;
 mod processes;
 mod rights;
+mod traps;
 mod world;

@@ -50,3 +50,23 @@ pub(crate) async fn count(pool: &MySqlPool, query: &str) -> i64 {
     let query = AssertSqlSafe(query.to_owned());
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
 }
+
+/// Runs these tests, which are generic over the server, on MariaDB and on MySQL.
+macro_rules! on_each_server {
+    ($($name:ident),+ $(,)?) => {
+        mod on_mariadb {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name::<e2e::servers::OnMariaDb>().await;
+            })+
+        }
+
+        mod on_mysql {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name::<e2e::servers::OnMySql>().await;
+            })+
+        }
+    };
+}
+pub(crate) use on_each_server;

@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
     process::Command,
@@ -23,14 +24,17 @@ const SMALL: [&str; 3] = [
 pub(crate) struct MySql {
     dir: PathBuf,
     password: String,
+    /// Options of its command line.
+    options: Vec<OsString>,
 }
 
 impl MySql {
     /// Installs the system tables below `dir`.
-    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path, options: Vec<OsString>) -> io::Result<Self> {
         let server = Self {
             dir: dir.to_owned(),
             password: format!("{:032x}", rand::random::<u128>()),
+            options,
         };
         // On a shared machine anybody may connect to a loopback port: hence a password.
         let user = format!("{USER}@'127.0.0.1'");
@@ -78,6 +82,7 @@ impl MySql {
                 "--innodb-flush-log-at-trx-commit=2",
                 "--sync-binlog=0",
             ]);
+        command.args(&self.options);
         command
     }
 

@@ -142,8 +142,8 @@ impl Recipe {
                 let has_own_clock = kind == ServerKind::PostgresWithOwnClock;
                 Cluster::create(dir.path(), arguments, has_own_clock).map(Self::Postgres)
             }
-            ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
-            ServerKind::MySql => MySql::create(dir.path()).map(Self::MySql),
+            ServerKind::MariaDb => MariaDb::create(dir.path(), arguments).map(Self::MariaDb),
+            ServerKind::MySql => MySql::create(dir.path(), arguments).map(Self::MySql),
             ServerKind::PgBouncer => PgBouncer::prepare(&arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
             ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
