@@ -345,31 +345,47 @@ BEGIN
   END IF;
 END;
 
--- Claims a grant in the transaction that makes it, if nothing is in the way. It never waits for
--- transactions of the store.
+-- Claims a grant in the transaction that makes it, if nothing is in the way. It does not wait for
+-- transactions of the store, which share-lock a mark.
 CREATE PROCEDURE IF NOT EXISTS fenced_claim_now(
   IN its_resource VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin, IN its_token BIGINT,
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, OUT its_claimed TINYINT
 )
 BEGIN
-  DECLARE found_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE service, found_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE found_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE found_token BIGINT;
+  DECLARE is_there TINYINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   SET its_claimed = 0;
-  SELECT name INTO found_issuer FROM fenced_lock_service WHERE name = its_issuer
+  SELECT name INTO service FROM fenced_lock_service
     /*M!100600 LOCK IN SHARE MODE SKIP LOCKED */ /*!80000 FOR SHARE SKIP LOCKED */;
-  IF found_issuer IS NOT NULL THEN
+  IF service IS NULL THEN
+    SELECT EXISTS (SELECT 1 FROM fenced_lock_service) INTO is_there;
+    IF NOT is_there THEN
+      INSERT IGNORE INTO fenced_lock_service (name) VALUES (its_issuer);
+      SET service = IF(ROW_COUNT() = 1, its_issuer, NULL);
+    END IF;
+  END IF;
+  IF service = its_issuer THEN
     SELECT token, holder, issuer INTO found_token, found_holder, found_issuer
       FROM fenced_high_water_mark WHERE resource = its_resource FOR UPDATE SKIP LOCKED;
-    IF found_token < its_token AND found_issuer = its_issuer THEN
+    IF found_token IS NULL THEN
+      SELECT EXISTS (SELECT 1 FROM fenced_high_water_mark WHERE resource = its_resource)
+        INTO is_there;
+      IF NOT is_there THEN
+        INSERT IGNORE INTO fenced_high_water_mark (resource, token, holder, issuer)
+          VALUES (its_resource, its_token, its_holder, its_issuer);
+        SET its_claimed = ROW_COUNT() = 1;
+      END IF;
+    ELSEIF found_issuer = its_issuer AND found_token < its_token THEN
       UPDATE fenced_high_water_mark
         SET holder = its_holder, claimed_at = SYSDATE(3), token = its_token
         WHERE resource = its_resource;
       SET its_claimed = 1;
-    ELSEIF found_token = its_token AND found_holder = its_holder AND found_issuer = its_issuer THEN
-      SET its_claimed = 1;
+    ELSEIF found_issuer = its_issuer AND found_token = its_token THEN
+      SET its_claimed = found_holder = its_holder;
     END IF;
   END IF;
 END;

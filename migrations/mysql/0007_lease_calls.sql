@@ -40,6 +40,9 @@ SET sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUT
 --
 -- claim_for is the name under which this database takes tokens as those of its lock service. With
 -- it the grant is claimed in the same step, if nothing is in the way: claimed.
+--
+-- For a script that cannot read the answer, the outcome is in @fenced_outcome, too, and the token in
+-- @fenced_token. Nothing here reads these variables.
 CREATE PROCEDURE IF NOT EXISTS fenced_acquire(
   IN resource VARBINARY(1000),
   IN holder VARBINARY(1000),
@@ -134,6 +137,7 @@ BEGIN
       END IF;
     END IF;
     COMMIT;
+    SET @fenced_outcome = its_outcome, @fenced_token = its_token;
     SELECT its_outcome AS outcome, its_token AS token, its_left_ms AS left_ms,
            is_claimed AS claimed;
   END;

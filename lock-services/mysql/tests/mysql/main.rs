@@ -6,6 +6,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod any_language;
 mod bank;
 mod conformance;
 mod crashed;

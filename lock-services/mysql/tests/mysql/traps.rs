@@ -55,7 +55,9 @@ async fn read_only_and_statements_in_the_log_are_found_out_at_connect<S: MySqlSe
     root.execute("SET GLOBAL read_only = 0").await.unwrap();
     guard.release().await.unwrap();
 
-    root.execute("SET GLOBAL binlog_format = 'STATEMENT'").await.unwrap();
+    root.execute("SET GLOBAL binlog_format = 'STATEMENT'")
+        .await
+        .unwrap();
     let has_log = count(&root, "SELECT @@log_bin = 1").await == 1;
     if has_log {
         let error = refusal(server.url()).await;
@@ -91,7 +93,8 @@ async fn a_killed_request_keeps_no_row_locked<S: MySqlServer>() {
         let lock = "SELECT * FROM fenced_lease WHERE resource = 'r' FOR UPDATE";
         other.execute(lock).await.unwrap();
         let killing = async {
-            let waiting = "SELECT CAST(COALESCE(MAX(id), 0) AS SIGNED) FROM information_schema.processlist
+            let waiting =
+                "SELECT CAST(COALESCE(MAX(id), 0) AS SIGNED) FROM information_schema.processlist
                 WHERE db = DATABASE() AND info LIKE '%fenced_lease%FOR UPDATE'
                   AND id <> CONNECTION_ID() AND info NOT LIKE '%processlist%'";
             until("it waits", async || count(&root, waiting).await > 0).await;
@@ -104,8 +107,13 @@ async fn a_killed_request_keeps_no_row_locked<S: MySqlServer>() {
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{kill}: {error}");
         assert_eq!(error.outcome(), Outcome::Unknown, "{kill}: {error}");
         other.execute("ROLLBACK").await.unwrap();
-        let renewed = backend.renew(&[RenewRequest::new(lease.clone(), TTL)]).await;
-        assert!(matches!(renewed[..], [Ok(Renewed::Renewed(_))]), "{renewed:?}");
+        let renewed = backend
+            .renew(&[RenewRequest::new(lease.clone(), TTL)])
+            .await;
+        assert!(
+            matches!(renewed[..], [Ok(Renewed::Renewed(_))]),
+            "{renewed:?}"
+        );
         let answer = backend.acquire(&request("r")).await.unwrap();
         assert!(matches!(answer, Attempt::Held { .. }), "{kill}");
     }
@@ -118,7 +126,10 @@ async fn a_row_that_another_transaction_locks_holds_up_no_other_lease<S: MySqlSe
     let options = ConnectOptions::from(database.url());
     let backend = connect(options.response_timeout(Duration::from_millis(500))).await;
     let (stuck, free) = (request("stuck"), request("free"));
-    let (stuck, free) = (granted(&backend, &stuck).await, granted(&backend, &free).await);
+    let (stuck, free) = (
+        granted(&backend, &stuck).await,
+        granted(&backend, &free).await,
+    );
     let mut other = MySqlConnection::connect(database.url()).await.unwrap();
     other.execute("START TRANSACTION").await.unwrap();
     let lock = "SELECT * FROM fenced_lease WHERE resource = 'stuck' FOR UPDATE";
@@ -142,7 +153,11 @@ async fn a_row_that_another_transaction_locks_holds_up_no_other_lease<S: MySqlSe
     until("no session waits", async || count(&root, behind).await == 0).await;
     other.execute("ROLLBACK").await.unwrap();
     let renewed = backend.renew(&leases).await;
-    assert!(renewed.iter().all(|answer| matches!(answer, Ok(Renewed::Renewed(_)))));
+    assert!(
+        renewed
+            .iter()
+            .all(|answer| matches!(answer, Ok(Renewed::Renewed(_))))
+    );
 }
 
 /// A backup keeps all writes out. Nothing is granted meanwhile, and after it everything goes on.
