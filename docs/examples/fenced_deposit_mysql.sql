@@ -4,8 +4,8 @@
 SET time_zone = '+00:00', innodb_lock_wait_timeout = 2, lock_wait_timeout = 2;
 SET @holder = HEX(RANDOM_BYTES(16)), @client = UUID();
 
--- 'granted'; or 'held', without a place in the queue. A wait of NULL would take one. It is claimed in
--- the same step: from here on every older holder is refused.
+-- 'granted'; or 'held', without a place in the queue. A wait of NULL would take one. It is claimed
+-- in the same step: from here on every older holder is refused.
 CALL fenced_acquire('account:1', @holder, 'try-1', 30000, 0, @client, 0, NULL, NULL, NULL, 'mysql');
 
 -- As long as the work takes, and well before the lease runs out.

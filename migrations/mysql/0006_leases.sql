@@ -390,4 +390,49 @@ BEGIN
   END IF;
 END;
 
+-- Gives back what an attempt has of a lease, or, without an attempt, all of the lease.
+CREATE PROCEDURE IF NOT EXISTS fenced_give_back(
+  IN resource VARBINARY(1000), IN token BIGINT,
+  IN holder VARBINARY(1000),
+  IN attempt VARBINARY(1000), IN tombstone BOOLEAN
+)
+BEGIN
+  DECLARE its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE digest, tried, its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE its_attempts TEXT CHARACTER SET ascii COLLATE ascii_bin;
+  DECLARE its_outcome VARCHAR(16) CHARACTER SET ascii DEFAULT 'not_holder';
+  DECLARE now_us, its_token, last_token, its_end_us BIGINT;
+  DECLARE quiet, was_released TINYINT;
+  DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+  CALL fenced_check_session();
+  CALL fenced_check_attempt(
+    resource, holder, COALESCE(attempt, '-'), its_name, digest, tried);
+  IF token IS NULL OR tombstone IS NULL THEN
+    CALL fenced_refuse('token and tombstone are not null');
+  END IF;
+  SET tried = IF(attempt IS NULL, '', tried);
+  START TRANSACTION;
+  CALL fenced_lock_lease(
+    its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);
+  IF its_token = token AND its_holder = digest
+     AND (attempt IS NULL OR FIND_IN_SET(tried, its_attempts) > 0) THEN
+    SET its_outcome = 'released';
+    IF attempt IS NULL THEN
+      CALL fenced_free(its_name);
+    ELSE
+      CALL fenced_without_attempt(its_name, its_attempts, tried);
+    END IF;
+    IF tombstone THEN
+      CALL fenced_bury(its_name, digest, tried, token, now_us);
+    END IF;
+  ELSE
+    SELECT EXISTS (SELECT 1 FROM fenced_tombstone t
+                   WHERE t.resource = its_name AND t.holder = digest AND t.attempt = tried
+                     AND t.token = token) INTO was_released;
+    SET its_outcome = IF(was_released, 'released', its_outcome);
+  END IF;
+  COMMIT;
+  SELECT its_outcome AS outcome;
+END;
+
 SET sql_mode = @fenced_sql_mode;

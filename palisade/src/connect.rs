@@ -11,7 +11,7 @@ use lock_core::{
 /// | URL | feature | lock service |
 /// |---|---|---|
 /// | `memory:` | | in this process, shared by this manager and its clones only |
-/// | `mysql://SERVER/DATABASE`, `mariadb:` | `mysql` | a MySQL (8.0.29) or MariaDB (10.6) database |
+/// | `mysql://SERVER/DATABASE`, `mariadb` | `mysql` | MySQL 8.0.29 or MariaDB 10.6, or newer |
 /// | `postgres://SERVER/DATABASE` | `postgres` | a PostgreSQL database, 12 or newer |
 /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
 /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |

@@ -19,8 +19,7 @@ use lock_core::{
     },
 };
 
-/// A lock service in MySQL or MariaDB. Dropping it ends its tasks and, if it made the pool itself, closes
-/// its connections.
+/// A lock service in MySQL or MariaDB. Dropping it ends its tasks and closes its connections.
 #[derive(Debug)]
 pub struct MySqlBackend {
     client: Arc<Client>,

@@ -59,8 +59,8 @@ impl Connections {
         connected.map_err(not_connected)
     }
 
-    /// Why the pool makes no connection, once it has tried for that long: it would only say that its
-    /// time is up. Never, if that is not why it waits.
+    /// Why the pool makes no connection, once it has tried for that long: it would only say that
+    /// its time is up. Never, if that is not why it waits.
     async fn refusal_after(&self, time: Duration) -> sqlx::Error {
         self.runtime.sleep(time).await;
         let connected = async {

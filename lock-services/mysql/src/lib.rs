@@ -1,4 +1,4 @@
-//! MySQL 8 and MariaDB 10.6 or newer as lock service: the database that has the data can have the
+//! MySQL 8.0.29, MariaDB 10.6 or newer as lock service: the database that has the data can have the
 //! locks, too.
 //!
 //! # Use it
@@ -21,14 +21,13 @@
 //! clocks differ by less than the time that this took.
 //!
 //! # Waiting
-//! First come, first served, across all clients. One look asks for all waiters of the process: while
-//! one of them is the first of its queue, every 5 to 250 ms, otherwise every second. A waiter that
-//! is silent for 3 s is passed over.
+//! First come, first served, across all clients. One look asks for all waiters of the process, every
+//! 5 to 250 ms. A waiter that is silent for 3 s is passed over.
 //!
 //! # Servers that are refused
 //! One with `--sysdate-is-now`, whose clock each user can set; one whose binary log has statements
-//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a Galera cluster, where
-//! the lock of a row holds on one node only.
+//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a node of Galera, where
+//! the lock of a row holds on that node only.
 //!
 //! # Proxies
 //! Each request is one message and a transaction of its own. No statement is prepared, and nothing

@@ -1,4 +1,4 @@
-//! What a client has to know of the server before it uses it.
+//! The checks of a server before it is used.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The procedures as an interface: the client `mariadb`, and Python with a driver of its own, beside
-//! Rust clients.
+//! The procedures as an interface: the client `mariadb`, and Python with a driver, beside Rust.
 
 use std::{
     future::IntoFuture,

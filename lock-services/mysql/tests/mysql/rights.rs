@@ -50,7 +50,7 @@ impl World {
         MySqlConnection::connect(&self.url).await.unwrap()
     }
 
-    /// What the tables have, without the times.
+    /// The number of all rows.
     async fn leases(&self) -> i64 {
         let rows =
             "SELECT (SELECT COUNT(*) FROM fenced_lease) + (SELECT COUNT(*) FROM fenced_waiter)
