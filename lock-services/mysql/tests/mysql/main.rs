@@ -11,6 +11,8 @@ mod bank;
 mod conformance;
 mod crashed;
 mod dropped;
+mod late;
+mod one_database;
 mod processes;
 mod rights;
 mod traps;
