@@ -21,13 +21,13 @@
 //! clocks differ by less than the time that this took.
 //!
 //! # Waiting
-//! First come, first served, across all clients. One look asks for all waiters of the process, every
-//! 5 to 250 ms. A waiter that is silent for 3 s is passed over.
+//! First come, first served, across all clients. One look asks for all waiters of the process,
+//! every 5 to 250 ms. A waiter that is silent for 3 s is passed over.
 //!
 //! # Servers that are refused
 //! One with `--sysdate-is-now`, whose clock each user can set; one whose binary log has statements
-//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a node of Galera, where
-//! the lock of a row holds on that node only.
+//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a node of Galera,
+//! where the lock of a row holds on that node only.
 //!
 //! # Proxies
 //! Each request is one message and a transaction of its own. No statement is prepared, and nothing

@@ -51,7 +51,7 @@ const TREES: &str = "
     palisade-redlock   | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
-    palisade-mysql     | *        | sqlx-mysql       | redis tonic zookeeper-client sqlx-postgres axum
+    palisade-mysql     | *        | sqlx-mysql       | redis zookeeper-client sqlx-postgres axum
     palisade-postgres  | *        | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite axum
     palisade-sqlite    | *        | sqlx-sqlite      | redis zookeeper-client sqlx-postgres axum
     lock-testing       | *        | lock-core        | redis tonic zookeeper-client sqlx axum
