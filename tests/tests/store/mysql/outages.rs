@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use e2e::servers::DatabaseServer;
+use e2e::servers::{DatabaseServer, MySqlServer};
 use fenced_jobs::JobSlots;
 use fenced_store::{
     FenceError, FencedLockError, FencedStore, MySqlFencedStore, NotReady, Rights,
@@ -30,8 +30,8 @@ struct World {
 
 impl World {
     /// With our tables, and a user who has rights on these and no other.
-    async fn start() -> Self {
-        let server = DatabaseServer::mariadb().await;
+    async fn start<S: MySqlServer>() -> Self {
+        let server = S::start().await;
         let mut owner = MySqlConnection::connect(server.url()).await.unwrap();
         let script = "CREATE DATABASE bank;
             CREATE USER app@'127.0.0.1' IDENTIFIED BY 'secret';
@@ -94,9 +94,8 @@ async fn session(pool: &MySqlPool) -> u64 {
 
 /// Each way to take the locks of a backup, and of a change of the schema.
 /// Catches: a call that waits for as long as a backup lasts, and a limit that a session keeps.
-#[tokio::test]
-async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time() {
-    let mut world = World::start().await;
+async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time<S: MySqlServer>() {
+    let mut world = World::start::<S>().await;
     let store = world.store(MySqlPoolOptions::new());
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     store.claim(&old).await.unwrap();
@@ -159,9 +158,8 @@ async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time() {
 }
 
 /// Catches: a pool that asks a read-only server for as long as its sessions live.
-#[tokio::test]
-async fn a_read_only_mariadb_is_busy_and_its_session_is_left() {
-    let mut world = World::start().await;
+async fn a_read_only_server_is_busy_and_its_session_is_left<S: MySqlServer>() {
+    let mut world = World::start::<S>().await;
     let store = world.store(MySqlPoolOptions::new());
     let own = grant("account:42", 33);
     store.claim(&own).await.unwrap();
@@ -199,9 +197,8 @@ async fn a_read_only_mariadb_is_busy_and_its_session_is_left() {
     }
 }
 
-#[tokio::test]
-async fn a_session_that_mariadb_has_ended_is_not_noticed_or_busy() {
-    let mut world = World::start().await;
+async fn a_session_that_the_server_has_ended_is_not_noticed_or_busy<S: MySqlServer>() {
+    let mut world = World::start::<S>().await;
     let own = grant("account:42", 33);
     let short = || {
         MySqlPoolOptions::new().after_connect(|connection, _| {
@@ -230,9 +227,8 @@ async fn a_session_that_mariadb_has_ended_is_not_noticed_or_busy() {
     }
 }
 
-#[tokio::test]
-async fn a_user_with_too_many_sessions_is_busy() {
-    let mut world = World::start().await;
+async fn a_user_with_too_many_sessions_is_busy<S: MySqlServer>() {
+    let mut world = World::start::<S>().await;
     world
         .as_owner("ALTER USER app@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1")
         .await;
@@ -242,4 +238,11 @@ async fn a_user_with_too_many_sessions_is_busy() {
     let busy = world.store(pool).claim(&grant("account:42", 34)).await;
     let busy = busy.unwrap_err();
     assert_kind!(busy, Busy, "{busy:?}");
+}
+
+on_both! {
+    behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time,
+    a_read_only_server_is_busy_and_its_session_is_left,
+    a_session_that_the_server_has_ended_is_not_noticed_or_busy,
+    a_user_with_too_many_sessions_is_busy,
 }
