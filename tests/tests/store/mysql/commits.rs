@@ -1,6 +1,7 @@
-//! The meaning of an error of a commit. A backup keeps all commits of a server from happening.
+//! The meaning of an error of a commit. A backup keeps all commits of a MariaDB from happening; MySQL
+//! has none that leaves the statements before the commit alone.
 
-use e2e::servers::{DatabaseServer, MySqlServer, until};
+use e2e::servers::{DatabaseServer, until};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
 use lock_core::Sequencer;
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection, MySqlPool};
@@ -15,8 +16,8 @@ struct World {
 
 impl World {
     /// With a grant that has been claimed.
-    async fn new<S: MySqlServer>() -> Self {
-        let server = S::start().await;
+    async fn new() -> Self {
+        let server = DatabaseServer::mariadb().await;
         let pool = MySqlPool::connect(server.url()).await.unwrap();
         pool.execute("CREATE DATABASE bank").await.unwrap();
         let url = server.url().replace("/mysql", "/bank");
@@ -70,8 +71,9 @@ impl World {
 
 /// An interrupt may strike before the commit or after it: this one struck before, and the error is
 /// the same.
-async fn a_commit_that_was_interrupted_is_unknown<S: MySqlServer>() {
-    let world = World::new::<S>().await;
+#[tokio::test]
+async fn a_commit_that_was_interrupted_is_unknown() {
+    let world = World::new().await;
     let error = world.held_up("DO 0", "KILL QUERY $session").await;
     assert_kind!(error, CommitUnknown);
     assert!(!error.is_retryable());
@@ -80,17 +82,13 @@ async fn a_commit_that_was_interrupted_is_unknown<S: MySqlServer>() {
 }
 
 /// A timeout that comes before the commit leaves nothing open.
-async fn a_commit_that_waited_too_long_for_a_lock_did_not_happen<S: MySqlServer>() {
-    let world = World::new::<S>().await;
+#[tokio::test]
+async fn a_commit_that_waited_too_long_for_a_lock_did_not_happen() {
+    let world = World::new().await;
     let error = world
         .held_up("SET SESSION lock_wait_timeout = 1", "DO 0")
         .await;
     assert_kind!(error, Busy);
     world.store.settle(&world.grant).await.unwrap();
     assert_eq!(world.written().await, 0);
-}
-
-on_both! {
-    a_commit_that_was_interrupted_is_unknown,
-    a_commit_that_waited_too_long_for_a_lock_did_not_happen,
 }

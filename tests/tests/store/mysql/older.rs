@@ -8,8 +8,9 @@ use fenced_store::{FencedStore, MySqlTxOptions};
 use sqlx::{Executor, MySqlPool};
 
 use crate::{
-    mysql::server::{MySqlStore, one_second},
+    mysql::server::{MySqlStore, on, one_second},
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
+    servers::Server,
 };
 
 /// The order to end a session is on its way when that one goes on to its next transaction, of
@@ -59,7 +60,7 @@ async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
         .execute("SELECT * FROM fenced_high_water_mark LOCK IN SHARE MODE")
         .await
         .unwrap();
-    let other = world.store().clone().with_options(one_second());
+    let other = world.ending();
     let busy = other.claim(&new).await.unwrap_err();
     assert_kind!(busy, Busy);
     unfenced.commit().await.unwrap();
@@ -74,7 +75,9 @@ async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
 async fn a_session_of_another_user_needs_a_right_to_be_ended<S: MySqlServer>() {
     let (world, old) = claimed::<MySqlStore<S>>().await;
     let new = grant("account:42", 34);
-    let mut tx = world.store().begin(&old).await.unwrap();
+    // MySQL lets no other user end a session of one with all rights.
+    let plain = world.store_of_user("").await;
+    let mut tx = plain.begin(&old).await.unwrap();
     MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
 
     let without = world.store_of_user("").await.with_options(one_second());
@@ -82,7 +85,10 @@ async fn a_session_of_another_user_needs_a_right_to_be_ended<S: MySqlServer>() {
     assert_kind!(busy, Busy);
     assert_eq!(high_water(&world, "account:42").await, Some(33));
     let with = world
-        .store_of_user("GRANT CONNECTION ADMIN ON *.* TO")
+        .store_of_user(on::<S, _>(
+            "GRANT CONNECTION ADMIN ON *.* TO",
+            "GRANT CONNECTION_ADMIN ON *.* TO",
+        ))
         .await;
     with.with_options(one_second()).claim(&new).await.unwrap();
     assert!(tx.commit().await.is_err());
@@ -111,7 +117,10 @@ async fn an_idle_timeout_of_the_session_ends_an_idle_holder<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world
-        .store_after("SET SESSION idle_transaction_timeout = 1")
+        .store_after(on::<S, _>(
+            "SET SESSION idle_transaction_timeout = 1",
+            "SET SESSION wait_timeout = 1",
+        ))
         .await;
     let store = store.with_options(MySqlTxOptions::default().terminate_older(false));
     store.claim(&old).await.unwrap();

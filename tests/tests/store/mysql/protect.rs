@@ -210,7 +210,7 @@ async fn an_id_that_names_no_resource_is_refused<S: MySqlServer>() {
 async fn only_tables_with_transactions_can_be_protected<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     let pool = world.store().pool();
-    pool.execute("CREATE TABLE flat (id INT) ENGINE = Aria")
+    pool.execute("CREATE TABLE flat (id INT) ENGINE = MyISAM")
         .await
         .unwrap();
     let flat = Protection::rows("flat", "id", "account:").unwrap();

@@ -12,7 +12,7 @@ use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
-    mysql::server::MySqlStore,
+    mysql::server::{MySqlStore, on},
     rule::{Harness, SqlHarness, assert_kind, fenced_add, fresh, grant},
     servers::wrong_books_are_an_error,
 };
@@ -161,8 +161,12 @@ async fn rights_that_come_with_a_role_count<S: MySqlServer>() {
     user.as_owner(format!("GRANT {role} TO {}", user.name))
         .await;
     assert!(user.missing(Rights::Write).await.is_some());
-    user.as_owner(format!("SET DEFAULT ROLE {role} FOR {}", user.name))
-        .await;
+    user.as_owner(format!(
+        "SET DEFAULT ROLE {role} {} {}",
+        on::<S, _>("FOR", "TO"),
+        user.name
+    ))
+    .await;
     // A role becomes active when a session begins.
     let options = user.store.pool().connect_options();
     let pool = MySqlPool::connect_lazy_with(MySqlConnectOptions::clone(&options));
@@ -229,7 +233,13 @@ async fn a_server_that_takes_no_writes_is_not_writable<S: MySqlServer>() {
     assert_kind!(missing, NotMigrated);
     store.migrate().await.unwrap();
     let resource = ResourceName::new("account:42").unwrap();
-    for (switch, store) in [("read_only", &store), ("tx_read_only", &connect())] {
+    for (switch, store) in [
+        ("read_only", &store),
+        (
+            on::<S, _>("tx_read_only", "transaction_read_only"),
+            &connect(),
+        ),
+    ] {
         let set = |on: u8| AssertSqlSafe(format!("SET GLOBAL {switch} = {on}"));
         root.execute(set(1)).await.unwrap();
         let refused = store.check_writable().await.unwrap_err();
@@ -275,7 +285,8 @@ async fn a_job_with_any_content_can_be_listed<S: MySqlServer>() {
     }
     let mut session = user.store.pool().acquire().await.unwrap();
     for statement in [
-        "SET check_constraint_checks = OFF, sql_mode = ''",
+        on::<S, _>("SET check_constraint_checks = OFF", "DO 0"),
+        "SET sql_mode = ''",
         "INSERT INTO fenced_job_run (job, slot, done_token) VALUES ('a', 'a', 0), ('a', 'b', -1),
            ('a', 'c', 9223372036854775807)",
         "INSERT INTO fenced_job_run (job, slot, done_token, done_at) VALUES ('b', 'a', 1, 0)",

@@ -6,7 +6,7 @@ use fenced_store::FencedStore;
 use sqlx::{Connection, Executor, MySqlPool};
 
 use crate::{
-    mysql::server::MySqlStore,
+    mysql::server::{MySqlStore, on},
     rule::{Harness, balance, claimed, fenced_add, grant, hand_over, high_water, issuer, service},
 };
 
@@ -52,15 +52,20 @@ async fn begin_on_a_stray_has_nothing_of_others_in_it<S: MySqlServer>() {
 }
 
 async fn a_connection_is_clean_after_every_end<S: MySqlServer>() {
-    const SETTINGS: &str = "SELECT CAST(CONCAT_WS(' ', @@SESSION.innodb_lock_wait_timeout,
+    let settings = on::<S, _>(
+        "SELECT CAST(CONCAT_WS(' ', @@SESSION.innodb_lock_wait_timeout,
         @@SESSION.idle_transaction_timeout, @@SESSION.max_statement_time, @@SESSION.wait_timeout,
-        @@SESSION.tx_isolation, @@SESSION.autocommit, @@in_transaction) AS CHAR)";
+        @@SESSION.tx_isolation, @@SESSION.autocommit, @@in_transaction) AS CHAR)",
+        "SELECT CAST(CONCAT_WS(' ', @@SESSION.innodb_lock_wait_timeout,
+        @@SESSION.lock_wait_timeout, @@SESSION.max_execution_time, @@SESSION.wait_timeout,
+        @@SESSION.transaction_isolation, @@SESSION.autocommit) AS CHAR)",
+    );
     let (world, grant) = claimed::<MySqlStore<S>>().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());
     let settings = async || {
-        let settings: String = sqlx::query_scalar(SETTINGS).fetch_one(&pool).await.unwrap();
-        settings
+        let settings = sqlx::query_scalar::<_, String>(settings);
+        settings.fetch_one(&pool).await.unwrap()
     };
     let before = settings().await;
     store.claim(&grant).await.unwrap();

@@ -12,7 +12,9 @@ use crate::{
 
 async fn with_rows<S: MySqlServer>() -> (MySqlStore<S>, Sequencer) {
     let (world, grant) = claimed::<MySqlStore<S>>().await;
-    let rows = "INSERT INTO accounts SELECT seq, 0 FROM seq_1000_to_1100";
+    let rows = "INSERT INTO accounts WITH RECURSIVE numbers (n) AS (
+          SELECT 1000 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1100)
+        SELECT n, 0 FROM numbers";
     world.store().pool().execute(rows).await.unwrap();
     (world, grant)
 }
