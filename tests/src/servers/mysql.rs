@@ -1,7 +1,8 @@
 use std::fmt::Debug;
 
 use sqlx::{
-    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, mysql::MySqlConnectOptions,
+    AssertSqlSafe, Connection, Executor, MySql, MySqlConnection,
+    mysql::{MySqlConnectOptions, MySqlSslMode},
 };
 use tokio::sync::OnceCell;
 
@@ -77,8 +78,7 @@ pub async fn mariadb_database() -> MySqlDatabase {
     SHARED.get_or_init(new).await.create_database().await
 }
 
-/// The same with MySQL. Its users have passwords that it takes on TLS only, or from a user whom it
-/// has seen before.
+/// The same with MySQL. It takes the password of a user on TLS only, until it has seen that once.
 ///
 /// # Panics
 /// If there is no server: `scripts/mysql-server` has not run, or the server in
@@ -90,8 +90,11 @@ pub async fn mysql_database() -> MySqlDatabase {
 }
 
 impl Databases for MySql {
+    /// Without TLS, so that a proxy can read the messages. MySQL takes the password, because
+    /// `execute` has given it on TLS before.
     fn database(options: &MySqlConnectOptions, name: &str) -> MySqlConnectOptions {
-        options.clone().database(name)
+        let options = options.clone().ssl_mode(MySqlSslMode::Disabled);
+        options.database(name)
     }
 
     fn drop_statement(name: &str) -> String {

@@ -1,11 +1,12 @@
 //! Ways to change the rows of a protected table: those that meet the triggers, and those that do
 //! not, of which docs/protected-tables.md warns.
 
+use e2e::servers::MySqlServer;
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
 use sqlx::{AssertSqlSafe, Executor, MySqlConnection};
 
 use crate::{
-    mysql::server::MariaDbServer,
+    mysql::server::{MySqlStore, on},
     rule::{Harness, balance, by_row, fresh, is_unfenced, protected_and_claimed},
 };
 
@@ -15,9 +16,8 @@ async fn run(connection: &mut MySqlConnection, statement: &str) -> Result<(), Fe
 }
 
 /// Catches: a kind of statement that writes rows and runs no trigger.
-#[tokio::test]
-async fn statements_of_every_kind_meet_the_triggers() {
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+async fn statements_of_every_kind_meet_the_triggers<S: MySqlServer>() {
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let mut connection = world.store().pool().acquire().await.unwrap();
     for statement in [
         "CREATE TABLE newer (id INT, balance BIGINT)",
@@ -55,13 +55,12 @@ async fn statements_of_every_kind_meet_the_triggers() {
 }
 
 /// Partitions of a protected table are emptied and exchanged as tables are.
-#[tokio::test]
-async fn partitions_get_past_the_triggers() {
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+async fn partitions_get_past_the_triggers<S: MySqlServer>() {
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let mut connection = world.store().pool().acquire().await.unwrap();
     for statement in [
         "ALTER TABLE accounts PARTITION BY LIST (id) (
-           PARTITION p42 VALUES IN (42), PARTITION others DEFAULT)",
+           PARTITION p42 VALUES IN (42), PARTITION p43 VALUES IN (43))",
         "CREATE TABLE other (id INT PRIMARY KEY, balance BIGINT NOT NULL)",
         "INSERT INTO other VALUES (42, 7)",
     ] {
@@ -91,9 +90,8 @@ async fn session_of(store: &MySqlFencedStore) -> sqlx::pool::PoolConnection<sqlx
 }
 
 /// A user with no right on our tables, but with the right to make temporary ones.
-#[tokio::test]
-async fn temporary_tables_under_our_names_get_past_the_triggers() {
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+async fn temporary_tables_under_our_names_get_past_the_triggers<S: MySqlServer>() {
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let hide = "CREATE TEMPORARY TABLE fenced_open_transaction AS SELECT
            CONNECTION_ID() AS connection_id, 'account:42' AS resource, 33 AS token, 'x' AS tx_name;
          CREATE TEMPORARY TABLE fenced_high_water_mark AS SELECT
@@ -116,10 +114,11 @@ async fn temporary_tables_under_our_names_get_past_the_triggers() {
 }
 
 /// The triggers run with the rights of the user who has protected the table.
-#[tokio::test]
-async fn without_the_user_that_has_protected_a_table_every_write_fails() {
-    let world: MariaDbServer = fresh().await;
-    let owner = world.store_of_user("GRANT TRIGGER ON *.* TO").await;
+async fn without_the_user_that_has_protected_a_table_every_write_fails<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
+    // With a binary log MySQL lets no other user create triggers.
+    let grant = on::<S, _>("GRANT TRIGGER ON *.* TO", "GRANT TRIGGER, SUPER ON *.* TO");
+    let owner = world.store_of_user(grant).await;
     owner.protect(&by_row()).await.unwrap();
     owner.pool().close().await;
     let mut connection = world.store().pool().acquire().await.unwrap();
@@ -143,4 +142,11 @@ async fn without_the_user_that_has_protected_a_table_every_write_fails() {
     anew.protect(&by_row()).await.unwrap();
     let error = run(&mut connection, "DELETE FROM accounts").await;
     assert!(is_unfenced(&error.unwrap_err()));
+}
+
+on_both! {
+    statements_of_every_kind_meet_the_triggers,
+    partitions_get_past_the_triggers,
+    temporary_tables_under_our_names_get_past_the_triggers,
+    without_the_user_that_has_protected_a_table_every_write_fails,
 }

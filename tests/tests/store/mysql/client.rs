@@ -1,16 +1,16 @@
 //! Protected tables and the plain `mariadb` client, which knows nothing of this crate.
 
-use e2e::{database_client::mariadb, documented::example_for};
+use e2e::{database_client::mariadb, documented::example_for, servers::MySqlServer};
 use sqlx::Executor;
 
 use crate::{
-    mysql::server::MariaDbServer,
+    mysql::server::MySqlStore,
     rule::{Harness, SqlHarness, balance, by_row, claimed, fresh},
 };
 
 /// Accounts are protected, and the holder of the example has claimed its token.
-async fn protected() -> MariaDbServer {
-    let world: MariaDbServer = fresh().await;
+async fn protected<S: MySqlServer>() -> MySqlStore<S> {
+    let world: MySqlStore<S> = fresh().await;
     world.store().protect(&by_row()).await.unwrap();
     world
         .store()
@@ -24,17 +24,15 @@ async fn protected() -> MariaDbServer {
     world
 }
 
-#[tokio::test]
-async fn the_documented_example_runs_in_the_client() {
-    let world = protected().await;
+async fn the_documented_example_runs_in_the_client<S: MySqlServer>() {
+    let world = protected::<S>().await;
     let (done, text) = mariadb(world.url(), &example_for("mariadb")).await;
     assert!(done, "{text}");
     assert_eq!(balance(&world).await, 90);
 }
 
-#[tokio::test]
-async fn a_reader_of_a_mark_cannot_write_as_its_holder() {
-    let world = protected().await;
+async fn a_reader_of_a_mark_cannot_write_as_its_holder<S: MySqlServer>() {
+    let world = protected::<S>().await;
     let read = sqlx::query_scalar("SELECT holder FROM fenced_high_water_mark");
     let read: String = read.fetch_one(world.store().pool()).await.unwrap();
     let example = example_for("mariadb");
@@ -43,13 +41,12 @@ async fn a_reader_of_a_mark_cannot_write_as_its_holder() {
     assert!(!done && text.contains("(FN010)"), "{text}");
     assert_eq!(balance(&world).await, 100);
     // Nor at the lock service: no part of it is what a holder presents there.
-    let (world, grant) = claimed::<MariaDbServer>().await;
+    let (world, grant) = claimed::<MySqlStore<S>>().await;
     assert!(!world.dump().await.contains(&grant.holder().digest()));
 }
 
-#[tokio::test]
-async fn the_client_without_a_fence_is_refused() {
-    let world = protected().await;
+async fn the_client_without_a_fence_is_refused<S: MySqlServer>() {
+    let world = protected::<S>().await;
     let update = "UPDATE accounts SET balance = 0 WHERE id = 42;";
     let example = example_for("mariadb");
     let stale = example.replace("token = 34", "token = 33");
@@ -71,4 +68,10 @@ async fn the_client_without_a_fence_is_refused() {
         );
     }
     assert_eq!(balance(&world).await, 90);
+}
+
+on_both! {
+    the_documented_example_runs_in_the_client,
+    a_reader_of_a_mark_cannot_write_as_its_holder,
+    the_client_without_a_fence_is_refused,
 }

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use e2e::{proxy::Fault, servers::until};
+use e2e::{
+    proxy::Fault,
+    servers::{MySqlServer, until},
+};
 use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{
     FenceError, FencedLockError, FencedLocks, FencedStore, FencedTx, MySqlFencedStore,
@@ -18,36 +21,35 @@ use sqlx::{
 use tokio::time::timeout;
 
 use crate::{
-    mysql::server::MariaDbServer,
+    mysql::server::{MySqlStore, on},
     rule::{Harness, balance, claimed, service},
 };
 
 /// A statement that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn with_one_connection() -> (MariaDbServer, MySqlFencedStore, Sequencer) {
-    let (world, grant) = claimed::<MariaDbServer>().await;
+async fn with_one_connection<S: MySqlServer>() -> (MySqlStore<S>, MySqlFencedStore, Sequencer) {
+    let (world, grant) = claimed::<MySqlStore<S>>().await;
     let store = FencedStore::new(world.pool_of_one().await);
     (world, store, grant)
 }
 
-async fn add_unfenced(pool: &MySqlPool) {
-    MariaDbServer::add(&mut pool.acquire().await.unwrap(), 1)
+async fn add_unfenced<S: MySqlServer>(pool: &MySqlPool) {
+    MySqlStore::<S>::add(&mut pool.acquire().await.unwrap(), 1)
         .await
         .unwrap();
 }
 
-async fn add_fenced(store: &MySqlFencedStore, grant: &Sequencer) {
+async fn add_fenced<S: MySqlServer>(store: &MySqlFencedStore, grant: &Sequencer) {
     let mut tx = store.begin(grant).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 /// The control. sqlx forgets the transaction that it has begun, and the writes that follow are lost
 /// when its session ends.
-#[tokio::test]
-async fn naive_begin_that_is_dropped_loses_the_next_write() {
-    let (world, store, _) = with_one_connection().await;
+async fn naive_begin_that_is_dropped_loses_the_next_write<S: MySqlServer>() {
+    let (world, store, _) = with_one_connection::<S>().await;
     let pool = store.pool();
     let mut connection = pool.acquire().await.unwrap();
     while DropAt::woken(1).poll(connection.begin()).await.is_some() {
@@ -55,7 +57,7 @@ async fn naive_begin_that_is_dropped_loses_the_next_write() {
         connection.ping().await.unwrap();
     }
     drop(connection);
-    add_unfenced(pool).await;
+    add_unfenced::<S>(pool).await;
     let connection = pool.acquire().await.unwrap();
     assert!(!connection.is_in_transaction(), "as far as sqlx knows");
     connection.detach().close_hard().await.unwrap();
@@ -99,9 +101,8 @@ impl Statements {
 }
 
 /// The control: the pool never gets its connection back.
-#[tokio::test]
-async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection() {
-    let (world, _, _) = with_one_connection().await;
+async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection<S: MySqlServer>() {
+    let (world, _, _) = with_one_connection::<S>().await;
     let pool = MySqlPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(2));
@@ -122,9 +123,8 @@ async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection
 }
 
 /// The control for reads. If it fails, sqlx was mended: see "What does not hold" of MySQL.
-#[tokio::test]
-async fn naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation() {
-    let (_world, store, grant) = with_one_connection().await;
+async fn naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation<S: MySqlServer>() {
+    let (_world, store, grant) = with_one_connection::<S>().await;
     let mut statements = Statements::new();
     for _ in 0..20 {
         let mut tx = store.begin(&grant).await.unwrap();
@@ -165,13 +165,13 @@ async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
 }
 
 /// The connection can be used, or it was replaced, and the write is stored or not.
-async fn goes_on(
-    (world, store, grant): &(MariaDbServer, MySqlFencedStore, Sequencer),
+async fn goes_on<S: MySqlServer>(
+    (world, store, grant): &(MySqlStore<S>, MySqlFencedStore, Sequencer),
     before: i64,
     is_stored: Option<bool>,
 ) {
-    add_unfenced(store.pool()).await;
-    add_fenced(store, grant).await;
+    add_unfenced::<S>(store.pool()).await;
+    add_fenced::<S>(store, grant).await;
     let added = balance(world).await - before - 2;
     match is_stored {
         Some(true) => assert_eq!(added, 1000),
@@ -180,9 +180,8 @@ async fn goes_on(
     }
 }
 
-#[tokio::test]
-async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() {
-    let fenced = with_one_connection().await;
+async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection<S: MySqlServer>() {
+    let fenced = with_one_connection::<S>().await;
     let (world, store, grant) = &fenced;
     let (mut statements, mut dropped) = (Statements::new(), 0);
     for kind in Statements::kinds() {
@@ -190,7 +189,7 @@ async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() 
             for way in [End::Drop, End::RollBack, End::Commit] {
                 let before = balance(world).await;
                 let mut tx = store.begin(grant).await.unwrap();
-                MariaDbServer::add(&mut tx, 1000).await.unwrap();
+                MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
                 dropped += usize::from(statements.dropped(&mut tx, kind, at).await);
                 let stored = timeout(PATIENCE, end(tx, way)).await;
                 let stored = stored.unwrap_or_else(|_| panic!("no end: {kind:?} {at:?} {way:?}"));
@@ -202,15 +201,14 @@ async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection() 
 }
 
 /// And more than one: then the driver waits for an answer that never comes.
-#[tokio::test]
-async fn statements_that_are_dropped_one_after_the_other_cost_no_connection() {
+async fn statements_that_are_dropped_one_after_the_other_cost_no_connection<S: MySqlServer>() {
     each_way_at_once(async |way| {
-        let fenced = with_one_connection().await;
+        let fenced = with_one_connection::<S>().await;
         let (world, store, grant) = &fenced;
         let mut statements = Statements::new();
         let before = balance(world).await;
         let mut tx = store.begin(grant).await.unwrap();
-        MariaDbServer::add(&mut tx, 1000).await.unwrap();
+        MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
         for _ in 0..3 {
             let step = statements.dropped(&mut tx, (6, true), DropAt::woken(1));
             // The second waits for ever.
@@ -229,10 +227,9 @@ async fn each_way_at_once(test: impl AsyncFn(End)) {
 }
 
 /// The answer comes while the end of the transaction waits for it, or never.
-#[tokio::test]
-async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
+async fn a_preparation_that_is_answered_late_or_never_costs_no_connection<S: MySqlServer>() {
     each_way_at_once(async |way| {
-        let (world, _, grant) = with_one_connection().await;
+        let (world, _, grant) = with_one_connection::<S>().await;
         let (proxy, store) = world.behind_a_proxy().await;
         let fenced = (world, store, grant);
         let (world, store, grant) = &fenced;
@@ -240,7 +237,7 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
         for comes in [true, false] {
             let before = balance(world).await;
             let mut tx = store.begin(grant).await.unwrap();
-            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
             let prepared = proxy.at_request("-- statement", Fault::HoldReplies);
             let dropped = statements.dropped(&mut tx, (5, true), DropAt::waiting(1));
             assert!(dropped.await);
@@ -262,17 +259,18 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection() {
 
 /// Catches: a savepoint that takes the answers to another statement for its own, which waits for
 /// ever or panics.
-#[tokio::test]
-async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails() {
+async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails<
+    S: MySqlServer,
+>() {
     // The rests of the preparations have 8, 4 and 1 packets.
     let failed = [(6, true), (2, true), (1, false)].map(async |kind| {
-        let fenced = with_one_connection().await;
+        let fenced = with_one_connection::<S>().await;
         let (world, store, grant) = &fenced;
         let (mut statements, mut failed) = (Statements::new(), 0);
         for at in [DropAt::waiting(1), DropAt::woken(1)] {
             let before = balance(world).await;
             let mut tx = store.begin(grant).await.unwrap();
-            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
             statements.dropped(&mut tx, kind, at).await;
             let set = async { tx.begin().await?.commit().await };
             let set = timeout(PATIENCE, set).await;
@@ -291,11 +289,13 @@ async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is
 }
 
 /// The driver waits for the answer, and no call of ours is there to see it.
-#[tokio::test]
-async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
-    let (world, grant) = claimed::<MariaDbServer>().await;
+async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes<S: MySqlServer>() {
+    let (world, grant) = claimed::<MySqlStore<S>>().await;
     let store = world
-        .store_after("SET SESSION idle_transaction_timeout = 2")
+        .store_after(on::<S, _>(
+            "SET SESSION idle_transaction_timeout = 2",
+            "SET SESSION wait_timeout = 2",
+        ))
         .await;
     let fenced = (world, store, grant);
     let (world, store, grant) = &fenced;
@@ -303,12 +303,17 @@ async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
     for _ in 0..20 {
         let before = balance(world).await;
         let mut tx = store.begin(grant).await.unwrap();
-        MariaDbServer::add(&mut tx, 1000).await.unwrap();
+        MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
         statements
             .dropped(&mut tx, (6, true), DropAt::waiting(1))
             .await;
         let next = timeout(PATIENCE, tx.execute(sqlx::raw_sql("SET @next = 1"))).await;
-        if let Err(sqlx::Error::Io(_)) = next.expect("an end") {
+        let ended = next.expect("an end").is_err_and(|error| match error {
+            sqlx::Error::Io(_) => true,
+            // MySQL says why, before it closes the connection.
+            error => error.to_string().contains("inactivity"),
+        });
+        if ended {
             assert!(tx.commit().await.is_err());
             return goes_on(&fenced, before, Some(false)).await;
         }
@@ -317,11 +322,12 @@ async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes() {
 }
 
 /// Catches: a step of a job whose result is written with the answers to another statement.
-#[tokio::test]
-async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails() {
+async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails<
+    S: MySqlServer,
+>() {
     // The rests of the preparations have 3, 4 and 8 packets.
     let failed = [1, 2, 6].map(async |parameters| {
-        let (world, store, _) = with_one_connection().await;
+        let (world, store, _) = with_one_connection::<S>().await;
         let locks = FencedLocks::new(service("redis"), store);
         let (mut statements, mut failed) = (Statements::new(), 0);
         for drops in [false, true, true] {
@@ -329,7 +335,7 @@ async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored
             let once = locks.once("night", format!("invoice:{}", statements.made));
             let steps = once.steps(async |job| {
                 job.step(async |tx| {
-                    MariaDbServer::add(&mut *tx, 1000).await?;
+                    MySqlStore::<S>::add(&mut *tx, 1000).await?;
                     let at = DropAt::woken(if drops { 1 } else { usize::MAX });
                     statements.dropped(&mut *tx, (parameters, true), at).await;
                     Ok::<_, FencedLockError>(())
@@ -355,16 +361,15 @@ async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored
 }
 
 /// Catches: a header that was read without its packet, after which all answers are out of step.
-#[tokio::test]
-async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection() {
+async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection<S: MySqlServer>() {
     each_way_at_once(async |way| {
-        let fenced = with_one_connection().await;
+        let fenced = with_one_connection::<S>().await;
         let (world, store, grant) = &fenced;
         let mut dropped = 0;
         for number in [1, 5, 20, 40] {
             let before = balance(world).await;
             let mut tx = store.begin(grant).await.unwrap();
-            MariaDbServer::add(&mut tx, 1000).await.unwrap();
+            MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
             let long = sqlx::raw_sql("SELECT REPEAT('a', 15000000)");
             let read = DropAt::woken(number).poll(tx.fetch_all(long)).await;
             dropped += usize::from(read.is_none());
@@ -374,4 +379,17 @@ async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection()
         assert!(dropped > 0, "no read was dropped");
     })
     .await;
+}
+
+on_both! {
+    naive_begin_that_is_dropped_loses_the_next_write,
+    naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection,
+    naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation,
+    a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection,
+    statements_that_are_dropped_one_after_the_other_cost_no_connection,
+    a_preparation_that_is_answered_late_or_never_costs_no_connection,
+    a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails,
+    an_idle_timeout_ends_a_statement_whose_answer_never_comes,
+    a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails,
+    a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection,
 }

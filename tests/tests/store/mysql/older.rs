@@ -1,19 +1,22 @@
 //! A holder that sits in an open transaction, and the claim of the next one.
 
-use e2e::{proxy::Fault, servers::until};
+use e2e::{
+    proxy::Fault,
+    servers::{MySqlServer, until},
+};
 use fenced_store::{FencedStore, MySqlTxOptions};
 use sqlx::{Executor, MySqlPool};
 
 use crate::{
-    mysql::server::{MariaDbServer, one_second},
+    mysql::server::{MySqlStore, on, one_second},
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
+    servers::Server,
 };
 
 /// The order to end a session is on its way when that one goes on to its next transaction, of
 /// another resource.
-#[tokio::test]
-async fn a_session_that_has_gone_on_is_left_alone() {
-    let world: MariaDbServer = fresh().await;
+async fn a_session_that_has_gone_on_is_left_alone<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let other = grant("account:43", 7);
     let holder = FencedStore::new(world.pool_of_one().await);
@@ -33,15 +36,14 @@ async fn a_session_that_has_gone_on_is_left_alone() {
     };
     let (claimed, mut next) = tokio::join!(claimant.claim(&new), gone_on);
     claimed.unwrap();
-    MariaDbServer::add(&mut next, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut next, 1).await.unwrap();
     next.commit().await.unwrap();
     assert_eq!(balance(&world).await, 101);
 }
 
 /// A statement that commits behind our back leaves a note that is not the note of a transaction.
-#[tokio::test]
-async fn a_note_that_was_left_behind_ends_no_session() {
-    let world: MariaDbServer = fresh().await;
+async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let pool = world.pool_of_one().await;
     let store = FencedStore::new(pool.clone());
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
@@ -58,7 +60,7 @@ async fn a_note_that_was_left_behind_ends_no_session() {
         .execute("SELECT * FROM fenced_high_water_mark LOCK IN SHARE MODE")
         .await
         .unwrap();
-    let other = world.store().clone().with_options(one_second());
+    let other = world.ending();
     let busy = other.claim(&new).await.unwrap_err();
     assert_kind!(busy, Busy);
     unfenced.commit().await.unwrap();
@@ -70,19 +72,23 @@ async fn a_note_that_was_left_behind_ends_no_session() {
 }
 
 /// A stopped client of another database user can be ended by an administrator only.
-#[tokio::test]
-async fn a_session_of_another_user_needs_a_right_to_be_ended() {
-    let (world, old) = claimed::<MariaDbServer>().await;
+async fn a_session_of_another_user_needs_a_right_to_be_ended<S: MySqlServer>() {
+    let (world, old) = claimed::<MySqlStore<S>>().await;
     let new = grant("account:42", 34);
-    let mut tx = world.store().begin(&old).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    // MySQL lets no other user end a session of one with all rights.
+    let plain = world.store_of_user("").await;
+    let mut tx = plain.begin(&old).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
 
     let without = world.store_of_user("").await.with_options(one_second());
     let busy = without.claim(&new).await.unwrap_err();
     assert_kind!(busy, Busy);
     assert_eq!(high_water(&world, "account:42").await, Some(33));
     let with = world
-        .store_of_user("GRANT CONNECTION ADMIN ON *.* TO")
+        .store_of_user(on::<S, _>(
+            "GRANT CONNECTION ADMIN ON *.* TO",
+            "GRANT CONNECTION_ADMIN ON *.* TO",
+        ))
         .await;
     with.with_options(one_second()).claim(&new).await.unwrap();
     assert!(tx.commit().await.is_err());
@@ -91,9 +97,8 @@ async fn a_session_of_another_user_needs_a_right_to_be_ended() {
 
 /// A timeout of the session is not lengthened, and `None` leaves it.
 /// Catches: a timeout of the session that is lengthened.
-#[tokio::test]
-async fn without_a_lock_timeout_that_of_the_session_counts() {
-    let (world, old) = claimed::<MariaDbServer>().await;
+async fn without_a_lock_timeout_that_of_the_session_counts<S: MySqlServer>() {
+    let (world, old) = claimed::<MySqlStore<S>>().await;
     let new = grant("account:42", 34);
     let tx = world.store().begin(&old).await.unwrap();
     let options = MySqlTxOptions::default()
@@ -108,17 +113,19 @@ async fn without_a_lock_timeout_that_of_the_session_counts() {
 }
 
 /// The setting that the documentation recommends for clients that are idle in their transactions.
-#[tokio::test]
-async fn an_idle_timeout_of_the_session_ends_an_idle_holder() {
-    let world: MariaDbServer = fresh().await;
+async fn an_idle_timeout_of_the_session_ends_an_idle_holder<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world
-        .store_after("SET SESSION idle_transaction_timeout = 1")
+        .store_after(on::<S, _>(
+            "SET SESSION idle_transaction_timeout = 1",
+            "SET SESSION wait_timeout = 1",
+        ))
         .await;
     let store = store.with_options(MySqlTxOptions::default().terminate_older(false));
     store.claim(&old).await.unwrap();
     let mut tx = store.begin(&old).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
     store.claim(&new).await.unwrap();
     assert!(tx.commit().await.is_err());
     assert_eq!(balance(&world).await, 100);
@@ -126,9 +133,8 @@ async fn an_idle_timeout_of_the_session_ends_an_idle_holder() {
 
 /// A lock wait that took too long rolls back its statement and keeps the transaction. A claim keeps
 /// nothing.
-#[tokio::test]
-async fn a_claim_that_gave_up_keeps_no_lock() {
-    let world: MariaDbServer = fresh().await;
+async fn a_claim_that_gave_up_keeps_no_lock<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     let store = world.impatient().await;
     store.claim(&old).await.unwrap();
@@ -158,4 +164,13 @@ async fn connection_id(pool: &MySqlPool) -> u64 {
         .fetch_one(pool)
         .await
         .unwrap()
+}
+
+on_both! {
+    a_session_that_has_gone_on_is_left_alone,
+    a_note_that_was_left_behind_ends_no_session,
+    a_session_of_another_user_needs_a_right_to_be_ended,
+    without_a_lock_timeout_that_of_the_session_counts,
+    an_idle_timeout_of_the_session_ends_an_idle_holder,
+    a_claim_that_gave_up_keeps_no_lock,
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use e2e::servers::MySqlServer;
 use fenced_store::{FenceError, FencedStore, Protection};
 use sqlx::{AssertSqlSafe, Executor, MySqlConnection};
 use tokio::time::timeout;
 
 use crate::{
-    mysql::server::MariaDbServer,
+    mysql::server::MySqlStore,
     rule::{
         Harness, SqlHarness, assert_kind, balance, by_row, fresh, grant, is_of_another,
         is_unfenced, protected_and_claimed,
@@ -20,9 +21,8 @@ async fn run(connection: &mut MySqlConnection, statement: &str) -> Result<u64, F
 }
 
 /// The id that the database gives to a new row is known to the triggers.
-#[tokio::test]
-async fn a_row_is_judged_by_the_id_that_it_gets() {
-    let world: MariaDbServer = fresh().await;
+async fn a_row_is_judged_by_the_id_that_it_gets<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let pool = world.store().pool();
     pool.execute("CREATE TABLE entries (id INT AUTO_INCREMENT PRIMARY KEY, amount INT)")
         .await
@@ -37,9 +37,8 @@ async fn a_row_is_judged_by_the_id_that_it_gets() {
     assert!(is_of_another(&run(&mut tx, insert).await.unwrap_err()));
 }
 
-#[tokio::test]
-async fn replace_and_on_duplicate_key_are_judged_by_what_they_do() {
-    let (world, own) = protected_and_claimed::<MariaDbServer>().await;
+async fn replace_and_on_duplicate_key_are_judged_by_what_they_do<S: MySqlServer>() {
+    let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let pool = world.store().pool();
     pool.execute("ALTER TABLE accounts ADD owner VARCHAR(10) UNIQUE")
         .await
@@ -68,20 +67,19 @@ async fn replace_and_on_duplicate_key_are_judged_by_what_they_do() {
 
 /// A statement that commits behind our back leaves the note of its transaction in the session. The
 /// end of the transaction clears it away; until then the mark decides.
-#[tokio::test]
-async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
-    let (world, own) = protected_and_claimed::<MariaDbServer>().await;
+async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most<S: MySqlServer>() {
+    let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let store = FencedStore::new(world.pool_of_one().await);
     let mut tx = store.begin(&own).await.unwrap();
     run(&mut tx, "COMMIT").await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
     // Another session never has it.
     let mut another = world.store().pool().acquire().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut another, 1).await.unwrap_err();
+    let error: FenceError = MySqlStore::<S>::add(&mut another, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 
     world.store().claim(&grant("account:42", 34)).await.unwrap();
-    let error = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
+    let error = MySqlStore::<S>::add(&mut tx, 1).await.unwrap_err();
     match error {
         FenceError::Stale {
             presented,
@@ -92,37 +90,35 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     }
     drop(tx);
     let mut connection = store.pool().acquire().await.unwrap();
-    let error = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
+    let error = MySqlStore::<S>::add(&mut connection, 1).await.unwrap_err();
     assert!(is_unfenced(&error));
     assert_eq!(balance(&world).await, 101);
 }
 
 /// After a deadlock MariaDB goes on without a transaction: the triggers refuse the writes that
 /// follow.
-#[tokio::test]
-async fn after_a_deadlock_nothing_is_written_unfenced() {
-    let (world, own) = protected_and_claimed::<MariaDbServer>().await;
+async fn after_a_deadlock_nothing_is_written_unfenced<S: MySqlServer>() {
+    let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let mut tx = world.store().begin(&own).await.unwrap();
     run(&mut tx, "ROLLBACK").await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut tx, 1).await.unwrap_err();
+    let error: FenceError = MySqlStore::<S>::add(&mut tx, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 }
 
 /// A client that was refused and has not noticed yet.
-#[tokio::test]
-async fn a_refused_write_in_an_open_transaction_delays_no_other_client() {
-    let (world, own) = protected_and_claimed::<MariaDbServer>().await;
+async fn a_refused_write_in_an_open_transaction_delays_no_other_client<S: MySqlServer>() {
+    let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let one = FencedStore::new(world.pool_of_one().await);
     // Its connection has been in fenced transactions.
     one.begin(&own).await.unwrap().commit().await.unwrap();
     let mut refused = one.pool().begin().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut refused, 1).await.unwrap_err();
+    let error: FenceError = MySqlStore::<S>::add(&mut refused, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     drop(refused);
     one.begin(&own).await.unwrap().rollback().await.unwrap();
     drop(one.begin(&own).await.unwrap());
     let mut refused = one.pool().begin().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut refused, 1).await.unwrap_err();
+    let error: FenceError = MySqlStore::<S>::add(&mut refused, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
     // And one that is in another resource's.
     let other = grant("account:0", 1);
@@ -157,10 +153,9 @@ async fn a_refused_write_in_an_open_transaction_delays_no_other_client() {
 }
 
 /// A table of another database, whose triggers find the tables of this one.
-#[tokio::test]
-async fn a_table_of_another_database_can_be_protected() {
-    let (world, own) = protected_and_claimed::<MariaDbServer>().await;
-    let other: MariaDbServer = MariaDbServer::unmigrated().await;
+async fn a_table_of_another_database_can_be_protected<S: MySqlServer>() {
+    let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
+    let other: MySqlStore<S> = MySqlStore::<S>::unmigrated().await;
     let database: String = sqlx::query_scalar("SELECT DATABASE()")
         .fetch_one(other.store().pool())
         .await
@@ -187,9 +182,8 @@ async fn a_table_of_another_database_can_be_protected() {
 }
 
 /// Names with characters that cannot be part of one, or that are too long.
-#[tokio::test]
-async fn an_id_that_names_no_resource_is_refused() {
-    let world: MariaDbServer = fresh().await;
+async fn an_id_that_names_no_resource_is_refused<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let pool = world.store().pool();
     pool.execute("CREATE TABLE texts (id VARCHAR(400) CHARACTER SET utf8mb4)")
         .await
@@ -213,11 +207,10 @@ async fn an_id_that_names_no_resource_is_refused() {
 }
 
 /// Catches: a refused write that no rollback takes back.
-#[tokio::test]
-async fn only_tables_with_transactions_can_be_protected() {
-    let world: MariaDbServer = fresh().await;
+async fn only_tables_with_transactions_can_be_protected<S: MySqlServer>() {
+    let world: MySqlStore<S> = fresh().await;
     let pool = world.store().pool();
-    pool.execute("CREATE TABLE flat (id INT) ENGINE = Aria")
+    pool.execute("CREATE TABLE flat (id INT) ENGINE = MyISAM")
         .await
         .unwrap();
     let flat = Protection::rows("flat", "id", "account:").unwrap();
@@ -227,19 +220,17 @@ async fn only_tables_with_transactions_can_be_protected() {
 
 /// A writer needs no right on our tables but to enter. The error of a refused write says what is
 /// wrong.
-#[tokio::test]
-async fn a_user_without_any_right_of_ours_is_refused_the_same() {
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+async fn a_user_without_any_right_of_ours_is_refused_the_same<S: MySqlServer>() {
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let store = world.store_of_user_on("accounts").await;
     let mut connection = store.pool().acquire().await.unwrap();
-    let error: FenceError = MariaDbServer::add(&mut connection, 1).await.unwrap_err();
+    let error: FenceError = MySqlStore::<S>::add(&mut connection, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
 }
 
 /// The cases that docs/protected-tables.md lists as NOT stopped: triggers do not see them.
-#[tokio::test]
-async fn truncate_and_cascades_get_past_the_triggers() {
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+async fn truncate_and_cascades_get_past_the_triggers<S: MySqlServer>() {
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let pool = world.store().pool();
     for statement in [
         "CREATE TABLE owners (id INT PRIMARY KEY)",
@@ -268,7 +259,7 @@ async fn truncate_and_cascades_get_past_the_triggers() {
     let left: i64 = sqlx::query_scalar(accounts).fetch_one(pool).await.unwrap();
     assert_eq!(left, 0);
 
-    let (world, _) = protected_and_claimed::<MariaDbServer>().await;
+    let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let mut connection = world.store().pool().acquire().await.unwrap();
     run(&mut connection, "TRUNCATE accounts").await.unwrap();
     let left: i64 = sqlx::query_scalar(accounts)
@@ -276,4 +267,17 @@ async fn truncate_and_cascades_get_past_the_triggers() {
         .await
         .unwrap();
     assert_eq!(left, 0);
+}
+
+on_both! {
+    a_row_is_judged_by_the_id_that_it_gets,
+    replace_and_on_duplicate_key_are_judged_by_what_they_do,
+    a_note_that_was_left_behind_is_good_until_the_next_claim_at_most,
+    after_a_deadlock_nothing_is_written_unfenced,
+    a_refused_write_in_an_open_transaction_delays_no_other_client,
+    a_table_of_another_database_can_be_protected,
+    an_id_that_names_no_resource_is_refused,
+    only_tables_with_transactions_can_be_protected,
+    a_user_without_any_right_of_ours_is_refused_the_same,
+    truncate_and_cascades_get_past_the_triggers,
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use e2e::{
     project::tracked_files,
-    servers::{DatabaseServer, until},
+    servers::{MySqlServer, until},
 };
 use fenced_jobs::JobSlots;
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
@@ -12,21 +12,21 @@ use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
-    mysql::server::MariaDbServer,
+    mysql::server::{MySqlStore, on},
     rule::{Harness, SqlHarness, assert_kind, fenced_add, fresh, grant},
     servers::wrong_books_are_an_error,
 };
 
 /// A user who may do everything with the application's own table, and so far nothing with ours.
-struct User {
-    world: MariaDbServer,
+struct User<S> {
+    world: MySqlStore<S>,
     store: MySqlFencedStore,
     name: String,
 }
 
-impl User {
+impl<S: MySqlServer> User<S> {
     async fn create() -> Self {
-        let world: MariaDbServer = fresh().await;
+        let world: MySqlStore<S> = fresh().await;
         let store = world.store_of_user_on("accounts").await;
         let quoted = "SELECT CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')";
         let name = sqlx::query_scalar(quoted).fetch_one(store.pool()).await;
@@ -87,9 +87,8 @@ impl User {
     }
 }
 
-#[tokio::test]
-async fn the_documented_rights_are_enough_for_a_user() {
-    let user = User::as_documented().await;
+async fn the_documented_rights_are_enough_for_a_user<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     user.store.migrate().await.unwrap();
     user.store.check(Rights::ClaimAndWrite).await.unwrap();
     let limit = MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(1)));
@@ -97,7 +96,7 @@ async fn the_documented_rights_are_enough_for_a_user() {
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
     store.claim(&old).await.unwrap();
     let mut tx = store.begin(&old).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
     store.settle(&old).await.unwrap();
 
@@ -110,9 +109,8 @@ async fn the_documented_rights_are_enough_for_a_user() {
     assert_kind!(stale, Stale);
 }
 
-#[tokio::test]
-async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it() {
-    let user = User::create().await;
+async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it<S: MySqlServer>() {
+    let user = User::<S>::create().await;
     let documented = user.documented();
     assert_eq!(user.do_as_told(Rights::ClaimAndWrite).await, documented);
     for grant in &documented {
@@ -132,9 +130,8 @@ async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it() {
 
 /// Behind another role that claims.
 /// Catches: a write that needs the right to claim.
-#[tokio::test]
-async fn a_user_may_be_let_write_and_not_claim() {
-    let user = User::create().await;
+async fn a_user_may_be_let_write_and_not_claim<S: MySqlServer>() {
+    let user = User::<S>::create().await;
     let granted = user.do_as_told(Rights::Write).await;
     assert!(granted.contains(&format!(
         "GRANT SELECT ON fenced_high_water_mark TO {}",
@@ -149,14 +146,13 @@ async fn a_user_may_be_let_write_and_not_claim() {
     assert!(user.missing(Rights::ClaimAndWrite).await.is_some());
     user.world.store().claim(&grant).await.unwrap();
     let mut tx = user.store.begin(&grant).await.unwrap();
-    MariaDbServer::add(&mut tx, 1).await.unwrap();
+    MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
 }
 
 /// Catches: a check that looks at rights of the user alone.
-#[tokio::test]
-async fn rights_that_come_with_a_role_count() {
-    let mut user = User::create().await;
+async fn rights_that_come_with_a_role_count<S: MySqlServer>() {
+    let mut user = User::<S>::create().await;
     let role = format!("r{:08x}", rand::random::<u32>());
     user.as_owner(format!("CREATE ROLE {role}")).await;
     for grant in user.documented() {
@@ -165,8 +161,12 @@ async fn rights_that_come_with_a_role_count() {
     user.as_owner(format!("GRANT {role} TO {}", user.name))
         .await;
     assert!(user.missing(Rights::Write).await.is_some());
-    user.as_owner(format!("SET DEFAULT ROLE {role} FOR {}", user.name))
-        .await;
+    user.as_owner(format!(
+        "SET DEFAULT ROLE {role} {} {}",
+        on::<S, _>("FOR", "TO"),
+        user.name
+    ))
+    .await;
     // A role becomes active when a session begins.
     let options = user.store.pool().connect_options();
     let pool = MySqlPool::connect_lazy_with(MySqlConnectOptions::clone(&options));
@@ -174,13 +174,12 @@ async fn rights_that_come_with_a_role_count() {
     assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
 }
 
-#[tokio::test]
-async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema() {
-    let user = User::as_documented().await;
+async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
-    wrong_books_are_an_error::<MariaDbServer>(&user.store, as_owner).await;
+    wrong_books_are_an_error::<MySqlStore<S>>(&user.store, as_owner).await;
     // A user who may read everything, and finds none of our tables.
-    let world = MariaDbServer::unmigrated().await;
+    let world = MySqlStore::<S>::unmigrated().await;
     let store = world.store_of_user("").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
     assert_kind!(missing, NotMigrated);
@@ -190,9 +189,8 @@ async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema() {
 
 /// A process that applies a migration notes its beginning and its end, and has the lock meanwhile.
 /// Catches: a check that takes half a migration for a broken one.
-#[tokio::test]
-async fn a_migration_that_is_under_way_is_waited_for() {
-    let user = User::as_documented().await;
+async fn a_migration_that_is_under_way_is_waited_for<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     let pool = user.world.store().pool();
     let mut migrating = pool.acquire().await.unwrap();
     let begin = "SELECT GET_LOCK(CONCAT('fenced_store:', LEFT(SHA2(DATABASE(), 256), 32)), 0);
@@ -217,9 +215,8 @@ async fn a_migration_that_is_under_way_is_waited_for() {
 }
 
 /// Switched to read only for all, or for sessions that begin from now on.
-#[tokio::test]
-async fn a_server_that_takes_no_writes_is_not_writable() {
-    let server = DatabaseServer::mariadb().await;
+async fn a_server_that_takes_no_writes_is_not_writable<S: MySqlServer>() {
+    let server = S::start().await;
     let root = MySqlPool::connect(server.url()).await.unwrap();
     for statement in [
         "CREATE DATABASE bank",
@@ -236,7 +233,13 @@ async fn a_server_that_takes_no_writes_is_not_writable() {
     assert_kind!(missing, NotMigrated);
     store.migrate().await.unwrap();
     let resource = ResourceName::new("account:42").unwrap();
-    for (switch, store) in [("read_only", &store), ("tx_read_only", &connect())] {
+    for (switch, store) in [
+        ("read_only", &store),
+        (
+            on::<S, _>("tx_read_only", "transaction_read_only"),
+            &connect(),
+        ),
+    ] {
         let set = |on: u8| AssertSqlSafe(format!("SET GLOBAL {switch} = {on}"));
         root.execute(set(1)).await.unwrap();
         let refused = store.check_writable().await.unwrap_err();
@@ -252,9 +255,8 @@ async fn a_server_that_takes_no_writes_is_not_writable() {
 }
 
 /// A full disk shows only at a write.
-#[tokio::test]
-async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
-    let user = User::as_documented().await;
+async fn a_probe_of_the_least_rights_writes_and_leaves_nothing<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     let deleted = async || -> (String, String) {
         let rows = "SHOW GLOBAL STATUS LIKE 'Handler_delete'";
         sqlx::query_as(rows)
@@ -275,16 +277,16 @@ async fn a_probe_of_the_least_rights_writes_and_leaves_nothing() {
 
 /// By a user of an application, who may write the tables of jobs, in a session that checks nothing.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
-#[tokio::test]
-async fn a_job_with_any_content_can_be_listed() {
-    let user = User::as_documented().await;
+async fn a_job_with_any_content_can_be_listed<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     for table in ["fenced_job_run", "fenced_forgotten_job"] {
         let rights = format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO");
         user.as_owner(format!("{rights} {}", user.name)).await;
     }
     let mut session = user.store.pool().acquire().await.unwrap();
     for statement in [
-        "SET check_constraint_checks = OFF, sql_mode = ''",
+        on::<S, _>("SET check_constraint_checks = OFF", "DO 0"),
+        "SET sql_mode = ''",
         "INSERT INTO fenced_job_run (job, slot, done_token) VALUES ('a', 'a', 0), ('a', 'b', -1),
            ('a', 'c', 9223372036854775807)",
         "INSERT INTO fenced_job_run (job, slot, done_token, done_at) VALUES ('b', 'a', 1, 0)",
@@ -309,9 +311,8 @@ async fn a_job_with_any_content_can_be_listed() {
 }
 
 /// Catches: a mark that keeps administrators from handing the others over.
-#[tokio::test]
-async fn a_mark_has_names_and_a_token() {
-    let user = User::as_documented().await;
+async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
+    let user = User::<S>::as_documented().await;
     let mut session = user.store.pool().acquire().await.unwrap();
     for (resource, token, issuer) in [
         ("''", "1", "'redis'"),
@@ -339,4 +340,17 @@ async fn a_mark_has_names_and_a_token() {
     session.execute(mark).await.unwrap();
     let resource = ResourceName::new("job:[a]~!").unwrap();
     assert!(user.store.high_water(&resource).await.unwrap().is_some());
+}
+
+on_both! {
+    the_documented_rights_are_enough_for_a_user,
+    the_error_names_the_missing_right_of_a_user_and_how_to_give_it,
+    a_user_may_be_let_write_and_not_claim,
+    rights_that_come_with_a_role_count,
+    a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema,
+    a_migration_that_is_under_way_is_waited_for,
+    a_server_that_takes_no_writes_is_not_writable,
+    a_probe_of_the_least_rights_writes_and_leaves_nothing,
+    a_job_with_any_content_can_be_listed,
+    a_mark_has_names_and_a_token,
 }

@@ -1,16 +1,17 @@
-//! A fenced store on a real MariaDB server.
+//! A fenced store on a real MariaDB or MySQL server.
 
-use std::time::Duration;
+use std::{marker::PhantomData, time::Duration};
 
 use e2e::{
     proxy::Proxy,
-    servers::{MariaDbDatabase, mariadb_database},
+    servers::{MySqlDatabase, MySqlServer},
+    warden::ServerKind,
 };
 use fenced_store::{Executed, FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions};
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     AssertSqlSafe, Executor, MySql, MySqlConnection, MySqlPool,
-    mysql::{MySqlConnectOptions, MySqlPoolOptions},
+    mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlSslMode},
 };
 
 use crate::{
@@ -19,12 +20,13 @@ use crate::{
 };
 
 /// An empty database of its own, with `accounts` in it.
-pub(crate) struct MariaDbServer {
+pub(crate) struct MySqlStore<S> {
     store: MySqlFencedStore,
-    database: MariaDbDatabase,
+    database: MySqlDatabase,
+    server: PhantomData<S>,
 }
 
-impl MariaDbServer {
+impl<S: MySqlServer> MySqlStore<S> {
     pub(crate) fn url(&self) -> &str {
         self.database.url()
     }
@@ -34,22 +36,33 @@ impl MariaDbServer {
         let options: MySqlConnectOptions = self.url().parse().unwrap();
         let target = format!("mysql://{}:{}", options.get_host(), options.get_port());
         let proxy = Proxy::start(&target).await;
-        let pool = MySqlPoolOptions::new().max_connections(1);
-        let pool = pool.connect_with(options.port(proxy.port())).await;
+        let pool = waiting::<S>(2).max_connections(1);
+        let options = options.port(proxy.port());
+        let pool = pool.connect_with(options).await;
         (proxy, FencedStore::new(pool.unwrap()))
     }
 
     /// A pool of one connection: its next user gets what the one before left behind.
     pub(crate) async fn pool_of_one(&self) -> MySqlPool {
-        let pool = MySqlPoolOptions::new().max_connections(1);
+        let pool = waiting::<S>(2).max_connections(1);
         pool.connect(self.database.url()).await.unwrap()
+    }
+
+    /// A pool whose sessions wait so many seconds for locks.
+    fn pool_of_waiting(&self, seconds: u32) -> MySqlPool {
+        let pool = waiting::<S>(seconds);
+        pool.connect_lazy(self.database.url()).unwrap()
     }
 
     /// A store whose sessions have executed a statement before anything else.
     pub(crate) async fn store_after(&self, statement: &'static str) -> MySqlFencedStore {
         let pool = MySqlPoolOptions::new()
             .after_connect(move |connection, _| {
-                Box::pin(async move { connection.execute(statement).await.map(drop) })
+                Box::pin(async move {
+                    let limits = AssertSqlSafe(limits::<S>(2));
+                    connection.execute(limits).await?;
+                    connection.execute(statement).await.map(drop)
+                })
             })
             .connect(self.database.url())
             .await
@@ -58,7 +71,7 @@ impl MariaDbServer {
     }
 }
 
-impl MariaDbServer {
+impl<S: MySqlServer> MySqlStore<S> {
     /// A store whose sessions are those of a user of its own, who may read and write this database.
     /// `grant` begins a statement that gives more rights to the user; or it is empty.
     pub(crate) async fn store_of_user(&self, grant: &str) -> MySqlFencedStore {
@@ -84,12 +97,13 @@ impl MariaDbServer {
         let script = sqlx::raw_sql(AssertSqlSafe(script));
         self.store.pool().execute(script).await.unwrap();
         let options = options.username(&user).password("secret");
-        let pool = MySqlPoolOptions::new().connect_with(options).await.unwrap();
+        let options = options.ssl_mode(MySqlSslMode::Preferred); // MySQL has not seen it yet
+        let pool = waiting::<S>(2).connect_with(options).await.unwrap();
         FencedStore::new(pool)
     }
 }
 
-impl Harness for MariaDbServer {
+impl<S: MySqlServer> Harness for MySqlStore<S> {
     type Db = MySql;
 
     async fn fresh() -> Self {
@@ -102,7 +116,7 @@ impl Harness for MariaDbServer {
 
     async fn impatient(&self) -> MySqlFencedStore {
         let options = one_second().terminate_older(false);
-        self.store.clone().with_options(options)
+        self.ending().with_options(options)
     }
 
     async fn add(connection: &mut MySqlConnection, amount: i64) -> Result<(), FenceError> {
@@ -125,14 +139,14 @@ impl Harness for MariaDbServer {
     }
 }
 
-impl SqlHarness for MariaDbServer {
+impl<S: MySqlServer> SqlHarness for MySqlStore<S> {
     const BOOKS: &'static str = "_fenced_migrations";
 
     const QUOTE: char = '`';
 
     async fn unmigrated() -> Self {
-        let database = mariadb_database().await;
-        let pool = MySqlPoolOptions::new().max_connections(16);
+        let database = S::database().await;
+        let pool = waiting::<S>(20).max_connections(16);
         let pool = pool.connect(database.url()).await.unwrap();
         pool.execute("CREATE TABLE accounts (id INT PRIMARY KEY, balance BIGINT NOT NULL)")
             .await
@@ -145,6 +159,7 @@ impl SqlHarness for MariaDbServer {
         Self {
             store: FencedStore::new(pool).with_options(options),
             database,
+            server: PhantomData,
         }
     }
 
@@ -218,11 +233,12 @@ impl SqlHarness for MariaDbServer {
     }
 }
 
-impl Server for MariaDbServer {
+impl<S: MySqlServer> Server for MySqlStore<S> {
     const SEAL: &'static str = "UPDATE fenced_lock_service SET name = 'etcd' WHERE name = 'redis'";
 
     fn ending(&self) -> MySqlFencedStore {
-        self.store.clone().with_options(one_second())
+        let pool = on::<S, _>(self.store.pool().clone(), self.pool_of_waiting(1));
+        FencedStore::new(pool).with_options(one_second())
     }
 
     async fn end_session(&self, connection: &mut MySqlConnection) {
@@ -231,6 +247,31 @@ impl Server for MariaDbServer {
         let kill = AssertSqlSafe(format!("KILL CONNECTION {session}"));
         self.store.pool().execute(kill).await.unwrap();
     }
+}
+
+/// What differs between the two servers.
+pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
+    if S::KIND == ServerKind::MariaDb {
+        mariadb
+    } else {
+        mysql
+    }
+}
+
+/// The statement that limits the lock waits of a session. The store limits single statements, which
+/// MySQL cannot.
+pub(crate) fn limits<S: MySqlServer>(seconds: u32) -> String {
+    let limits =
+        format!("SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}");
+    on::<S, _>("DO 0".to_owned(), limits)
+}
+
+/// Options of a pool whose sessions have these limits.
+pub(crate) fn waiting<S: MySqlServer>(seconds: u32) -> MySqlPoolOptions {
+    MySqlPoolOptions::new().after_connect(move |connection, _| {
+        let limits = AssertSqlSafe(limits::<S>(seconds));
+        Box::pin(async move { connection.execute(limits).await.map(drop) })
+    })
 }
 
 /// The least that InnoDB waits.

@@ -1,8 +1,8 @@
-//! On MariaDB.
+//! On MariaDB and MySQL.
 
 use std::collections::BTreeSet;
 
-use e2e::servers::DatabaseServer;
+use e2e::servers::{MySqlServer, OnMariaDb, OnMySql};
 use fenced_store::FencedStore;
 use sqlx::{Executor, MySqlPool};
 
@@ -18,9 +18,8 @@ const HASTY_CUTS: usize = 10;
 
 /// The control is the same server with the setting not to write its log at each commit. Then marks
 /// are lost with the rest: docs/operations.md says which setting is needed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answered_commits_of_mariadb_are_there_after_a_power_cut() {
-    let server = DatabaseServer::mariadb().await;
+async fn answered_commits_are_there_after_a_power_cut<S: MySqlServer>() {
+    let server = S::start().await;
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     pool.execute("CREATE TABLE journal (number BIGINT)")
         .await
@@ -51,4 +50,14 @@ async fn answered_commits_of_mariadb_are_there_after_a_power_cut() {
         "{} commits, the hasty lost {lost}",
         clients.accounts.commits()
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answered_commits_of_mariadb_are_there_after_a_power_cut() {
+    answered_commits_are_there_after_a_power_cut::<OnMariaDb>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answered_commits_of_mysql_are_there_after_a_power_cut() {
+    answered_commits_are_there_after_a_power_cut::<OnMySql>().await;
 }

@@ -1,11 +1,12 @@
-//! On MariaDB, at each isolation level.
+//! On MariaDB and MySQL, at each isolation level.
 
 use std::{
+    marker::PhantomData,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use e2e::servers::{MySqlDatabase, mariadb_database};
+use e2e::servers::{MySqlDatabase, MySqlServer, OnMariaDb, OnMySql};
 use fenced_store::{FencedStore, MySqlFencedStore};
 use sqlx::{
     AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, Row, mysql::MySqlPoolOptions,
@@ -18,10 +19,11 @@ use crate::interleavings::{
     world::{NaiveBegin, World},
 };
 
-pub(crate) struct OnMariaDb {
+pub(crate) struct MySqlWorld<S> {
     holders: [Sessions; 2],
     observer: tokio::sync::Mutex<MySqlConnection>,
     _database: MySqlDatabase,
+    server: PhantomData<S>,
 }
 
 /// The sessions of one holder.
@@ -31,10 +33,10 @@ struct Sessions {
     ids: Arc<Mutex<Vec<u64>>>,
 }
 
-impl OnMariaDb {
+impl<S: MySqlServer> MySqlWorld<S> {
     /// The levels of the stale and of the new holder.
     pub(crate) async fn new(levels: [&'static str; 2]) -> Self {
-        let database = mariadb_database().await;
+        let database = S::database().await;
         let mut observer = MySqlConnection::connect(database.url()).await.unwrap();
         observer
             .execute("CREATE TABLE journal (run INT, who INT)")
@@ -49,6 +51,7 @@ impl OnMariaDb {
             holders,
             observer: tokio::sync::Mutex::new(observer),
             _database: database,
+            server: PhantomData,
         }
     }
 }
@@ -90,7 +93,7 @@ impl Sessions {
     }
 }
 
-impl World for OnMariaDb {
+impl<S: MySqlServer> World for MySqlWorld<S> {
     type Db = MySql;
 
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::First("START TRANSACTION");
@@ -131,8 +134,7 @@ impl World for OnMariaDb {
 
 /// In serializable transactions a plain SELECT locks what it reads, as ours does. That is no help
 /// against a holder that uses another level, so the control there has a stale holder that does.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_order_of_steps_lets_a_stale_holder_through_on_mariadb() {
+async fn no_order_of_steps_lets_a_stale_holder_through<S: MySqlServer>() {
     let mut table = Table::default();
     for levels in [
         ["READ COMMITTED", "READ COMMITTED"],
@@ -140,7 +142,7 @@ async fn no_order_of_steps_lets_a_stale_holder_through_on_mariadb() {
         ["SERIALIZABLE", "SERIALIZABLE"],
         ["READ COMMITTED", "SERIALIZABLE"],
     ] {
-        let world = OnMariaDb::new(levels).await;
+        let world = MySqlWorld::<S>::new(levels).await;
         let fenced = tally::of_all_orders(&world, Check::Fenced).await;
         table.add(levels.join(", "), Check::Fenced, fenced);
         if levels != ["SERIALIZABLE"; 2] {
@@ -151,4 +153,14 @@ async fn no_order_of_steps_lets_a_stale_holder_through_on_mariadb() {
     println!("{table}");
     table.assert_fenced_is_sound(4);
     table.assert_control_fails(3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_order_of_steps_lets_a_stale_holder_through_on_mariadb() {
+    no_order_of_steps_lets_a_stale_holder_through::<OnMariaDb>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_order_of_steps_lets_a_stale_holder_through_on_mysql() {
+    no_order_of_steps_lets_a_stale_holder_through::<OnMySql>().await;
 }
