@@ -21,7 +21,9 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0001_marks",
         "0002_transactions",
         "0003_administration",
-        "0005_jobs"
+        "0005_jobs",
+        "0006_leases",
+        "0007_lease_calls"
     }
 });
 
@@ -43,6 +45,8 @@ impl Installation for MySql {
             bytes: "BLOB",
             first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
             last: "-- The end.",
+            // A procedure has semicolons inside.
+            uncut: ("DELIMITER $$\n", "\n$$\nDELIMITER ;"),
             is_recorded_first: true,
         }
     }

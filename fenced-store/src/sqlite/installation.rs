@@ -38,6 +38,7 @@ impl Installation for Sqlite {
             bytes: "BLOB",
             first: "BEGIN IMMEDIATE;".to_owned(),
             last: "COMMIT;",
+            uncut: ("", ""),
             is_recorded_first: false,
         }
     }

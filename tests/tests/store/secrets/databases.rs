@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use e2e::servers::{DatabaseServer, PgBouncer, PoolMode, postgres_database, until};
+use e2e::servers::{
+    DatabaseServer, MySqlServer, OnMariaDb, OnMySql, PgBouncer, PoolMode, postgres_database, until,
+};
 use fenced_store::{FencedStore, PgFencedStore, PgTxOptions};
 use sqlx::{Executor, MySqlPool, PgPool, SqlitePool};
 
@@ -83,8 +85,17 @@ async fn only_on_postgres(store: &PgFencedStore, witness: &mut Witness) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_reaches_a_log_or_an_error_of_mariadb() {
+    no_secret_reaches_the_general_log::<OnMariaDb>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_reaches_a_log_or_an_error_of_mysql() {
+    no_secret_reaches_the_general_log::<OnMySql>().await;
+}
+
+async fn no_secret_reaches_the_general_log<S: MySqlServer>() {
     trace::listen();
-    let server = DatabaseServer::mariadb().await;
+    let server = S::start().await;
     let pool = MySqlPool::connect(server.url()).await.unwrap();
     pool.execute("SET GLOBAL log_output = 'TABLE'")
         .await
