@@ -258,6 +258,15 @@ pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     }
 }
 
+/// The table of sessions. MySQL cannot always read the older one, because the statements in it are
+/// not all text.
+pub(crate) fn sessions<S: MySqlServer>() -> &'static str {
+    on::<S, _>(
+        "information_schema.processlist",
+        "performance_schema.processlist",
+    )
+}
+
 /// The statement that limits the lock waits of a session. The store limits single statements, which
 /// MySQL cannot.
 pub(crate) fn limits<S: MySqlServer>(seconds: u32) -> String {
