@@ -12,6 +12,7 @@ mod conformance;
 mod crashed;
 mod dropped;
 mod late;
+mod load;
 mod one_database;
 mod processes;
 mod rights;

@@ -115,67 +115,69 @@ async fn a_user_reads_no_table_and_writes_none<S: MySqlServer>() {
     assert_eq!(seen, 0, "it sees a table");
 }
 
-/// In a session that checks nothing itself.
-async fn each_argument_is_bounded<S: MySqlServer>() {
-    let world = World::on::<S>().await;
-    let mut session = world.session().await;
-    session.execute("SET sql_mode = ''").await.unwrap();
-    // MySQL has no such setting.
-    let unchecked = "SET /*M! check_constraint_checks = OFF, */ @a = 0";
-    session.execute(sqlx::raw_sql(unchecked)).await.unwrap();
-    let before = world.leases().await;
-    let acquire = |resource: &str, rest: &str| format!("CALL fenced_acquire({resource}, {rest})");
-    let rest = "'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL";
-    let mut attacks: Vec<_> = [
-        "NULL",
-        "''",
-        "' '",
-        "'a b c'",
-        "' a'",
-        "'a '",
-        "'a\\n'",
-        "'a\"b'",
-        "'a\\\\b'",
-        "'café'",
-        "x'ff'",
-        "_latin1 x'e9'",
-        "REPEAT('a', 257)",
-        "CONCAT('a ', REPEAT('a', 257))",
-        "CONCAT(REPEAT('a', 65), ' a')",
-        "CONCAT('a/b', ' a')",
-        "REPEAT('a', 100000)",
-    ]
-    .iter()
-    .map(|resource| acquire(resource, rest))
-    .collect();
-    attacks.extend(
-        [
-            "NULL, 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "REPEAT('h', 257), 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', REPEAT('a', 257), 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', NULL, 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 9, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 86400001, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', NULL, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 99999999999999999999, 0, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, -1, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 3155760000001, 'c', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, '', 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, NULL, 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, REPEAT('c', 65), 0, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', -1, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 1000000000000000, NULL, NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, REPEAT('m', 1025), NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, REPEAT('é', 513), NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, 'a\\nb', NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, x'1b', NULL, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, NULL, -1, NULL, NULL",
-            "'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, REPEAT('i', 100000)",
-        ]
-        .iter()
-        .map(|rest| acquire("'bounded'", rest)),
-    );
+/// For the resource of an acquire.
+const RESOURCES: &[&str] = &[
+    "NULL",
+    "''",
+    "' '",
+    "'a b c'",
+    "' a'",
+    "'a '",
+    "'a\\n'",
+    "'a\"b'",
+    "'a\\\\b'",
+    "'café'",
+    "x'ff'",
+    "_latin1 x'e9'",
+    "REPEAT('a', 257)",
+    "CONCAT('a ', REPEAT('a', 257))",
+    "CONCAT(REPEAT('a', 65), ' a')",
+    "CONCAT('a/b', ' a')",
+    "REPEAT('a', 100000)",
+];
+
+/// For the other arguments of an acquire.
+const ARGUMENTS: &[&str] = &[
+    "NULL, 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "REPEAT('h', 257), 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', REPEAT('a', 257), 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', NULL, 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 9, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 86400001, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', NULL, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 99999999999999999999, 0, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, -1, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 3155760000001, 'c', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, '', 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, NULL, 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, REPEAT('c', 65), 0, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', -1, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 1000000000000000, NULL, NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, REPEAT('m', 1025), NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, REPEAT('é', 513), NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, 'a\\nb', NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, x'1b', NULL, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, NULL, -1, NULL, NULL",
+    "'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, REPEAT('i', 100000)",
+];
+
+const CALLS: &[&str] = &[
+    "release(NULL, 1, 'h', TRUE)",
+    "release('r', NULL, 'h', TRUE)",
+    "release('r', 1, NULL, TRUE)",
+    "release('r', 1, 'h', NULL)",
+    "release_hold('r', 1, 'h', NULL)",
+    "release_hold('r', 1, 'h', REPEAT('a', 257))",
+    "cancel('a b c', 'h', 'a')",
+    "cancel('r', REPEAT('h', 257), 'a')",
+    "look(REPEAT('c', 65), NULL)",
+    "leases(REPEAT('r', 400))",
+];
+
+/// Calls with lists.
+fn lists() -> Vec<String> {
+    let mut attacks = Vec::new();
     let one = r#"{"resource":"t","ttl_ms":1000}"#;
     let lease = r#"{"resource":"t","token":1,"holder":"h","ttl_ms":1000}"#;
     for list in [
@@ -211,21 +213,24 @@ async fn each_argument_is_bounded<S: MySqlServer>() {
     ] {
         attacks.push(format!("CALL fenced_renew({list})"));
     }
-    for call in [
-        "release(NULL, 1, 'h', TRUE)",
-        "release('r', NULL, 'h', TRUE)",
-        "release('r', 1, NULL, TRUE)",
-        "release('r', 1, 'h', NULL)",
-        "release_hold('r', 1, 'h', NULL)",
-        "release_hold('r', 1, 'h', REPEAT('a', 257))",
-        "cancel('a b c', 'h', 'a')",
-        "cancel('r', REPEAT('h', 257), 'a')",
-        "look(REPEAT('c', 65), NULL)",
-        "leases(REPEAT('r', 400))",
-    ] {
-        attacks.push(format!("CALL fenced_{call}"));
-    }
-    for attack in attacks {
+    attacks
+}
+
+/// In a session that checks nothing itself.
+async fn each_argument_is_bounded<S: MySqlServer>() {
+    let world = World::on::<S>().await;
+    let mut session = world.session().await;
+    session.execute("SET sql_mode = ''").await.unwrap();
+    // MySQL has no such setting.
+    let unchecked = "SET /*M! check_constraint_checks = OFF, */ @a = 0";
+    session.execute(sqlx::raw_sql(unchecked)).await.unwrap();
+    let before = world.leases().await;
+    let acquire = |resource: &str, rest: &str| format!("CALL fenced_acquire({resource}, {rest})");
+    let rest = "'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL";
+    let named = RESOURCES.iter().map(|resource| acquire(resource, rest));
+    let others = ARGUMENTS.iter().map(|rest| acquire("'bounded'", rest));
+    let calls = CALLS.iter().map(|call| format!("CALL fenced_{call}"));
+    for attack in named.chain(others).chain(calls).chain(lists()) {
         refused(&mut session, &attack).await;
         assert_eq!(world.leases().await, before, "{attack}");
     }

@@ -2,7 +2,7 @@
 
 use std::{future::IntoFuture, sync::Arc, time::Duration};
 
-use e2e::servers::{DatabaseServer, MySqlServer, until};
+use e2e::servers::{DatabaseServer, MySqlServer, OnMariaDb, until};
 use lock_core::{
     Attempt, Error, ErrorKind, Holder, Issuer, LockManager, Outcome, Sequencer, Ttl,
     backend::{
@@ -193,6 +193,25 @@ async fn a_server_whose_clock_a_user_can_set_is_refused<S: MySqlServer>() {
     let error = refusal(server.url()).await;
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.to_string().contains("--sysdate-is-now"), "{error}");
+}
+
+/// Two nodes would lock the same row at once.
+#[tokio::test]
+async fn a_galera_cluster_is_refused() {
+    let port = e2e::port::free().unwrap();
+    let listen = format!("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port}");
+    let options = [
+        "--wsrep-on=ON",
+        "--wsrep-provider=/usr/lib/galera/libgalera_smm.so",
+        "--wsrep-cluster-address=gcomm://",
+        "--binlog-format=ROW",
+        &listen,
+    ];
+    let server = DatabaseServer::mysql_with(OnMariaDb::KIND, &options).await;
+    migrate(server.url()).await;
+    let error = refusal(server.url()).await;
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("Galera"), "{error}");
 }
 
 on_each_server!(
