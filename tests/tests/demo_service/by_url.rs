@@ -273,9 +273,6 @@ async fn all_in_one(service: Service) {
     let told = played(&["--store", &service.url]).await;
     assert_as_told(&told, 1);
     assert_eq!(told["lock"], service.kind);
-    let both = ["--lock", &service.url, "--store", &service.url];
-    let found = object(&[&["doctor"][..], &both].concat()).await;
-    assert_eq!(found["fit"], true, "{found}");
 }
 
 #[tokio::test]
