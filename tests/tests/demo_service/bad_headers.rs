@@ -43,8 +43,8 @@ fn wrong_tokens(good: &str) -> Vec<(u16, Vec<u8>)> {
         good.replace("res=\"account:1\"", "res=\"\""),
         good.replace("res=\"account:1\"", &format!("res=\"{}\"", "x".repeat(257))),
         good.replace("res=\"account:1\"", "res=account:1"),
-        format!("{number};res=\"account:1\";iss=\"sqlite\";hld=\"\""),
-        format!("{number};res=\"account:1\";iss=\"sqlite\""),
+        format!("{number};res=\"account:1\";iss=\"memory\";hld=\"\""),
+        format!("{number};res=\"account:1\";iss=\"memory\""),
         format!("{good}{}", "x".repeat(10_000)),
     ] {
         wrong.push((400, header.into()));
@@ -52,7 +52,7 @@ fn wrong_tokens(good: &str) -> Vec<(u16, Vec<u8>)> {
     wrong.push((400, [good.as_bytes(), b"\xff"].concat()));
     wrong.push((
         403,
-        good.replace("iss=\"sqlite\"", "iss=\"elsewhere\"").into(),
+        good.replace("iss=\"memory\"", "iss=\"elsewhere\"").into(),
     ));
     wrong
 }
