@@ -21,7 +21,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0001_marks",
         "0002_transactions",
         "0003_administration",
-        "0005_jobs"
+        "0005_jobs",
+        "0008_forgetting"
     }
 });
 
