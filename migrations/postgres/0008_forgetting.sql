@@ -31,8 +31,8 @@ comment on table fenced.forgotten is
 insert into fenced.forgotten default values;
 
 -- Leases whose names have a prefix, by their resources. The index is empty if none has.
-create index prefixed_lease on fenced.lease (fenced.resource_of(resource))
-  where pg_catalog.strpos(resource, ' ') operator(pg_catalog.>) 0;
+create index prefixed_lease on fenced.lease (fenced.resource_of(resource::text))
+  where pg_catalog.strpos(resource::text, ' ') operator(pg_catalog.>) 0;
 
 comment on table fenced.high_water_mark is
   'The greatest token claimed per resource, and by whom. It never falls. Idle rows are forgotten.';
@@ -263,8 +263,8 @@ begin
     order by m.resource limit most
   )
   select array_agg(o.resource::text) filter (where
-           not fenced.is_leased(o.resource)
-           and pg_try_advisory_xact_lock(fenced.resource_lock_key(o.resource))),
+           not fenced.is_leased(o.resource::text)
+           and pg_try_advisory_xact_lock(fenced.resource_lock_key(o.resource::text))),
          count(*), max(o.resource)
     into idle, seen, last from old o;
   with deleted as (
@@ -289,7 +289,7 @@ begin
     where l.resource = $1 and l.holder <> '' and l.expires_at > clock_timestamp())
   or exists (
     select from fenced.lease l
-    where fenced.resource_of(l.resource) = $1 and strpos(l.resource, ' ') > 0
+    where fenced.resource_of(l.resource::text) = $1 and strpos(l.resource::text, ' ') > 0
       and l.holder <> '' and l.expires_at > clock_timestamp());
 end $$;
 
@@ -314,7 +314,7 @@ begin
       and (l.holder = '' or l.expires_at < before)
     order by l.resource limit most
   )
-  select array_agg(o.resource::text) filter (where fenced.try_lock_lease(o.resource)),
+  select array_agg(o.resource::text) filter (where fenced.try_lock_lease(o.resource::text)),
          count(*), max(o.resource)
     into idle, seen, last from old o;
   delete from fenced.waiter w
