@@ -9,3 +9,11 @@ CREATE TABLE fenced_forgotten (
                   CHECK (longest_hold_ms BETWEEN 3600000 AND 31622400000)
 );
 INSERT INTO fenced_forgotten (only_row, marks, longest_hold_ms) VALUES (1, 0, 3600000);
+
+-- For claims by any client: without a mark, a token up to the floor changes nothing.
+CREATE TRIGGER fenced_above_floor BEFORE INSERT ON fenced_high_water_mark
+WHEN NEW.token <= (SELECT marks FROM fenced_forgotten)
+  AND NOT EXISTS (SELECT 1 FROM fenced_high_water_mark m WHERE m.resource = NEW.resource)
+BEGIN
+  SELECT RAISE(IGNORE);
+END;

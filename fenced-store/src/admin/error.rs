@@ -64,6 +64,13 @@ pub enum AdminError {
         /// The reason.
         reason: String,
     },
+    /// The lock service failed when it was asked for a token. Nothing was changed.
+    #[error("the lock service failed: nothing was forgotten")]
+    #[non_exhaustive]
+    LockService {
+        /// Its error.
+        source: lock_core::Error,
+    },
     /// The database refused, or could not be queried.
     #[error(transparent)]
     Store(#[from] FenceError),

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use lock_core::{FencingToken, Issuer};
+use lock_core::{FencingToken, Issuer, ResourceName};
 
-use super::{Forget, LEAST_OF_CLOCK, MOST, not_by_the_clock};
+use super::{Forget, LEAST_OF_CLOCK, not_by_the_clock};
 use crate::{
     FenceError,
     admin::AdminError,
@@ -18,9 +18,9 @@ use crate::{
 
 /// Marks that are idle, and what makes them so.
 pub(crate) struct Idle {
-    pub(crate) resources: Vec<String>,
-    /// The greatest of their tokens.
-    pub(crate) top: FencingToken,
+    pub(crate) marks: Vec<(String, FencingToken)>,
+    /// Where to go on.
+    pub(crate) last: Option<String>,
     /// The rest of a `WHERE` that a mark has to fulfil.
     pub(crate) condition: String,
 }
@@ -54,15 +54,18 @@ pub(crate) async fn idle<DB: Wording>(
         DB::SCHEMA
     );
     let rows = DB::look(connection, &old, &[Text(after)]).await?;
-    let (mut resources, mut top) = (Vec::new(), FencingToken::MIN);
-    for row in &rows {
-        let resource: lock_core::ResourceName = word::<DB, _>(row, 0)?;
-        resources.push(resource.to_string());
-        top = std::cmp::max(top, token::<DB>(row, 1)?);
-    }
+    let mark = |row| {
+        let resource: ResourceName = word::<DB, _>(row, 0)?;
+        Ok((resource.to_string(), token::<DB>(row, 1)?))
+    };
+    let marks = rows.iter().map(mark);
+    let marks = marks.collect::<Result<Vec<(String, FencingToken)>, FenceError>>()?;
+    let is_full = marks.len() >= MOST as usize;
+    let last = marks.last().filter(|_| is_full);
+    let last = last.map(|(resource, _)| resource.clone());
     let idle = Idle {
-        resources,
-        top,
+        marks,
+        last,
         condition,
     };
     Ok((!rows.is_empty()).then_some(idle))
@@ -71,16 +74,18 @@ pub(crate) async fn idle<DB: Wording>(
 impl Idle {
     /// The names as a list of SQL.
     pub(crate) fn list(&self) -> String {
-        let names: Vec<_> = self.resources.iter().map(|name| literal(name)).collect();
+        let names: Vec<_> = self.marks.iter().map(|(name, _)| literal(name)).collect();
         names.join(", ")
     }
 
-    /// Where to go on.
-    pub(crate) fn last(&self) -> Option<String> {
-        let is_full = self.resources.len() >= MOST as usize;
-        self.resources.last().filter(|_| is_full).cloned()
+    /// The greatest of their tokens; `None` if there are none.
+    pub(crate) fn top(&self) -> Option<FencingToken> {
+        self.marks.iter().map(|(_, token)| *token).max()
     }
 }
+
+/// The most marks of one batch: nothing has room for a limited number of locks here.
+const MOST: u32 = 1000;
 
 /// The longest hold that was stated, and the present time since 1970, by the clock of the database.
 async fn times<DB: Wording>(

@@ -44,7 +44,8 @@ pub(crate) const LEAST_OF_CLOCK: u64 = 100_000_000_000_000;
 
 impl Forget {
     /// Forgets marks that are older than this, an hour or more. The tokens of the lock service have
-    /// to follow the clock, as those of Postgres, Redis and Redlock do.
+    /// to follow the clock, as those of Postgres and SQLite do. Those of Redis and Redlock do not:
+    /// each of their counters begins at the clock, and then counts by itself.
     pub const fn older_than(age: Duration) -> Self {
         Self {
             older_than: age,
@@ -52,8 +53,8 @@ impl Forget {
         }
     }
 
-    /// The same, of a lock service whose tokens are the revisions of one counter, as those of etcd
-    /// and ZooKeeper are. Only marks below this token are forgotten: name one that the service has
+    /// The same, of a lock service whose tokens are the revisions of one counter, as those of etcd,
+    /// of ZooKeeper, and of the service in memory are. Only marks below this token are forgotten: name one that the service has
     /// just issued. [`FencedLocks::forget_marks`](crate::FencedLocks::forget_marks) asks for one.
     ///
     /// A token that the service has not issued yet would shut out all its holders.

@@ -29,7 +29,10 @@ pub(super) async fn forget(
     let Some(idle) = idle else {
         return Ok(Batch::default());
     };
-    let (limit, top, list, condition) = (options.limit(), idle.top, idle.list(), &idle.condition);
+    let Some(top) = idle.top() else {
+        return Ok(Batch::default());
+    };
+    let (limit, list, condition) = (options.limit(), idle.list(), &idle.condition);
     let forget = format!(
         "COMMIT; START TRANSACTION; \
          {limit}UPDATE fenced_forgotten SET marks = GREATEST(marks, {top}); \
@@ -49,7 +52,7 @@ pub(super) async fn forget(
             let forgotten = MySql::number(row, 0).map_err(FenceError::from)?;
             Ok(Batch {
                 forgotten: forgotten.unsigned_abs(),
-                last: idle.last(),
+                last: idle.last,
             })
         }
         Err(error) => {

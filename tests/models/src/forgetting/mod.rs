@@ -155,10 +155,7 @@ impl Forgetting {
 
     fn grant(&self, state: &mut State, index: usize) {
         let resource = RESOURCES[index];
-        let token = std::cmp::max(
-            state.last[resource] + 1,
-            self.clock_token(state, resource),
-        );
+        let token = std::cmp::max(state.last[resource] + 1, self.clock_token(state, resource));
         state.last[resource] = token;
         // Each earlier lease of the resource has ended.
         for (other, acquisition) in state.acquisitions.iter_mut().enumerate() {

@@ -26,7 +26,10 @@ const DEFINERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("marks, which triggers read", &["check_row_write"]),
-    ("the longest hold, which only rises", &["state_longest_hold"]),
+    (
+        "the longest hold, which only rises",
+        &["state_longest_hold"],
+    ),
     (
         "leases, waiters and tombstones, by the rule",
         &[
