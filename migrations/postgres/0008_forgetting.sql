@@ -55,7 +55,7 @@ begin
   end if;
   if mark.issuer <> raise_refusal.issuer then
     perform fenced.raise_wrong_issuer(raise_refusal.resource, raise_refusal.issuer, mark.issuer);
-  elsif floor >= raise_refusal.token then
+  elsif floor > 0 and floor >= raise_refusal.token then
     raise exception using
       errcode = 'FN001',
       message = format(
@@ -117,7 +117,8 @@ begin
   end if;
   insert into fenced.high_water_mark (resource, token, holder, issuer)
     select $1, $2, $3, $4
-    where $2 operator(pg_catalog.>) (select f.marks from fenced.forgotten f)
+    from fenced.forgotten f
+    where f.marks operator(pg_catalog.=) 0 or $2 operator(pg_catalog.>) f.marks
     on conflict do nothing;
   if found then
     return true;
@@ -336,7 +337,9 @@ end $$;
 
 -- A step of a handover, after the issuer was changed: resources whose marks were forgotten take
 -- only tokens above this number, too, as those whose marks are sealed.
-create function fenced.seal_floor(to_issuer text, above bigint, reason text) returns void
+create function fenced.seal_floor(
+  from_issuer text, to_issuer text, above bigint, reason text
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current text;
@@ -351,8 +354,10 @@ begin
   select f.marks into floor from fenced.forgotten f for update;
   if floor > 0 and floor < above then
     update fenced.forgotten f set marks = above;
-    insert into fenced.admin_log (action, from_token, to_token, to_issuer, reason)
-      values ('seal mark', floor, above, seal_floor.to_issuer, seal_floor.reason);
+    insert into fenced.admin_log
+        (action, from_token, to_token, from_issuer, to_issuer, reason)
+      values ('seal mark', floor, above, seal_floor.from_issuer, seal_floor.to_issuer,
+              seal_floor.reason);
   end if;
 end $$;
 
@@ -377,8 +382,9 @@ begin
       detail = json_build_object('expected', expected, 'current', floor);
   end if;
   update fenced.forgotten f set marks = new_floor;
-  insert into fenced.admin_log (action, from_token, to_token, reason)
-    values ('reset mark', expected, new_floor, reset_floor.reason);
+  insert into fenced.admin_log (action, from_token, to_token, from_issuer, to_issuer, reason)
+    select 'reset mark', expected, new_floor, i.name, i.name, reset_floor.reason
+    from (select) as one left join fenced.lock_service i on true;
 end $$;
 
 revoke all on function fenced.refresh_mark, fenced.state_longest_hold, fenced.mark_floor,

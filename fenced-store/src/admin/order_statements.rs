@@ -148,17 +148,17 @@ async fn seal_floor<DB: Wording>(
     seal: &Seal,
     floor: FencingToken,
 ) -> Result<Option<Issuer>, AdminError> {
-    let [_, to, reason] = seal.texts();
+    let [from, to, reason] = seal.texts();
     let above = Number(i64::from(floor) - 1);
     let note = format!(
         "{limit}INSERT INTO fenced_admin_log \
-             (done_by, action, from_token, to_token, to_issuer, reason) \
-             SELECT {}, 'seal mark', marks, ?, ?, ? FROM fenced_forgotten \
+             (done_by, action, from_token, to_token, from_issuer, to_issuer, reason) \
+             SELECT {}, 'seal mark', marks, ?, ?, ?, ? FROM fenced_forgotten \
              WHERE marks > 0 AND marks < ? {}",
         DB::WHO,
         DB::EXCLUSIVE,
     );
-    DB::change(connection, &note, &[above, to, reason, above]).await?;
+    DB::change(connection, &note, &[above, from, to, reason, above]).await?;
     let raise = format!(
         "{limit}UPDATE fenced_forgotten SET marks = ? WHERE marks > 0 AND marks < ? \
              AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
@@ -184,8 +184,9 @@ async fn lower_floor<DB: Wording>(
         });
     }
     let note = format!(
-        "INSERT INTO fenced_admin_log (done_by, action, from_token, to_token, reason) \
-             VALUES ({}, 'reset mark', ?, ?, ?)",
+        "INSERT INTO fenced_admin_log \
+             (done_by, action, from_token, to_token, from_issuer, to_issuer, reason) \
+             SELECT {}, 'reset mark', ?, ?, name, name, ? FROM fenced_lock_service",
         DB::WHO,
     );
     let reason = Text(order.reason.as_str());

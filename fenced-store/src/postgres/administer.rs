@@ -65,10 +65,10 @@ impl Administer<Postgres> for ByFunctions {
                 )
             }
             Order::SealFloor(seal, floor) => {
-                let [_, to, reason] = seal.texts();
+                let [from, to, reason] = seal.texts();
                 let above = Number(i64::from(*floor) - 1);
-                let call = "seal_floor($1, $2, $3)".to_owned();
-                (call, vec![to, above, reason])
+                let call = "seal_floor($1, $2, $3, $4)".to_owned();
+                (call, vec![from, to, above, reason])
             }
             Order::LowerFloor(order) => {
                 let (expected, to) = order.numbers();

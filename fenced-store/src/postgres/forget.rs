@@ -72,7 +72,7 @@ pub(super) async fn state_longest_hold(pool: &PgPool, hold: Duration) -> Result<
 
 pub(super) async fn refresh(pool: &PgPool, grant: &Sequencer) -> Result<bool, FenceError> {
     let call = "SELECT CASE WHEN fenced.refresh_mark($1, $2, $3, $4) THEN 1::int8 ELSE 0::int8 END";
-    let holder = grant.holder().expose();
+    let holder = grant.holder().digest();
     let values = [
         Text(grant.resource().as_str()),
         Number(grant.token().into()),

@@ -115,7 +115,7 @@ async fn an_application_cannot_touch_a_mark() {
         "SELECT fenced.forget_marks('2 h')",
         "SELECT fenced.forget_leases('2 h')",
         "SELECT fenced.mark_floor()",
-        "SELECT fenced.seal_floor('redis', 999999999999999, 'why')",
+        "SELECT fenced.seal_floor('redis', 'redis', 999999999999999, 'why')",
         "SELECT fenced.reset_floor(33, 1, 'why')",
         "UPDATE fenced.forgotten SET marks = 999999999999999",
         "SELECT * FROM fenced.forgotten",

@@ -130,7 +130,7 @@ const CALLS: &[&str] = &[
     "UPDATE fenced.high_water_mark SET claimed_at = '2020-01-01'",
     "SELECT fenced.forget_leases('2 h'::interval, ''::text, 10::integer)",
     "SELECT fenced.forget_marks('2 h'::interval, 999999999999999::bigint, ''::text, 10::integer)",
-    "SELECT fenced.seal_floor('new'::text, 100::bigint, 'why'::text)",
+    "SELECT fenced.seal_floor('redis'::text, 'new'::text, 100::bigint, 'why'::text)",
     "SELECT fenced.reset_floor(fenced.mark_floor(), 1::bigint, 'why'::text)",
     "SELECT fenced.terminate_older('account:42'::text, 100::bigint, 'new'::text)",
     "SELECT fenced.protect('accounts'::regclass, 'accounts'::text)",
