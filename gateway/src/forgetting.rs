@@ -13,7 +13,7 @@ const LOOKS: u32 = 24;
 /// The shortest pause between two looks.
 const PAUSE_MIN: Duration = Duration::from_secs(60);
 
-/// What begins the task.
+/// Begins the task.
 #[derive(Clone)]
 pub(crate) struct Forgetting(Arc<dyn Fn() -> BoxFuture<'static, Infallible> + Send + Sync>);
 

@@ -1,6 +1,6 @@
 -- Idle marks are deleted, and a floor takes their place: in the transaction that deletes a mark the
--- floor rises to its token. Without a mark, only a token above the floor is claimed. A claim without
--- a mark shares the row of the floor; who forgets has it alone.
+-- floor rises to its token. Without a mark, only a token above the floor is claimed. Such a claim
+-- shares the row of the floor, and a transaction that deletes marks has it alone.
 
 CREATE TABLE IF NOT EXISTS fenced_forgotten (
   only_row        TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),

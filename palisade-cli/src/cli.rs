@@ -100,8 +100,8 @@ pub(crate) enum Command {
     ///
     /// Each resource that was ever locked has a mark. Here the marks are deleted that are older
     /// than asked, in Postgres the rows of leases, too. From then on a resource without a mark
-    /// takes tokens above the floor only, so a late holder stays shut out. `serve` does this by itself,
-    /// if its role may. Refused where tokens follow neither the clock nor one revision.
+    /// takes tokens above the floor only, so a late holder stays shut out. `serve` does this by
+    /// itself, if its role may. Refused where tokens follow neither the clock nor one revision.
     #[command(after_help = operator::EXIT_CODES)]
     ForgetMarks(ForgetMarksArgs),
     /// Replace one lock service by another, without a moment in which both count.

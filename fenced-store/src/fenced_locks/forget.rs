@@ -5,7 +5,8 @@ use lock_core::{Attempt, FencingToken, InitialToken, TokenScale, Ttl};
 use super::{FencedLockError, FencedLocks};
 use crate::{Forget, Forgotten, Storage, admin::AdminError};
 
-/// The resource that is acquired for a moment, where tokens are revisions, to learn the present one.
+/// The resource that is acquired for a moment, where tokens are revisions: its token is the present
+/// one.
 const PROBE: &str = "palisade-forget-probe";
 
 /// The ttl of that lease. It is short, because a lease that cannot be given back keeps others

@@ -1,9 +1,8 @@
 //! A lock service combined with a fenced store: [`FencedLocks`]. `acquire.rs` locks and then
 //! claims, and `leases.rs` lets it do so for one resource or several. `guard.rs` is the result,
 //! `guards.rs` several of them, and `held.rs` the part of a guard that a transaction checks;
-//! `refresh.rs` keeps their marks. The
-//! other files are calls on these: `run.rs`, `commit_and_release.rs`, `force.rs` and `forget.rs` for operators, and
-//! `lead.rs` for leaders.
+//! `refresh.rs` keeps their marks. The other files are calls on these: `run.rs`,
+//! `commit_and_release.rs`, `force.rs` and `forget.rs` for operators, and `lead.rs` for leaders.
 
 mod acquire;
 mod commit_and_release;
