@@ -3,11 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use fenced_store::{Memory, MemoryFencedLocks, MemoryFencedStore, admin::AdminError};
-use lock_core::{
-    InitialToken, LockManager, Ttl,
-    backend::{LockService, Runtime},
-    memory::MemoryBackend,
-};
+use lock_core::{InitialToken, LockManager, Ttl, backend::Runtime, memory::MemoryBackend};
 use lock_testing::ManualClock;
 
 use crate::rule::assert_kind;
@@ -18,7 +14,7 @@ fn pair(clock: &ManualClock) -> MemoryFencedLocks {
     let runtime: Arc<dyn Runtime> = Arc::new(clock.clone());
     let memory = Memory::new(Arc::clone(&runtime));
     let store = MemoryFencedStore::in_memory(memory).runtime(Arc::clone(&runtime));
-    let service = LockService::new(MemoryBackend::new(runtime, InitialToken::Clock));
+    let service = MemoryBackend::new(runtime, InitialToken::Clock);
     let locks = LockManager::builder().ttl(Ttl::secs(24 * 60 * 60));
     MemoryFencedLocks::new(locks.build(service).unwrap(), store)
 }
@@ -47,7 +43,8 @@ async fn a_living_guard_keeps_its_mark() {
     assert_eq!(accounts.forget_marks(HOUR).await.unwrap().marks, 1);
     lives.begin().await.unwrap().commit().await.unwrap();
     let refused = accounts.store().begin(&gone.sequencer).await;
-    assert_kind!(refused.unwrap_err(), Stale);
+    let refused = refused.unwrap_err();
+    assert_kind!(refused, Stale);
     let floor = accounts.store().memory().floor();
     assert_eq!(floor, Some(gone.sequencer.token()));
 
