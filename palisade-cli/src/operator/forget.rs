@@ -63,7 +63,7 @@ async fn forget<DB: Dialect>(
 
 fn failed(error: AdminError) -> Failure {
     match error {
-        AdminError::LockService { source } => Failure::ServerLost(with_sources(&source)),
+        AdminError::LockService { source, .. } => Failure::ServerLost(with_sources(&source)),
         error => refused(error),
     }
 }
