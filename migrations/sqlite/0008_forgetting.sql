@@ -12,7 +12,7 @@ INSERT INTO fenced_forgotten (only_row, marks, longest_hold_ms) VALUES (1, 0, 36
 
 -- For claims by any client: without a mark, a token up to the floor changes nothing.
 CREATE TRIGGER fenced_above_floor BEFORE INSERT ON fenced_high_water_mark
-WHEN NEW.token <= (SELECT marks FROM fenced_forgotten)
+WHEN NEW.token BETWEEN 1 AND (SELECT marks FROM fenced_forgotten)
   AND NOT EXISTS (SELECT 1 FROM fenced_high_water_mark m WHERE m.resource = NEW.resource)
 BEGIN
   SELECT RAISE(IGNORE);

@@ -55,7 +55,8 @@ impl Forget {
 
     /// The same, of a lock service whose tokens are the revisions of one counter, as those of etcd,
     /// of ZooKeeper, and of the service in memory are. Only marks below this token are forgotten:
-    /// name one that the service has just issued. [`FencedLocks::forget_marks`](crate::FencedLocks::forget_marks) asks for one.
+    /// name one that the service has just issued.
+    /// [`FencedLocks::forget_marks`](crate::FencedLocks::forget_marks) asks for one.
     ///
     /// A token that the service has not issued yet would shut out all its holders.
     pub const fn below(mut self, issued: FencingToken) -> Self {

@@ -280,6 +280,7 @@ async fn went_back<H: SqlHarness>(has_floor: bool) -> usize {
                     world.delete_mark(&name).await;
                 }
             }
+            both.wait().await;
         }
     };
     let claims = async {
@@ -290,13 +291,22 @@ async fn went_back<H: SqlHarness>(has_floor: bool) -> usize {
             for resource in 0..RESOURCES {
                 let name = format!("order:{resource}");
                 let seen = &mut greatest[usize::try_from(resource).unwrap()];
-                // A new holder, and a zombie of an earlier round.
-                for number in [first + 10 * round + resource, first + 3 * round] {
+                // A zombie of an earlier round, beside the other half and after it, and a new
+                // holder every other time.
+                let (zombie, new) = (first + 3 * round, first + 10 * round + resource);
+                let is_new = (round + resource).is_multiple_of(2);
+                for number in [zombie, if is_new { new } else { zombie }] {
                     if claimed(&world, &grant(&name, number)).await {
                         back += usize::from(number < *seen);
                         *seen = std::cmp::max(*seen, number);
                     }
                 }
+            }
+            both.wait().await;
+            for (resource, seen) in (0..RESOURCES).zip(&greatest) {
+                let late = grant(&format!("order:{resource}"), first + 3 * round);
+                let is_back = late.token().get() < *seen;
+                back += usize::from(claimed(&world, &late).await && is_back);
             }
         }
         back

@@ -257,7 +257,7 @@ async fn a_file_keeps_its_journal_mode() {
 /// The first second of 2026, as a token.
 const IDLE: u64 = 176_722_560_000_000;
 
-/// A store with a mark that nobody has touched for long.
+/// A store with an old mark.
 async fn idle(issuer: &str) -> (TempDir, String, SqliteFencedStore) {
     let (directory, url, store) = file().await;
     claim_by(issuer, &store, "order:1", IDLE).await;
@@ -320,7 +320,7 @@ async fn a_gateway_forgets_idle_marks_by_itself() {
         store.high_water(&resource).await.unwrap().is_none()
     })
     .await;
-    // One that is told not to keeps it.
+    // The other one keeps it.
     let (_directory, url, store) = idle("memory").await;
     let never = [
         "--lock",
