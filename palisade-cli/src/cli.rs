@@ -143,6 +143,7 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 pub struct Lock {
     /// Lock service: `memory:`, `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`,
+    /// `mysql://user:password@HOST[:PORT]/DATABASE`,
     /// `redis://[user:password@]HOST[:PORT][/DB]`, `redis+sentinel://HOST:PORT,../NAME`,
     /// `redis+cluster://HOST:PORT,..`, `redlock+redis://HOST:PORT,HOST:PORT,HOST:PORT`,
     /// `etcd://[user:password@]HOST[:PORT],..` or `zookeeper://HOST:PORT,..[/CHROOT]`; over TLS

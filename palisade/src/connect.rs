@@ -11,6 +11,7 @@ use lock_core::{
 /// | URL | feature | lock service |
 /// |---|---|---|
 /// | `memory:` | | in this process, shared by this manager and its clones only |
+/// | `mysql://SERVER/DATABASE`, `mariadb` | `mysql` | MySQL 8.0.29 or MariaDB 10.6, or newer |
 /// | `postgres://SERVER/DATABASE` | `postgres` | a PostgreSQL database, 12 or newer |
 /// | `redis://SERVER` | `redis` | one Redis server, 7.0 or newer |
 /// | `redis+sentinel://SENTINELS/NAME` | `redis` | the primary that they call `NAME` |
@@ -198,6 +199,10 @@ impl Connect {
             }
             #[cfg(feature = "etcd")]
             "etcd" | "etcds" => crate::etcd::EtcdBackend::connect(to, runtime).await?.into(),
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => crate::mysql::MySqlBackend::connect(to, runtime)
+                .await?
+                .into(),
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => crate::postgres::PostgresBackend::connect(to, runtime)
                 .await?
@@ -245,6 +250,7 @@ impl fmt::Debug for Connect {
 
 fn unsupported(scheme: &str, url: &str) -> Error {
     let feature = match scheme {
+        "mysql" | "mariadb" => "mysql",
         "postgres" | "postgresql" => "postgres",
         "redis" | "redis+sentinel" | "redis+cluster" => "redis",
         "rediss" | "rediss+sentinel" | "rediss+cluster" => "redis-tls",
@@ -256,8 +262,8 @@ fn unsupported(scheme: &str, url: &str) -> Error {
         _ => {
             let detail = format!(
                 "no lock service has the scheme {scheme:?}; {}there are memory:, etcd:, etcds:, \
-                 postgres:, redis:, rediss:, these last two with +sentinel or +cluster, \
-                 redlock+redis:, redlock+rediss:, sqlite: and zookeeper:",
+                 mariadb:, mysql:, postgres:, redis:, rediss:, these last two with +sentinel or \
+                 +cluster, redlock+redis:, redlock+rediss:, sqlite: and zookeeper:",
                 meant(scheme, url).unwrap_or_default(),
             );
             return connect_error(ErrorKind::Unsupported, &detail);
@@ -283,6 +289,7 @@ fn meant(scheme: &str, url: &str) -> Option<String> {
     let scheme = match port.parse().ok()? {
         2379_u16 => "etcd",
         2181 => "zookeeper",
+        3306 => "mysql",
         5432 => "postgres",
         _ => "redis",
     };

@@ -25,7 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod connect;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod open;
 
 #[cfg(feature = "http")]
@@ -37,6 +37,8 @@ pub use fenced_store as store;
 pub use lock_core::*;
 #[cfg(feature = "etcd")]
 pub use palisade_etcd as etcd;
+#[cfg(feature = "mysql")]
+pub use palisade_mysql as mysql;
 #[cfg(feature = "postgres")]
 pub use palisade_postgres as postgres;
 #[cfg(feature = "redis")]
@@ -49,5 +51,5 @@ pub use palisade_sqlite as sqlite;
 pub use palisade_zookeeper as zookeeper;
 
 pub use self::connect::{Connect, connect};
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::open::{Database, open};

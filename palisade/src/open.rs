@@ -149,6 +149,25 @@ mod postgres {
     }
 }
 
+#[cfg(feature = "mysql")]
+mod mysql {
+    use palisade_mysql::MySqlBackend;
+    use sqlx::MySql;
+
+    use super::{Arc, ConnectOptions, Error, LockService, Pool, Runtime, sealed::Both};
+
+    impl Both for MySql {
+        async fn lock_service(
+            pool: &Pool<Self>,
+            options: ConnectOptions,
+            runtime: Arc<dyn Runtime>,
+        ) -> Result<LockService, Error> {
+            let backend = MySqlBackend::on(pool, options, runtime).await?;
+            Ok(backend.into())
+        }
+    }
+}
+
 #[cfg(feature = "sqlite")]
 mod sqlite {
     use palisade_sqlite::SqliteBackend;

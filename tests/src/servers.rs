@@ -4,9 +4,9 @@
 //!
 //! A server that is not installed fails the test; `scripts/test` installs missing ones. To test
 //! against servers that are already running, set `PALISADE_TEST_REDIS_URL`,
-//! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases) and `PALISADE_TEST_MARIADB_URL`
-//! (a user with all rights). A [`Redis`] is always a separate server, because a test that asks for
-//! one is going to stop or kill it.
+//! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases), `PALISADE_TEST_MARIADB_URL` and
+//! `PALISADE_TEST_MYSQL_URL` (a user with all rights). A [`Redis`] is always a separate server,
+//! because a test that asks for one is going to stop or kill it.
 
 mod browser;
 mod certificates;
@@ -14,7 +14,7 @@ mod cluster;
 mod database;
 mod database_server;
 mod etcd;
-mod mariadb;
+mod mysql;
 mod owned;
 mod pgbouncer;
 mod postgres;
@@ -33,7 +33,10 @@ pub use self::{
     database::{Databases, TestDatabase},
     database_server::DatabaseServer,
     etcd::{Etcd, EtcdUser, etcd},
-    mariadb::{MARIADB_URL_VARIABLE, MariaDbDatabase, mariadb_database},
+    mysql::{
+        MARIADB_URL_VARIABLE, MYSQL_URL_VARIABLE, MySqlDatabase, MySqlServer, OnMariaDb, OnMySql,
+        mariadb_database, mysql_database,
+    },
     pgbouncer::{PgBouncer, PoolMode},
     postgres::{POSTGRES_URL_VARIABLE, PostgresDatabase, postgres_database},
     redis::{ClockOffset, REDIS_URL_VARIABLE, Redis, SharedRedis, redis},

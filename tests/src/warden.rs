@@ -34,6 +34,8 @@ pub enum ServerKind {
     PostgresWithOwnClock,
     /// `mariadbd`, with a data directory of its own.
     MariaDb,
+    /// MySQL's `mysqld`, with a data directory of its own.
+    MySql,
     /// `pgbouncer`, in front of the database and in the mode that its arguments give, and with the
     /// settings that follow.
     PgBouncer,
@@ -58,6 +60,7 @@ impl ServerKind {
             Self::Postgres => "postgres",
             Self::PostgresWithOwnClock => "postgres-with-own-clock",
             Self::MariaDb => "mariadb",
+            Self::MySql => "mysql",
             Self::PgBouncer => "pgbouncer",
             Self::ChromeDriver => "chromedriver",
             Self::Etcd => "etcd",
@@ -75,6 +78,7 @@ impl ServerKind {
             Self::Postgres,
             Self::PostgresWithOwnClock,
             Self::MariaDb,
+            Self::MySql,
             Self::PgBouncer,
             Self::ChromeDriver,
             Self::Etcd,

@@ -1,6 +1,6 @@
 //! The statements that forget marks in MySQL, MariaDB and SQLite.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use lock_core::{FencingToken, Issuer, ResourceName};
 
@@ -86,6 +86,22 @@ impl Idle {
 
 /// The most marks of one batch: nothing has room for a limited number of locks here.
 const MOST: u32 = 1000;
+
+/// The resources whose leases live in this database, of any prefix. A lease that is granted after
+/// this look has a token above the floor.
+pub(crate) async fn leased<DB: Wording>(
+    connection: &mut DB::Connection,
+    end: &str,
+) -> Result<HashSet<String>, FenceError> {
+    let living = format!(
+        "SELECT SUBSTR(resource, INSTR(resource, ' ') + 1) FROM {}fenced_lease \
+         WHERE holder <> '' AND {end} > 1000 * {}",
+        DB::SCHEMA,
+        DB::NOW_MS
+    );
+    let rows = DB::look(connection, &living, &[]).await?;
+    rows.iter().map(|row| Ok(DB::text(row, 0)?)).collect()
+}
 
 /// The longest hold that was stated, and the present time since 1970, by the clock of the database.
 async fn times<DB: Wording>(

@@ -26,11 +26,17 @@ pub(super) async fn forget(
 ) -> Result<Batch, AdminError> {
     let mut connection = to_read(pool).await?;
     let idle = by_statements::idle::<MySql>(&mut connection, order, after).await?;
-    let Some(idle) = idle else {
+    let Some(mut idle) = idle else {
         return Ok(Batch::default());
     };
+    let leased = by_statements::leased::<MySql>(&mut connection, "end_us").await?;
+    idle.marks
+        .retain(|(resource, _)| !leased.contains(resource));
     let Some(top) = idle.top() else {
-        return Ok(Batch::default());
+        return Ok(Batch {
+            forgotten: 0,
+            last: idle.last,
+        });
     };
     let (limit, list, condition) = (options.limit(), idle.list(), &idle.condition);
     let forget = format!(

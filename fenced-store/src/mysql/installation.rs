@@ -22,6 +22,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0002_transactions",
         "0003_administration",
         "0005_jobs",
+        "0006_leases",
+        "0007_lease_calls",
         "0008_forgetting"
     }
 });
@@ -44,6 +46,8 @@ impl Installation for MySql {
             bytes: "BLOB",
             first: format!("SELECT IF({LOCK} = 1, 1, (SELECT 1 UNION SELECT 2)) AS locked;"),
             last: "-- The end.",
+            // A procedure has semicolons inside.
+            uncut: ("DELIMITER $$\n", "\n$$\nDELIMITER ;"),
             is_recorded_first: true,
         }
     }

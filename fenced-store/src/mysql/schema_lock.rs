@@ -6,8 +6,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor, MySqlConnection, MySqlPool};
 
 use crate::FenceError;
 
-/// The lock belongs to the whole server, so its name contains the database.
-pub(super) const LOCK: &str = "GET_LOCK(CONCAT('fenced_store:', MD5(DATABASE())), 60)";
+/// The lock belongs to the whole server, so its name contains the database. MySQL 9.7 has no MD5.
+pub(super) const LOCK: &str =
+    "GET_LOCK(CONCAT('fenced_store:', LEFT(SHA2(DATABASE(), 256), 32)), 60)";
 
 /// A connection of its own. Until it is closed, it keeps out other callers that change the schema.
 pub(super) async fn locked(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {

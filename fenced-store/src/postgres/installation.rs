@@ -69,6 +69,7 @@ impl Installation for Postgres {
                  SELECT pg_catalog.pg_advisory_xact_lock({LOCK});\n{SCHEMAS}",
             ),
             last: "COMMIT;",
+            uncut: ("", ""),
             is_recorded_first: false,
         }
     }

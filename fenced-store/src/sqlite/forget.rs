@@ -9,9 +9,8 @@ use crate::{
     FenceError,
     admin::AdminError,
     dialect::{
-        Errors, Operations, Queries,
+        Errors, Operations,
         Value::{Number, Text},
-        by_statements::Wording,
     },
     forget::{Batch, Forget, by_statements},
     transaction::leaked::{begin_unfenced, to_read},
@@ -55,14 +54,7 @@ async fn leased(connection: &mut SqliteConnection) -> Result<HashSet<String>, Fe
     if Sqlite::look(connection, has_leases, &[]).await?.is_empty() {
         return Ok(HashSet::new());
     }
-    let living = format!(
-        "SELECT substr(resource, instr(resource, ' ') + 1) FROM main.fenced_lease \
-         WHERE holder <> '' AND expires_at > 1000 * {}",
-        Sqlite::NOW_MS
-    );
-    let rows = Sqlite::look(connection, &living, &[]).await?;
-    let names = rows.iter().map(|row| Ok(Sqlite::text(row, 0)?));
-    names.collect()
+    by_statements::leased::<Sqlite>(connection, "expires_at").await
 }
 
 pub(super) async fn refresh(pool: &SqlitePool, grant: &Sequencer) -> Result<bool, FenceError> {

@@ -39,6 +39,7 @@ impl Installation for Sqlite {
             bytes: "BLOB",
             first: "BEGIN IMMEDIATE;".to_owned(),
             last: "COMMIT;",
+            uncut: ("", ""),
             is_recorded_first: false,
         }
     }

@@ -12,12 +12,6 @@ use crate::warden::{ServerKind, Warden};
 /// A kind of server with databases: the tests of a process share one server, and each gets a
 /// database of its own.
 pub trait Databases: sqlx::Database {
-    /// The kind of server that a warden starts.
-    const KIND: ServerKind;
-
-    /// The variable that names a server to use instead.
-    const URL_VARIABLE: &'static str;
-
     /// The same server, but with this database.
     fn database(options: &Options<Self>, name: &str) -> Options<Self>;
 
@@ -64,11 +58,12 @@ pub(super) struct Server<DB: Databases> {
 }
 
 impl<DB: Databases> Server<DB> {
-    pub(super) async fn new() -> Self {
-        let (url, own) = match env::var(DB::URL_VARIABLE) {
+    /// Starts one, unless the variable names a server to use instead.
+    pub(super) async fn new(kind: ServerKind, url_variable: &str) -> Self {
+        let (url, own) = match env::var(url_variable) {
             Ok(url) => (url, None),
             Err(_) => {
-                let warden = start(DB::KIND, Vec::new()).await;
+                let warden = start(kind, Vec::new()).await;
                 (warden.running().url.clone(), Some(warden))
             }
         };

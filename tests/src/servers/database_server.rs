@@ -41,6 +41,25 @@ impl DatabaseServer {
         Self::start(ServerKind::MariaDb, None, &[]).await
     }
 
+    /// Starts a MySQL.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn mysql() -> Self {
+        Self::start(ServerKind::MySql, None, &[]).await
+    }
+
+    /// Starts a MariaDB or a MySQL with these options, such as `--sysdate-is-now`.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub async fn mysql_with(kind: ServerKind, options: &[&str]) -> Self {
+        let options = options.iter().map(|option| (*option).to_owned());
+        let server = Owned::start(kind, options.collect()).await;
+        let url = server.running().url;
+        Self { url, server }
+    }
+
     /// A second Postgres that begins with all the present data of this one.
     ///
     /// # Panics

@@ -21,14 +21,11 @@ pub type PostgresDatabase = TestDatabase<Postgres>;
 /// `PALISADE_TEST_POSTGRES_URL` refuses us.
 pub async fn postgres_database() -> PostgresDatabase {
     static SHARED: OnceCell<Server<Postgres>> = OnceCell::const_new();
-    let server = SHARED.get_or_init(Server::new).await;
-    server.create_database().await
+    let new = || Server::new(ServerKind::Postgres, POSTGRES_URL_VARIABLE);
+    SHARED.get_or_init(new).await.create_database().await
 }
 
 impl Databases for Postgres {
-    const KIND: ServerKind = ServerKind::Postgres;
-    const URL_VARIABLE: &'static str = POSTGRES_URL_VARIABLE;
-
     fn database(options: &PgConnectOptions, name: &str) -> PgConnectOptions {
         options.clone().database(name)
     }

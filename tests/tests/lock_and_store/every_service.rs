@@ -2,10 +2,14 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use e2e::servers::{RedlockServers, apart, etcd, postgres_database, redis, zookeeper};
+use e2e::servers::{
+    MySqlServer, OnMariaDb, OnMySql, RedlockServers, apart, etcd, mariadb_database,
+    postgres_database, redis, zookeeper,
+};
 use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{
-    Dialect, FencedLockError, FencedLocks, PgFencedStore, SqliteFencedStore, admin::AdminError,
+    Dialect, FencedLockError, FencedLocks, MySqlFencedStore, PgFencedStore, SqliteFencedStore,
+    admin::AdminError,
 };
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
@@ -13,7 +17,7 @@ use palisade::{
     backend::{ConnectOptions, TokioRuntime},
     redlock::RedlockNodes,
 };
-use sqlx::{PgPool, SqlitePool, sqlite::SqliteConnectOptions};
+use sqlx::{MySqlPool, PgPool, SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -118,6 +122,30 @@ async fn jobs_and_leaders_in_one_sqlite() {
     let file = SqliteFencedStore::recommended(file.create_if_missing(true));
     let pool = SqlitePool::connect_with(file).await.unwrap();
     works(palisade::open(pool).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_behind_mariadb() {
+    let database = mariadb_database().await;
+    let pool = MySqlPool::connect(database.url()).await.unwrap();
+    MySqlFencedStore::new(pool).migrate().await.unwrap();
+    behind(database.url()).await;
+}
+
+async fn in_one_mysql<S: MySqlServer>() {
+    let database = S::database().await;
+    let pool = MySqlPool::connect(database.url()).await.unwrap();
+    works(palisade::open(pool).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_in_one_mariadb() {
+    in_one_mysql::<OnMariaDb>().await;
+}
+
+#[tokio::test]
+async fn jobs_and_leaders_in_one_mysql() {
+    in_one_mysql::<OnMySql>().await;
 }
 
 #[tokio::test]

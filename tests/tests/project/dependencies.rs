@@ -51,12 +51,14 @@ const TREES: &str = "
     palisade-redlock   | *        | redis            | tonic zookeeper-client sqlx axum
     palisade-etcd      | *        | tonic            | redis zookeeper-client sqlx axum
     palisade-zookeeper | *        | zookeeper-client | redis tonic sqlx axum
+    palisade-mysql     | *        | sqlx-mysql       | redis zookeeper-client sqlx-postgres axum
     palisade-postgres  | *        | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite axum
     palisade-sqlite    | *        | sqlx-sqlite      | redis zookeeper-client sqlx-postgres axum
     lock-testing       | *        | lock-core        | redis tonic zookeeper-client sqlx axum
     palisade-lock      |          | lock-core        | redis tonic zookeeper-client sqlx axum hyper
     palisade-lock      | redis    | redis            | palisade-redlock tonic zookeeper-client sqlx
     palisade-lock      | redlock  | palisade-redlock | tonic zookeeper-client sqlx
+    palisade-lock      | mysql    | palisade-mysql   | redis tonic zookeeper-client sqlx-postgres
     palisade-lock      | postgres | sqlx-postgres    | redis tonic zookeeper-client sqlx-sqlite
     palisade-lock      | sqlite   | palisade-sqlite  | redis tonic zookeeper-client sqlx-postgres
     palisade-lock      | axum,ed25519,reqwest | axum-core | sqlx
@@ -101,8 +103,9 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
 }
 
 /// The lock services of which each has a package.
-const SERVICES: [&str; 6] = [
+const SERVICES: [&str; 7] = [
     "etcd",
+    "mysql",
     "postgres",
     "redis",
     "redlock",

@@ -6,18 +6,19 @@ use std::{
     time::Duration,
 };
 
+use e2e::servers::{MySqlServer, OnMariaDb, OnMySql};
 use fenced_store::{Dialect, FencedStore, FencedTx};
 use futures_util::future::join_all;
 use lock_core::Sequencer;
 use sqlx::{
-    MySql, Postgres,
+    AssertSqlSafe, MySql, Postgres,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     postgres::PgPoolOptions,
 };
 use tokio::time::timeout;
 
 use crate::{
-    mariadb::server::MariaDbServer,
+    mysql::server::{MySqlStore, sessions},
     postgres::server::PostgresServer,
     rule::{Harness, balance, claimed},
 };
@@ -97,7 +98,14 @@ async fn a_storm_of_cancellations_opens_no_more_sessions_than_the_pool_has_place
 /// one more session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_over_statements_without_end_opens_one_session_more_to_end_the_others() {
-    let (world, grant) = claimed::<MariaDbServer>().await;
+    tokio::join!(
+        storm_over_sleeps::<OnMariaDb>(),
+        storm_over_sleeps::<OnMySql>()
+    );
+}
+
+async fn storm_over_sleeps<S: MySqlServer>() {
+    let (world, grant) = claimed::<MySqlStore<S>>().await;
     let users = world.store_of_user("").await;
     let options: MySqlConnectOptions = users.pool().connect_options().as_ref().clone();
     users.pool().close().await;
@@ -109,8 +117,8 @@ async fn a_storm_over_statements_without_end_opens_one_session_more_to_end_the_o
         slow.await.unwrap();
     };
     let sessions = async || -> i64 {
-        let sessions = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?";
-        let sessions = sqlx::query_scalar(sessions).bind(&user);
+        let sessions = format!("SELECT COUNT(*) FROM {} WHERE user = ?", sessions::<S>());
+        let sessions = sqlx::query_scalar(AssertSqlSafe(sessions)).bind(&user);
         sessions.fetch_one(world.store().pool()).await.unwrap()
     };
     let greatest = storm(&store, &grant, slow, sessions).await;

@@ -10,7 +10,7 @@ mod fence_your_own_store;
 mod interleavings;
 #[path = "../../../fenced-jobs/tests/rule/mod.rs"]
 mod job_rule;
-mod mariadb;
+mod mysql;
 mod no_connection;
 mod postgres;
 #[path = "../../../fenced-store/tests/rule/mod.rs"]

@@ -37,11 +37,15 @@ async fn a_server_that_is_down_refuses_connections() {
     let pool = PgPoolOptions::new().acquire_timeout(SOON);
     let store = FencedStore::new(pool.connect_lazy(postgres.url()).unwrap());
     says(&store, "Connection refused").await;
-    let mariadb = DatabaseServer::mariadb().await;
-    mariadb.kill().await;
-    let pool = MySqlPoolOptions::new().acquire_timeout(SOON);
-    let store = FencedStore::new(pool.connect_lazy(mariadb.url()).unwrap());
-    says(&store, "Connection refused").await;
+    for server in [
+        DatabaseServer::mariadb().await,
+        DatabaseServer::mysql().await,
+    ] {
+        server.kill().await;
+        let pool = MySqlPoolOptions::new().acquire_timeout(SOON);
+        let store = FencedStore::new(pool.connect_lazy(server.url()).unwrap());
+        says(&store, "Connection refused").await;
+    }
 }
 
 #[tokio::test]

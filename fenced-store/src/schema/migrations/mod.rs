@@ -26,6 +26,8 @@ pub struct Migrations {
     /// The first and the last statements of the script.
     pub(crate) first: String,
     pub(crate) last: &'static str,
+    /// The words around a migration in the script, because a client cuts it at each semicolon.
+    pub(crate) uncut: (&'static str, &'static str),
     /// Whether a migration is recorded before it is applied, because a change of the schema
     /// commits.
     pub(crate) is_recorded_first: bool,

@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS {table} (
 fn step(migration: &Migration, words: &Migrations) -> String {
     let (version, name, table) = (migration.version, &migration.description, words.table);
     let sql = migration.sql.as_str().trim_end();
+    let (before, after) = words.uncut;
     let digits = migration.checksum.iter().map(|byte| format!("{byte:02x}"));
     let checksum: String = digits.collect();
     let checksum = match words.bytes {
@@ -51,7 +52,10 @@ fn step(migration: &Migration, words: &Migrations) -> String {
     let title = format!("\n-- {version:04} {name}\n");
     if words.is_recorded_first {
         let done = format!("UPDATE {table} SET success = TRUE WHERE version = {version};");
-        return format!("{title}{}\n\n{sql}\n\n{done}\n", entry("FALSE"));
+        return format!(
+            "{title}{}\n\n{before}{sql}{after}\n\n{done}\n",
+            entry("FALSE")
+        );
     }
-    format!("{title}{sql}\n\n{}\n", entry("TRUE"))
+    format!("{title}{before}{sql}{after}\n\n{}\n", entry("TRUE"))
 }

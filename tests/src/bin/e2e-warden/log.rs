@@ -11,12 +11,13 @@ use std::{
 };
 
 /// The lines that servers print once they accept connections; then those of a sentinel, MariaDB,
-/// PgBouncer, chromedriver, ZooKeeper and etcd.
-const READY: [&str; 8] = [
+/// MySQL, PgBouncer, chromedriver, ZooKeeper and etcd.
+const READY: [&str; 9] = [
     "eady to accept connections",
     "ready to accept read-only connections",
     "Sentinel ID is",
     "mariadbd: ready for connections",
+    "mysqld: ready for connections",
     "process up: PgBouncer",
     "ChromeDriver was started successfully",
     "zookeeper.request_throttler.shutdownTimeout",

@@ -12,6 +12,7 @@ mod etcd;
 mod exec;
 mod log;
 mod mariadb;
+mod mysql;
 mod pgbouncer;
 mod redis;
 mod server;

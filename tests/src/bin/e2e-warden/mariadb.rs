@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
     process::Command,
@@ -26,16 +27,19 @@ pub(crate) struct MariaDb {
     dir: PathBuf,
     account: Option<Account>,
     password: String,
+    /// Options of its command line.
+    options: Vec<OsString>,
 }
 
 impl MariaDb {
     /// Installs the system tables below `dir`, which it gives to the account that the server runs
     /// under.
-    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path, options: Vec<OsString>) -> io::Result<Self> {
         let server = Self {
             dir: dir.to_owned(),
             account: Account::to_run_under(ACCOUNT, dir)?,
             password: format!("{:032x}", rand::random::<u128>()),
+            options,
         };
         // On a shared machine anybody may connect to a loopback port: hence a password.
         let create_user = format!(
@@ -90,6 +94,7 @@ impl MariaDb {
                 "--innodb-flush-log-at-trx-commit=2",
             ])
             .args(SMALL);
+        command.args(&self.options);
         command
     }
 

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::{
     chrome_driver::ChromeDriver, cluster::Cluster, etcd::Etcd, log::Log, mariadb::MariaDb,
-    pgbouncer::PgBouncer, redis::RedisServer, zookeeper::ZooKeeper,
+    mysql::MySql, pgbouncer::PgBouncer, redis::RedisServer, zookeeper::ZooKeeper,
 };
 
 /// Two cores under full load start a Postgres within two seconds.
@@ -128,6 +128,7 @@ enum Recipe {
     Redis(RedisServer),
     Postgres(Cluster),
     MariaDb(MariaDb),
+    MySql(MySql),
     PgBouncer(Box<PgBouncer>),
     ChromeDriver,
     Etcd(Etcd),
@@ -141,7 +142,8 @@ impl Recipe {
                 let has_own_clock = kind == ServerKind::PostgresWithOwnClock;
                 Cluster::create(dir.path(), arguments, has_own_clock).map(Self::Postgres)
             }
-            ServerKind::MariaDb => MariaDb::create(dir.path()).map(Self::MariaDb),
+            ServerKind::MariaDb => MariaDb::create(dir.path(), arguments).map(Self::MariaDb),
+            ServerKind::MySql => MySql::create(dir.path(), arguments).map(Self::MySql),
             ServerKind::PgBouncer => PgBouncer::prepare(&arguments, dir.path())
                 .map(|server| Self::PgBouncer(Box::new(server))),
             ServerKind::ChromeDriver => Ok(Self::ChromeDriver),
@@ -158,6 +160,7 @@ impl Recipe {
             Self::Redis(server) => server.command(port, dir.path()),
             Self::Postgres(cluster) => cluster.command(port),
             Self::MariaDb(server) => Ok(server.command(port)),
+            Self::MySql(server) => Ok(server.command(port)),
             Self::PgBouncer(server) => server.command(port),
             Self::ChromeDriver => Ok(ChromeDriver::command(port, dir.path())),
             Self::Etcd(server) => Ok(server.command(port, dir.path())),
@@ -170,6 +173,7 @@ impl Recipe {
             Self::Redis(server) => server.url(port),
             Self::Postgres(cluster) => cluster.url(port),
             Self::MariaDb(server) => server.url(port),
+            Self::MySql(server) => server.url(port),
             Self::PgBouncer(server) => server.url(port),
             Self::ChromeDriver => ChromeDriver::url(port),
             Self::Etcd(server) => server.url(port),

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use e2e::servers::{MySqlServer, OnMariaDb, OnMySql};
 use fenced_store::{FenceError, PgIsolation};
 use lock_core::Sequencer;
 use sqlx::sqlite::SqliteJournalMode;
 
 use crate::{
     interleavings::{
-        holder::grant, mariadb::OnMariaDb, order::Who, postgres::OnPostgres, sqlite::OnSqlite,
+        holder::grant, mysql::MySqlWorld, order::Who, postgres::OnPostgres, sqlite::OnSqlite,
         world::World,
     },
     rule::assert_kind,
@@ -101,13 +102,22 @@ async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_postgres(
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_mariadb() {
+async fn only_the_first_to_claim_writes<S: MySqlServer>() {
     for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
-        let world = OnMariaDb::new([level, level]).await;
+        let world = MySqlWorld::<S>::new([level, level]).await;
         one_after_the_other(&world).await;
         at_once(&world).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_mariadb() {
+    only_the_first_to_claim_writes::<OnMariaDb>().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_holders_of_one_token_only_the_first_to_claim_writes_to_mysql() {
+    only_the_first_to_claim_writes::<OnMySql>().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@
 
 mod duplicates;
 mod holder;
-mod mariadb;
+mod mysql;
 mod order;
 mod postgres;
 mod runner;

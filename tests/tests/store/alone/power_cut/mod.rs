@@ -5,7 +5,7 @@
 
 mod accounts;
 mod clients;
-mod mariadb;
+mod mysql;
 mod postgres;
 mod sqlite;
 

@@ -1,0 +1,104 @@
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Error, ErrorKind, backend::Runtime};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
+    Row as _,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions},
+    pool::PoolConnection,
+};
+
+use super::{
+    error::{is_refusal_to_connect, not_connected},
+    service_url::ServiceUrl,
+};
+
+/// Connections of the lock service alone, made when they are needed: renewals and releases would
+/// otherwise queue behind the transactions of the application.
+#[derive(Clone)]
+pub(super) struct Connections {
+    pool: MySqlPool,
+    timeout: Duration,
+    runtime: Arc<dyn Runtime>,
+}
+
+impl Connections {
+    pub(super) fn to(
+        address: MySqlConnectOptions,
+        url: &ServiceUrl,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
+        let timeout = url.settings.response_timeout;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(url.connections)
+            .acquire_timeout(timeout)
+            .after_connect(move |connection, _| Box::pin(set_up(connection, timeout)))
+            .connect_lazy_with(address);
+        Self {
+            pool,
+            timeout,
+            runtime,
+        }
+    }
+
+    /// A connection that is idle is taken as it is: if it was lost, that shows when it is used, and
+    /// then the request is sent again, as each one may be.
+    pub(super) async fn take(&self) -> Result<PoolConnection<MySql>, Error> {
+        if let Some(idle) = self.pool.try_acquire() {
+            return Ok(idle);
+        }
+        let connecting = async {
+            tokio::select! {
+                biased;
+                connected = self.pool.acquire() => connected,
+                refusal = self.refusal_after(self.timeout * 3 / 4) => Err(refusal),
+            }
+        };
+        let connecting = self.runtime.timeout(self.timeout, connecting).await;
+        let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        connected.map_err(not_connected)
+    }
+
+    /// Why the pool makes no connection, once it has tried for that long: it would only say that
+    /// its time is up. Never, if that is not why it waits.
+    async fn refusal_after(&self, time: Duration) -> sqlx::Error {
+        self.runtime.sleep(time).await;
+        let connected = async {
+            let mut connection = self.pool.connect_options().connect().await?;
+            set_up(&mut connection, self.timeout).await?;
+            connection.close().await
+        };
+        match connected.await {
+            Err(error) if is_refusal_to_connect(&error) => error,
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+/// Sets what the calls read of their session, and sees that it is so: a proxy might keep it back.
+///
+/// A wait for a lock ends no later than about the response timeout, so that sessions whose clients
+/// have gone do not pile up behind a commit that hangs. The server counts whole seconds.
+async fn set_up(connection: &mut MySqlConnection, timeout: Duration) -> Result<(), sqlx::Error> {
+    let seconds = timeout.as_millis().div_ceil(1000);
+    let set = format!(
+        "SET SESSION time_zone = '+00:00', innodb_lock_wait_timeout = {seconds}, \
+         lock_wait_timeout = {seconds}, sql_mode = 'STRICT_ALL_TABLES', autocommit = 1, \
+         completion_type = 0"
+    );
+    sqlx::raw_sql(AssertSqlSafe(set))
+        .execute(&mut *connection)
+        .await?;
+    let seen = "SELECT CONCAT_WS(' ', @@time_zone, @@innodb_lock_wait_timeout, \
+                @@lock_wait_timeout, @@sql_mode, IF(@@autocommit, 1, 0), @@completion_type)";
+    let seen = sqlx::raw_sql(seen).fetch_one(connection).await?;
+    let seen: String = seen.try_get_unchecked(0)?;
+    let wanted = format!("+00:00 {seconds} {seconds} STRICT_ALL_TABLES 1 NO_CHAIN");
+    if seen == wanted {
+        return Ok(());
+    }
+    let why = format!("the settings of a session are {seen:?}, and not {wanted:?}");
+    Err(sqlx::Error::Configuration(
+        Error::not_applied(ErrorKind::Refused).because(why).into(),
+    ))
+}

@@ -1,0 +1,60 @@
+//! MySQL 8.0.29, MariaDB 10.6 or newer as lock service: the database that has the data can have the
+//! locks, too.
+//!
+//! # Use it
+//! The URL is that of the database, `mysql://user:password@host/database`, or the same with
+//! `mariadb:`. The tables and procedures are those of the fenced store: `FencedStore::migrate`
+//! makes them, or `palisade migrations` prints them. A user needs EXECUTE on the procedures and no
+//! right on any table; to end leases by force, EXECUTE on `fenced_force_release`, too.
+//!
+//! Any language can call the procedures: they are commented in the migration.
+//!
+//! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. The response timeout is
+//! 2 s, or 10 ms to 10 s. One that is longer than a failover of the database only delays requests
+//! that are repeated anyway. Another initial token than the clock is an error. One parameter is
+//! that of this lock service, `connections`: the most connections, by default 8. Waiters need none.
+//!
+//! # Tokens
+//! A token is the greatest of: the last one of the resource plus one, the database's clock in units
+//! of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although a
+//! row was deleted, a backup restored, or a replica promoted without the last grant, as long as the
+//! clocks differ by less than the time that this took.
+//!
+//! # Waiting
+//! First come, first served, across all clients. One look asks for all waiters of the process,
+//! every 5 to 250 ms. A waiter that is silent for 3 s is passed over.
+//!
+//! # Servers that are refused
+//! One with `--sysdate-is-now`, whose clock each user can set; one whose binary log has statements
+//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a node of Galera,
+//! where the lock of a row holds on that node only.
+//!
+//! # Proxies
+//! Each request is one message and a transaction of its own. No statement is prepared, and nothing
+//! that a request does to its session outlives it.
+//!
+//! # Power cuts and replicas
+//! A grant, a renewal and a release are as durable as each commit of the server: set
+//! `innodb_flush_log_at_trx_commit=1`, which is the default. A replica that is promoted without the
+//! last grants or renewals may grant the same resource again: then there are two holders until the
+//! ttl of the first is over, and the store refuses one of them.
+#![forbid(unsafe_code)]
+
+mod acquire;
+mod backend;
+mod call;
+mod calls;
+mod client;
+mod connections;
+mod error;
+mod holding;
+mod looking;
+mod operating;
+mod row;
+mod server;
+mod service_url;
+
+pub use self::backend::MySqlBackend;
+
+/// The kind that errors name and the default issuer.
+const KIND: &str = "mysql";

@@ -1,0 +1,275 @@
+//! An account that is written under leases and fenced. Its twin is the control: it is written under
+//! leases of a plain table, and nothing checks the writes.
+
+use std::{
+    collections::BTreeSet,
+    future::IntoFuture,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use e2e::{
+    history::{Event, History},
+    servers::until,
+};
+use fenced_store::{FenceError, MySqlFencedStore};
+use lock_core::{
+    Error, LeaseGuard, LockManager, Sequencer, Ttl,
+    backend::{Runtime, TokioRuntime},
+};
+use sqlx::{MySqlPool, mysql::MySqlPoolOptions};
+use tokio::{task::JoinSet, time::timeout};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Short: after a crash the release of a lease may be lost.
+const TTL: Ttl = Ttl::millis(300);
+
+const TABLES: &str = "
+    create table if not exists account (name varchar(64) primary key, balance bigint not null);
+    create table if not exists entry
+      (account varchar(64) not null, number bigint not null, token bigint not null,
+       balance bigint not null);
+    create table if not exists plain_lease
+      (resource varchar(64) primary key, holder text not null, end_us bigint not null);
+    create table if not exists twin (name varchar(64) primary key, balance bigint not null)";
+
+/// One account, on which every client deposits 1, and its twin.
+pub(crate) struct Bank {
+    name: &'static str,
+    store: MySqlFencedStore,
+    pub(crate) history: History,
+    /// Numbers of the deposits that were accepted, and of those that certainly were not.
+    accepted: Mutex<Vec<i64>>,
+    refused: Mutex<Vec<i64>>,
+    into_twin: AtomicI64,
+}
+
+/// A holder of both leases that has read both accounts and stands still.
+pub(crate) struct Paused {
+    pub(crate) guard: LeaseGuard,
+    read: i64,
+    twin: i64,
+}
+
+impl Bank {
+    pub(crate) async fn open(url: &str, name: &'static str) -> Self {
+        let pool = MySqlPoolOptions::new().acquire_timeout(Duration::from_secs(5));
+        let store = MySqlFencedStore::new(pool.connect(url).await.unwrap());
+        store.migrate().await.unwrap();
+        sqlx::raw_sql(TABLES).execute(store.pool()).await.unwrap();
+        for account in [
+            "insert into account values (?, 0)",
+            "insert into twin values (?, 0)",
+            "insert into plain_lease values (?, '', 0)",
+        ] {
+            let account = sqlx::query(account).bind(name).execute(store.pool());
+            account.await.unwrap();
+        }
+        Self {
+            name,
+            store,
+            history: History::default(),
+            accepted: Mutex::default(),
+            refused: Mutex::default(),
+            into_twin: AtomicI64::new(0),
+        }
+    }
+
+    pub(crate) const fn pool(&self) -> &MySqlPool {
+        self.store.pool()
+    }
+
+    pub(crate) async fn acquire(&self, locks: &LockManager, ttl: Ttl) -> Result<LeaseGuard, Error> {
+        let asked = TokioRuntime.now();
+        let guard = locks.acquire(self.name).ttl(ttl).wait(PATIENCE).await?;
+        let granted = Event::answered(guard.sequencer(), asked);
+        self.history.granted(granted);
+        Ok(guard)
+    }
+
+    async fn claim(&self, grant: &Sequencer) -> Result<(), FenceError> {
+        let asked = TokioRuntime.now();
+        self.store.claim(grant).await?;
+        self.history.claimed(Event::answered(grant, asked));
+        Ok(())
+    }
+
+    async fn balance(&self) -> Result<i64, FenceError> {
+        let read = sqlx::query_scalar("select balance from account where name = ?");
+        Ok(read.bind(self.name).fetch_one(self.pool()).await?)
+    }
+
+    /// A whole section under a lease: claims, reads and writes.
+    pub(crate) async fn deposit(&self, grant: &Sequencer) -> Result<(), FenceError> {
+        self.claim(grant).await?;
+        let read = self.balance().await?;
+        self.write(grant, read).await
+    }
+
+    /// Writes one more than it has read.
+    async fn write(&self, grant: &Sequencer, read: i64) -> Result<(), FenceError> {
+        let (asked, number) = (TokioRuntime.now(), rand::random::<i64>());
+        let written = self.write_numbered(grant, read + 1, number).await;
+        match &written {
+            Ok(()) => {
+                self.history.written(Event::answered(grant, asked));
+                locked(&self.accepted).push(number);
+            }
+            Err(FenceError::CommitUnknown { .. }) => {}
+            Err(_) => locked(&self.refused).push(number),
+        }
+        written
+    }
+
+    async fn write_numbered(
+        &self,
+        grant: &Sequencer,
+        balance: i64,
+        number: i64,
+    ) -> Result<(), FenceError> {
+        let mut tx = self.store.begin(grant).await?;
+        let update = sqlx::query("update account set balance = ? where name = ?");
+        let update = update.bind(balance).bind(self.name);
+        update.execute(&mut *tx).await?;
+        let entry = sqlx::query("insert into entry values (?, ?, ?, ?)").bind(self.name);
+        let entry = entry.bind(number).bind(i64::from(grant.token()));
+        entry.bind(balance).execute(&mut *tx).await?;
+        tx.commit().await.map(drop)
+    }
+
+    /// For each of these a task that deposits until it is over, however often that fails.
+    pub(crate) fn work(
+        self: &Arc<Self>,
+        locks: Vec<LockManager>,
+        over: &Arc<AtomicBool>,
+    ) -> JoinSet<()> {
+        let mut workers = JoinSet::new();
+        for locks in locks {
+            let (bank, over) = (Arc::clone(self), Arc::clone(over));
+            workers.spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    if let Ok(guard) = bank.acquire(&locks, TTL).await {
+                        drop(bank.deposit(guard.sequencer()).await);
+                        drop(guard.release().await);
+                    }
+                }
+            });
+        }
+        workers
+    }
+
+    /// How many deposits were accepted by now.
+    pub(crate) fn accepted(&self) -> usize {
+        locked(&self.accepted).len()
+    }
+
+    /// Checks that the accepted deposits are stored and nothing else, that each writer had seen the
+    /// balance that it has overwritten, and that no token has fallen from one write to the next.
+    /// Returns the number of writes.
+    pub(crate) async fn assert_sound(&self) -> usize {
+        let entries = "select number, token, balance from entry where account = ?
+            order by balance, token desc";
+        let entries: Vec<(i64, i64, i64)> = sqlx::query_as(entries)
+            .bind(self.name)
+            .fetch_all(self.pool())
+            .await
+            .unwrap();
+        let balances: Vec<_> = entries.iter().map(|(_, _, balance)| *balance).collect();
+        let balance = self.balance().await.unwrap();
+        assert_eq!(
+            balances,
+            (1..=balance).collect::<Vec<_>>(),
+            "an update was lost"
+        );
+        assert!(
+            entries.is_sorted_by_key(|(_, token, _)| *token),
+            "stale: {entries:?}"
+        );
+        let stored: BTreeSet<_> = entries.iter().map(|(number, ..)| *number).collect();
+        let accepted = locked(&self.accepted);
+        let lost = accepted.iter().filter(|number| !stored.contains(number));
+        assert_eq!(lost.count(), 0, "accepted writes are gone");
+        let refused = locked(&self.refused);
+        let refused = refused.iter().filter(|number| stored.contains(number));
+        assert_eq!(refused.count(), 0, "refused writes are stored");
+        self.history.assert_sound();
+        entries.len()
+    }
+
+    /// Takes both leases, which are not renewed, and reads both accounts.
+    pub(crate) async fn pause(&self, locks: &LockManager, ttl: Ttl) -> Paused {
+        let asked = TokioRuntime.now();
+        let acquire = locks.acquire(self.name).ttl(ttl).renew(false);
+        let guard = timeout(PATIENCE, acquire.into_future()).await;
+        let guard = guard.expect("it is free").unwrap();
+        let granted = Event::answered(guard.sequencer(), asked);
+        self.history.granted(granted);
+        self.claim(guard.sequencer()).await.unwrap();
+        assert!(self.takes_plain_lease(ttl).await, "somebody has it");
+        Paused {
+            guard,
+            read: self.balance().await.unwrap(),
+            twin: self.twin().await,
+        }
+    }
+
+    /// Another client takes both leases, deposits on both accounts, and gives the leases back.
+    pub(crate) async fn overtake(&self, locks: &LockManager) {
+        let guard = self.acquire(locks, TTL).await.unwrap();
+        self.deposit(guard.sequencer()).await.unwrap();
+        guard.release().await.unwrap();
+        until("the plain lease is over", async || {
+            self.takes_plain_lease(TTL).await
+        })
+        .await;
+        let read = self.twin().await;
+        self.write_twin(read + 1).await;
+        let end = "update plain_lease set end_us = 0 where resource = ?";
+        let end = sqlx::query(end).bind(self.name).execute(self.pool());
+        end.await.unwrap();
+    }
+
+    /// How many deposits are missing on the account that nothing protects.
+    pub(crate) async fn lost_from_twin(&self) -> i64 {
+        self.into_twin.load(Ordering::Relaxed) - self.twin().await
+    }
+
+    async fn takes_plain_lease(&self, ttl: Ttl) -> bool {
+        let take = "update plain_lease
+            set holder = ?, end_us = unix_timestamp(sysdate(6)) * 1000000 + ? * 1000
+            where resource = ? and end_us < unix_timestamp(sysdate(6)) * 1000000";
+        let holder = format!("{:016x}", rand::random::<u64>());
+        let ttl = i64::try_from(ttl.get().as_millis()).unwrap();
+        let take = sqlx::query(take).bind(holder).bind(ttl).bind(self.name);
+        let taken = take.execute(self.pool()).await.unwrap();
+        taken.rows_affected() == 1
+    }
+
+    async fn twin(&self) -> i64 {
+        let read = sqlx::query_scalar("select balance from twin where name = ?");
+        read.bind(self.name).fetch_one(self.pool()).await.unwrap()
+    }
+
+    async fn write_twin(&self, balance: i64) {
+        let write = sqlx::query("update twin set balance = ? where name = ?");
+        let write = write.bind(balance).bind(self.name).execute(self.pool());
+        write.await.unwrap();
+        self.into_twin.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Paused {
+    /// Goes on as if nothing had happened: writes one more than it has read.
+    pub(crate) async fn goes_on(&self, bank: &Bank) -> Result<(), FenceError> {
+        bank.write_twin(self.twin + 1).await;
+        bank.write(self.guard.sequencer(), self.read).await
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

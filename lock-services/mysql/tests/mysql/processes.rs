@@ -1,0 +1,139 @@
+//! Processes that are killed or stopped while they hold or wait.
+
+use std::{future::IntoFuture, time::Duration};
+
+use e2e::{
+    process::Process,
+    servers::{MySqlDatabase, until},
+};
+use lock_core::{
+    LeaseGuard, LockManager, Released, Ttl,
+    backend::{Runtime, TokioRuntime},
+};
+use serde_json::{Value, json};
+use sqlx::MySqlPool;
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::world::{count, database, manager};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After that a waiter without a sign of life is passed over.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// The delay of a busy machine, and the pause between two looks.
+const SLACK: Duration = Duration::from_secs(4);
+
+struct World {
+    database: MySqlDatabase,
+    pool: MySqlPool,
+    locks: LockManager,
+}
+
+impl World {
+    async fn new() -> Self {
+        let database = database().await;
+        Self {
+            pool: MySqlPool::connect(database.url()).await.unwrap(),
+            locks: manager(database.url()).await,
+            database,
+        }
+    }
+
+    fn worker(&self, what: &[&str], ttl_ms: &str) -> Process {
+        let lock = ["--lock", self.database.url()];
+        let resource = ["--resource", "r", "--ttl-ms", ttl_ms];
+        Process::spawn("e2e-worker", [what, &lock, &resource].concat())
+    }
+
+    async fn acquire(&self) -> LeaseGuard {
+        next(self.locks.clone()).await
+    }
+
+    fn waiter(&self) -> JoinHandle<LeaseGuard> {
+        tokio::spawn(next(self.locks.clone()))
+    }
+
+    async fn until_waiting(&self, waiters: i64) {
+        let waiting = "select count(*) from fenced_waiter";
+        until("they wait", async || {
+            count(&self.pool, waiting).await == waiters
+        })
+        .await;
+    }
+}
+
+async fn next(locks: LockManager) -> LeaseGuard {
+    let acquire = locks.acquire("r").ttl(Ttl::secs(60)).into_future();
+    timeout(PATIENCE, acquire).await.expect("its turn").unwrap()
+}
+
+fn token(held: &Value) -> u64 {
+    held["acquired"].as_u64().unwrap()
+}
+
+async fn is_passed_over(stop: bool) {
+    let world = World::new().await;
+    let first = world.acquire().await;
+    let mut failing = world.worker(&["hold"], "2000");
+    world.until_waiting(1).await;
+    let next = world.waiter();
+    world.until_waiting(2).await;
+    if stop {
+        failing.pause().await;
+    } else {
+        failing.kill().await;
+    }
+    first.release().await.unwrap();
+    let failed = TokioRuntime.now();
+    let next = next.await.unwrap();
+    let took = TokioRuntime.now().since(failed);
+    println!("stopped {stop}: {took:?}");
+    assert!(took < SILENCE + SLACK, "{took:?}");
+    if stop {
+        // It takes a new place, and does not come back to its old one.
+        failing.resume();
+        world.until_waiting(1).await;
+        let token_before = next.token().get();
+        assert_eq!(next.release().await.unwrap(), Released::Released);
+        let held: Value = failing.event().await;
+        assert!(token(&held) > token_before, "{held}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_that_was_killed_or_stopped_is_passed_over() {
+    tokio::join!(is_passed_over(false), is_passed_over(true));
+}
+
+async fn costs_its_ttl(stop: bool) {
+    const TTL: Duration = Duration::from_secs(1);
+    let world = World::new().await;
+    let mut failing = world.worker(&["hold"], "1000");
+    let held: Value = failing.event().await;
+    let next = world.waiter();
+    world.until_waiting(1).await;
+    if stop {
+        failing.pause().await;
+    } else {
+        failing.kill().await;
+    }
+    let failed = TokioRuntime.now();
+    let next = next.await.unwrap();
+    let took = TokioRuntime.now().since(failed);
+    println!("stopped {stop}: {took:?}");
+    assert!(took < TTL + SLACK, "{took:?}");
+    assert!(next.token().get() > token(&held));
+    if stop {
+        failing.resume();
+        failing.send(&"release").await;
+        let told: Value = failing.event().await;
+        assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
+    }
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_that_was_killed_or_stopped_costs_the_next_one_its_ttl() {
+    tokio::join!(costs_its_ttl(false), costs_its_ttl(true));
+}
