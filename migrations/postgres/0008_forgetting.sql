@@ -234,8 +234,8 @@ create function fenced.forget_marks(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   before constant timestamptz := fenced.idle_since(older_than);
-  ceiling constant bigint := coalesce(
-    least(below, fenced.token_of(clock_timestamp())), fenced.token_of(before));
+  ceiling constant bigint := case when below is null then fenced.token_of(before)
+    else least(below, fenced.token_of(clock_timestamp())) end; -- least passes over a null
   current text;
   small text;
   idle text[];
