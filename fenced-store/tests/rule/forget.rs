@@ -284,7 +284,7 @@ async fn went_back<H: SqlHarness>(has_floor: bool) -> usize {
         }
     };
     let claims = async {
-        let mut greatest = [0; RESOURCES as usize];
+        let mut greatest: Vec<u64> = (0..RESOURCES).map(|_| 0).collect();
         let mut back = 0;
         for round in 0..ROUNDS {
             both.wait().await;
