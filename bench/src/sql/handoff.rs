@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use lock_core::Ttl;
+use e2e::servers::until;
+use lock_core::{LockManager, Ttl};
 use sqlx::{Connection, Executor, PgConnection};
 
 use super::world::World;
@@ -56,5 +57,40 @@ async fn rows(sessions: &mut [PgConnection; 2], samples: &mut Samples) -> Result
         (holder, waiter) = (waiter, holder);
     }
     holder.execute(sqlx::raw_sql("COMMIT")).await?;
+    Ok(())
+}
+
+/// From one client to the other and back, as between two processes whose waiters look.
+pub(super) async fn across(
+    clients: &[LockManager; 2],
+    ttl: Ttl,
+    samples: &mut Samples,
+) -> Result<(), BoxError> {
+    const HANDOFFS: usize = 8;
+    let [mut holder, mut waiter] = clients.each_ref();
+    let mut held = holder.acquire("across").ttl(ttl).await?;
+    for _ in 0..HANDOFFS {
+        let taken = async {
+            let next = waiter.acquire("across").ttl(ttl).await?;
+            Ok::<_, BoxError>((next, Instant::now()))
+        };
+        let given = async {
+            until("the other waits", async || {
+                let now = holder.inspect(held.resource()).await;
+                now.is_ok_and(|now| now.waiters == Some(1))
+            })
+            .await;
+            // Its looks are as far apart as they get.
+            tokio::time::sleep(Duration::from_millis(600)).await;
+            let released = Instant::now();
+            held.release().await?;
+            Ok::<_, BoxError>(released)
+        };
+        let ((next, taken), released) = tokio::try_join!(taken, given)?;
+        samples.push(taken.saturating_duration_since(released).as_secs_f64() * 1e6);
+        held = next;
+        (holder, waiter) = (waiter, holder);
+    }
+    held.release().await?;
     Ok(())
 }

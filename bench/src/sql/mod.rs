@@ -4,6 +4,7 @@
 
 mod cycle;
 mod handoff;
+mod mariadb;
 mod peers;
 mod renewal;
 mod sqlite;
@@ -126,6 +127,20 @@ pub(crate) const FIGURES: &[Figure] = &[
         target: AtMost(0.05),
         pinnings: &[CrossCore],
         measure: |_| Box::pin(upkeep::cpu_of_waiters(false)),
+    },
+    Figure {
+        name: "mariadb_cycle_vs_lease_table",
+        what: "MariaDB: acquire and claim + release / a lease table without fence in the database",
+        target: AtMost(3.0),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(mariadb::cycle_vs_lease_table(rounds)),
+    },
+    Figure {
+        name: "mariadb_handoff_across_vs_within",
+        what: "MariaDB: hand-off to another process, which looks / among 8 waiters of one",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(mariadb::handoff_across_vs_within(rounds)),
     },
     Figure {
         name: "sqlite_cycle_vs_lease_table",

@@ -1,6 +1,6 @@
 //! One file of SQLite as lock service and store, beside a plain lease table in the same file.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use e2e::servers::until;
 use fenced_store::{SqliteFencedLocks, SqliteFencedStore};
@@ -14,10 +14,11 @@ use sqlx::{
 use tempfile::TempDir;
 use tokio::time::sleep;
 
+use super::handoff::across;
 use crate::{
     consensus::hand_on,
     figure::{BoxError, Measured, Unit},
-    paired::{Samples, compare, take_turns},
+    paired::{compare, take_turns},
 };
 
 const CYCLES: u32 = 25;
@@ -117,41 +118,11 @@ pub(super) async fn handoff_across_vs_within(rounds: u32) -> Result<Measured, Bo
     let clients = [world.client().await?, world.client().await?];
     let medians = take_turns(
         std::cmp::max(rounds / 4, 1),
-        async |samples| across(&clients, samples).await,
+        async |samples| across(&clients, TTL, samples).await,
         async |samples| hand_on(world.accounts.locks(), TTL, samples).await,
     )
     .await?;
     Ok(medians.ours_by_other(Unit::Micros))
-}
-
-async fn across(clients: &[LockManager; 2], samples: &mut Samples) -> Result<(), BoxError> {
-    const HANDOFFS: usize = 8;
-    let [mut holder, mut waiter] = clients.each_ref();
-    let mut held = holder.acquire("across").ttl(TTL).await?;
-    for _ in 0..HANDOFFS {
-        let taken = async {
-            let next = waiter.acquire("across").ttl(TTL).await?;
-            Ok::<_, BoxError>((next, Instant::now()))
-        };
-        let given = async {
-            until("the other waits", async || {
-                let now = holder.inspect(held.resource()).await;
-                now.is_ok_and(|now| now.waiters == Some(1))
-            })
-            .await;
-            // Its looks are 20 ms apart by then.
-            sleep(Duration::from_millis(100)).await;
-            let released = Instant::now();
-            held.release().await?;
-            Ok::<_, BoxError>(released)
-        };
-        let ((next, taken), released) = tokio::try_join!(taken, given)?;
-        samples.push(taken.saturating_duration_since(released).as_secs_f64() * 1e6);
-        held = next;
-        (holder, waiter) = (waiter, holder);
-    }
-    held.release().await?;
-    Ok(())
 }
 
 /// The CPU time of eight clients with a waiter each, as eight processes would have it.
