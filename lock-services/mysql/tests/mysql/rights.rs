@@ -31,6 +31,8 @@ impl World {
             .await
             .unwrap();
         let mut url: url::Url = database.url().parse().unwrap();
+        // MySQL takes the password of a new user on TLS only.
+        url.set_query(None);
         url.set_username(&name).unwrap();
         url.set_password(Some("sesame")).unwrap();
         Self {
