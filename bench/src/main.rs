@@ -46,7 +46,7 @@ enum What {
     Redis(Options),
     /// The fenced store, on database servers that are started for it, and on SQLite.
     Store(Options),
-    /// One Postgres as lock service and store, on servers that are started for it.
+    /// One database as lock service and store, on servers that are started for it, and on SQLite.
     Sql(Options),
     /// The layer around an HTTP handler; no server is needed.
     Http(Options),

@@ -1,7 +1,8 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
 //! - [`python`]: programs in Python, with the packages that they need from PyPI.
-//! - [`servers`]: Redis, Postgres, MariaDB, MySQL and others as child processes on free loopback ports.
+//! - [`servers`]: Redis, Postgres, MariaDB, MySQL and others as child processes on free loopback
+//!   ports.
 //! - [`counted`]: the metrics that are exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
 //! - [`documented`]: the examples of the documentation, exactly as printed.
@@ -27,6 +28,7 @@
 
 pub mod counted;
 pub mod database_client;
+pub mod depositor;
 pub mod documented;
 pub mod history;
 pub mod idle;

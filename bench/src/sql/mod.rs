@@ -1,11 +1,12 @@
-//! One PostgreSQL as lock service and store, compared with plain statements and with common
-//! alternatives. The servers write to the directory of TMPDIR: on a disk, a commit is flushed
-//! there.
+//! One database as lock service and store, PostgreSQL first, compared with plain statements and
+//! with common alternatives. The servers write to the directory of TMPDIR: on a disk, a commit is
+//! flushed there.
 
 mod cycle;
 mod handoff;
 mod peers;
 mod renewal;
+mod sqlite;
 mod throughput;
 mod upkeep;
 mod world;
@@ -125,5 +126,33 @@ pub(crate) const FIGURES: &[Figure] = &[
         target: AtMost(0.05),
         pinnings: &[CrossCore],
         measure: |_| Box::pin(upkeep::cpu_of_waiters(false)),
+    },
+    Figure {
+        name: "sqlite_cycle_vs_lease_table",
+        what: "SQLite: acquire and claim + release / a lease table without fence in the file",
+        target: AtMost(2.0),
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(sqlite::cycle_vs_lease_table(rounds)),
+    },
+    Figure {
+        name: "sqlite_fenced_cycle_vs_plain",
+        what: "SQLite: acquire, begin, update, commit and release / the plain write",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(sqlite::fenced_cycle_vs_plain(rounds)),
+    },
+    Figure {
+        name: "sqlite_handoff_across_vs_within",
+        what: "SQLite: hand-off to another process, which looks / among 8 waiters of one",
+        target: Reported,
+        pinnings: &[CrossCore],
+        measure: |rounds| Box::pin(sqlite::handoff_across_vs_within(rounds)),
+    },
+    Figure {
+        name: "sqlite_idle_waiters_cpu",
+        what: "SQLite: the CPU time of 8 processes with a waiter each / the time",
+        target: AtMost(0.1),
+        pinnings: &[CrossCore],
+        measure: |_| Box::pin(sqlite::cpu_of_waiters()),
     },
 ];

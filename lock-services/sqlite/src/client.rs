@@ -34,6 +34,12 @@ pub(super) enum Durability {
 /// An answer of the file, once it is read.
 type Decided<'a, T> = BoxFuture<'a, sqlx::Result<T>>;
 
+enum Begun {
+    Begun(SqliteConnection),
+    /// Another transaction writes the file.
+    Busy(SqliteConnection),
+}
+
 /// Sends requests to the file, each on a task that brings it to its end.
 pub(super) struct Client {
     file: File,
@@ -62,8 +68,9 @@ impl Client {
             writer: Mutex::default(),
             reader: Mutex::default(),
         });
+        // A file that takes no writes would be opened all the same.
         client
-            .write(Durability::Flushed, |_| Box::pin(async { Ok(()) }))
+            .write(Durability::Unflushed, |rows| Box::pin(rows.forget()))
             .await?;
         Ok(client)
     }
@@ -80,72 +87,91 @@ impl Client {
         decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> Decided<'r, T> + Send + 'static,
     ) -> Result<T, Error> {
         let client = Arc::clone(self);
-        let until = self.runtime.now() + self.response_timeout;
         let transaction = async move {
-            let turn = client
-                .runtime
-                .timeout(client.response_timeout, client.writer.lock());
-            let mut place = turn.await.ok_or_else(busy)?;
-            let answer = client.transact(&mut place, until, durability, decide);
-            // A disk may hang: the connection then ends with its statement.
-            let answer = client
-                .runtime
-                .timeout(client.response_timeout, answer)
-                .await;
-            answer.unwrap_or_else(|| Err(silent(client.response_timeout)))
+            let deadline = client.deadline();
+            let turn = client.by(deadline, client.writer.lock()).await;
+            let mut place = turn.ok_or_else(busy)?;
+            client
+                .transact(&mut place, deadline, durability, decide)
+                .await
         };
         let answer = self.tasks.run_to_end(transaction).await;
         answer.map_err(|ended| Error::unknown(ErrorKind::ShutDown).caused_by(ended))?
     }
 
-    /// The connection goes back to its place only if all went well.
+    /// The connection goes back to its place unless a statement failed or hangs: then it ends, and
+    /// the transaction with it.
     async fn transact<T>(
         &self,
         place: &mut Option<SqliteConnection>,
-        until: Moment,
+        deadline: Moment,
         durability: Durability,
         decide: impl for<'r> FnOnce(&'r mut Rows<'_>) -> Decided<'r, T>,
     ) -> Result<T, Error> {
-        let mut connection = match place.take() {
-            Some(connection) => connection,
-            None => self.file.open_writer().await?,
+        let begun = self.begin(place.take(), deadline, durability);
+        let begun = self.by(deadline, begun).await;
+        let mut connection = match begun.ok_or_else(|| silent(self.response_timeout))?? {
+            Begun::Begun(connection) => connection,
+            Begun::Busy(connection) => {
+                *place = Some(connection);
+                return Err(busy());
+            }
         };
-        self.begin(&mut connection, until, durability).await?;
         let mut rows = Rows {
             now: self.unix_micros(),
             connection: &mut connection,
         };
-        let answer = decide(&mut rows).await.map_err(translate)?;
-        let commit = sqlx::query("COMMIT").execute(&mut connection).await;
-        commit.map_err(of_commit)?;
+        let decided = self.by(deadline, decide(&mut rows)).await;
+        let answer = decided.ok_or_else(|| silent(self.response_timeout))?;
+        let answer = answer.map_err(translate)?;
+        let commit = sqlx::query("COMMIT").execute(&mut connection);
+        let committed = self.by(deadline, commit).await;
+        committed
+            .ok_or_else(|| silent(self.response_timeout).outcome_unknown())?
+            .map_err(of_commit)?;
         *place = Some(connection);
         Ok(answer)
+    }
+
+    fn deadline(&self) -> Moment {
+        self.runtime.now() + self.response_timeout
+    }
+
+    async fn by<T>(&self, deadline: Moment, step: impl Future<Output = T>) -> Option<T> {
+        let left = deadline.since(self.runtime.now());
+        self.runtime.timeout(left, step).await
     }
 
     /// Begins a transaction as the only writer of the file.
     async fn begin(
         &self,
-        connection: &mut SqliteConnection,
-        until: Moment,
+        connection: Option<SqliteConnection>,
+        deadline: Moment,
         durability: Durability,
-    ) -> Result<(), Error> {
+    ) -> Result<Begun, Error> {
+        let mut connection = match connection {
+            Some(connection) => connection,
+            None => self.file.open_writer().await?,
+        };
         let synchronous = match durability {
             Durability::Flushed => "PRAGMA main.synchronous = FULL",
             Durability::Unflushed => "PRAGMA main.synchronous = NORMAL",
         };
-        let set = sqlx::query(synchronous).execute(&mut *connection).await;
+        let set = sqlx::query(synchronous).execute(&mut connection).await;
         set.map_err(translate)?;
         loop {
-            let begun = sqlx::query("BEGIN IMMEDIATE")
-                .execute(&mut *connection)
-                .await;
-            match begun {
-                Ok(_) => return Ok(()),
-                Err(error) if is_busy(&error) && self.runtime.now() < until => {
+            let begin = sqlx::query("BEGIN IMMEDIATE");
+            match begin.execute(&mut connection).await {
+                Ok(_) => return Ok(Begun::Begun(connection)),
+                Err(error) if !is_busy(&error) => return Err(translate(error)),
+                Err(_) => {
                     let pause = SHORTEST_PAUSE.mul_f64(1.0 + 9.0 * self.runtime.dice());
-                    self.runtime.sleep(pause).await;
+                    let then = self.runtime.now() + pause;
+                    if then >= deadline {
+                        return Ok(Begun::Busy(connection));
+                    }
+                    self.runtime.sleep_until(then).await;
                 }
-                Err(error) => return Err(translate(error)),
             }
         }
     }
@@ -169,7 +195,7 @@ impl Client {
         let (runtime, timeout) = (Arc::clone(&self.runtime), self.response_timeout);
         let answer = self.tasks.run_to_end(async move {
             let answer = runtime.timeout(timeout, reading).await;
-            answer.unwrap_or_else(|| Err(silent(timeout).outcome_not_applied()))
+            answer.unwrap_or_else(|| Err(silent(timeout)))
         });
         let answer = answer.await;
         answer.map_err(|ended| Error::not_applied(ErrorKind::ShutDown).caused_by(ended))?
@@ -181,7 +207,7 @@ fn busy() -> Error {
 }
 
 fn silent(timeout: Duration) -> Error {
-    let silent = Error::unknown(ErrorKind::Unavailable);
+    let silent = Error::not_applied(ErrorKind::Unavailable);
     silent.because(format!("no answer of the file within {timeout:?}"))
 }
 

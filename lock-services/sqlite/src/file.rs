@@ -48,6 +48,9 @@ impl File {
         if !url.starts_with("sqlite:") {
             return Err(invalid("not a URL, such as sqlite:palisade.db"));
         }
+        if url.contains(":memory:") || url.contains("mode=memory") {
+            return Err(in_memory());
+        }
         let options: SqliteConnectOptions = database_url::parse(url, |options, _| options)?;
         let query = url.split_once('?').map_or("", |(_, query)| query);
         Self::of(match query.contains("mode=") {
@@ -59,9 +62,8 @@ impl File {
     /// The file of these options.
     pub(super) fn of(options: SqliteConnectOptions) -> Result<Self, Error> {
         let path = options.get_filename();
-        let name = path.to_string_lossy();
-        if name.is_empty() || name.contains(":memory:") || name.contains("mode=memory") {
-            return Err(invalid("leases in memory are of no use to another process"));
+        if path.as_os_str().is_empty() {
+            return Err(in_memory());
         }
         if is_on_network(path) {
             return Err(Error::not_applied(ErrorKind::Unsupported).because(format!(
@@ -105,6 +107,10 @@ impl File {
         let options = self.0.clone().pragma("query_only", "ON");
         options.connect().await.map_err(translate)
     }
+}
+
+fn in_memory() -> Error {
+    invalid("leases in memory are of no use to another process: name a file, as in sqlite:FILE")
 }
 
 async fn value<T>(connection: &mut SqliteConnection, query: &'static str) -> Result<T, Error>

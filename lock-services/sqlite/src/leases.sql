@@ -24,6 +24,14 @@ CREATE TABLE IF NOT EXISTS fenced_lease (
              CHECK (metadata IS NULL OR typeof(metadata) = 'text' AND length(metadata) <= 1024)
 ) WITHOUT ROWID;
 
+-- Each grant of a resource has a greater token than all before it, by a client of any language.
+CREATE TRIGGER IF NOT EXISTS fenced_lease_rises BEFORE UPDATE ON fenced_lease
+WHEN NEW.token < OLD.token
+  OR NEW.holder NOT IN ('', OLD.holder) AND NEW.token <= max(OLD.token, OLD.revocation)
+BEGIN
+  SELECT RAISE(ABORT, 'the token of a lease has to rise');
+END;
+
 -- The waiters, in the order of their tickets.
 CREATE TABLE IF NOT EXISTS fenced_waiter (
   ticket     INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -44,6 +52,14 @@ CREATE TABLE IF NOT EXISTS fenced_tombstone (
   ended_at INTEGER NOT NULL,
   PRIMARY KEY (resource, holder, attempt)
 ) WITHOUT ROWID;
+-- A lease that another holder takes over had run out: its acquisition has ended.
+CREATE TRIGGER IF NOT EXISTS fenced_lease_lost BEFORE UPDATE OF holder ON fenced_lease
+WHEN OLD.holder <> '' AND NEW.holder NOT IN ('', OLD.holder)
+BEGIN
+  INSERT OR REPLACE INTO fenced_tombstone (resource, holder, attempt, token, ended_at) VALUES
+    (OLD.resource, OLD.holder, '', 0,
+     CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER));
+END;
 CREATE INDEX IF NOT EXISTS fenced_tombstone_by_time ON fenced_tombstone (ended_at);
 
 -- Leases that an operator ended two minutes ago or less: the same call again has the same answer.

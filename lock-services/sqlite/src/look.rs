@@ -18,8 +18,8 @@ use super::{
 /// So late a release by another process may be seen.
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Looks for the waiters of this process. While the file does not change, the rows that were read
-/// last are those that are there.
+/// Looks for the waiters of this process. While the file does not change, it has the rows that were
+/// read last.
 pub(super) struct LookInFile {
     client: Arc<Client>,
     last: Mutex<Seen>,
@@ -88,7 +88,8 @@ impl Look for LookInFile {
         // The version is that of rows which are read later, or of older ones.
         let version = self.version().await?;
         let now = self.client.unix_micros();
-        if (last.version, &*last.attempts) != (version, attempts) {
+        // A waiter that dies changes nothing in the file.
+        if touch || (last.version, &*last.attempts) != (version, attempts) {
             *last = Seen {
                 rows: self.rows(attempts, now).await?,
                 version,

@@ -171,20 +171,24 @@ impl Rows<'_> {
         change!(self, SET, attempts.join(" "), resource).map(drop)
     }
 
-    /// Remembers that an acquisition has ended, or this attempt of it. Forgets those that have
-    /// served.
+    /// Remembers that an acquisition has ended, or this attempt of it.
     pub(super) async fn bury(&mut self, ended: Asker<'_>, token: i64) -> sqlx::Result<()> {
-        const FORGET: &str = "DELETE FROM main.fenced_tombstone WHERE ended_at < ?";
         const BURY: &str = "INSERT INTO main.fenced_tombstone \
             (resource, holder, attempt, token, ended_at) VALUES (?, ?, ?, ?, ?) \
             ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at";
-        change!(self, FORGET, self.now - TOMBSTONE_TIME)?;
+        self.forget().await?;
         let Asker {
             resource,
             holder,
             attempt,
         } = ended;
         change!(self, BURY, resource, holder, attempt, token, self.now).map(drop)
+    }
+
+    /// Forgets the tombstones that have served.
+    pub(super) async fn forget(&mut self) -> sqlx::Result<()> {
+        const FORGET: &str = "DELETE FROM main.fenced_tombstone WHERE ended_at < ?";
+        change!(self, FORGET, self.now - TOMBSTONE_TIME).map(drop)
     }
 
     /// Whether this acquisition, or this attempt of it, has ended.

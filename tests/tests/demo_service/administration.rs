@@ -6,7 +6,7 @@ use std::{
 };
 
 use e2e::{
-    servers::{mariadb_database, redis},
+    servers::{MySqlDatabase, mariadb_database, mysql_database, redis},
     warden::workspace_binary,
 };
 use fenced_store::{Dialect, FencedStore, SqliteFencedStore};
@@ -181,15 +181,25 @@ async fn at_a_terminal_the_name_has_to_be_typed() {
     assert!(mark(&store, "account:42").await > 33);
 }
 
-/// In a database that has the tables, by a user who could not make any.
 #[tokio::test]
 async fn operators_work_on_mariadb_and_create_nothing() {
     let database = mariadb_database().await;
-    let pool = MySqlPool::connect(database.url()).await.unwrap();
     let url = database.url().replacen("mysql://", "mariadb://", 1);
+    operators_work_and_create_nothing(&database, &url).await;
+}
+
+#[tokio::test]
+async fn operators_work_on_mysql_and_create_nothing() {
+    let database = mysql_database().await;
+    operators_work_and_create_nothing(&database, database.url()).await;
+}
+
+/// In a database that has the tables, by a user who could not make any.
+async fn operators_work_and_create_nothing(database: &MySqlDatabase, url: &str) {
+    let pool = MySqlPool::connect(database.url()).await.unwrap();
     let store = FencedStore::new(pool.clone());
     let redis = redis().await;
-    let order = [&migrate(&url, redis.url(), "new")[..], &["--yes"]].concat();
+    let order = [&migrate(url, redis.url(), "new")[..], &["--yes"]].concat();
     let without = run(&order);
     let said = String::from_utf8(without.stderr).unwrap();
     assert_eq!(without.status.code(), Some(3), "{said}");
@@ -207,13 +217,13 @@ async fn operators_work_on_mariadb_and_create_nothing() {
     store.migrate().await.unwrap();
     claim(&store, "account:42", 33).await;
     let wrong = run(&reset(
-        &url,
+        url,
         &["--expected", "33", "--raise-to", "33", "--yes"],
     ));
     let said = String::from_utf8(wrong.stderr).unwrap();
     assert_eq!(wrong.status.code(), Some(2), "{said}");
     assert!(said.contains("--lower-to"), "{said}");
-    let raise = reset(&url, &["--expected", "33", "--raise-to", "40", "--yes"]);
+    let raise = reset(url, &["--expected", "33", "--raise-to", "40", "--yes"]);
     let output = run(&raise);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(mark(&store, "account:42").await, 40);

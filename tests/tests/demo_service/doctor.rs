@@ -1,7 +1,7 @@
 use std::process::Output;
 
 use e2e::servers::{
-    DatabaseServer, Etcd, PgBouncer, PoolMode, Redis, ZooKeeper, mariadb_database,
+    DatabaseServer, Etcd, PgBouncer, PoolMode, Redis, ZooKeeper, mariadb_database, mysql_database,
     postgres_database,
 };
 use fenced_store::PgFencedStore;
@@ -57,12 +57,14 @@ async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
     ] {
         assert_has(&found, expected);
     }
-    let (code, found) = examined(&["--store", mariadb_database().await.url()]);
-    assert_eq!(code, Some(1), "{found:#?}");
-    assert_has(
-        &found,
-        "wrong store: innodb_flush_log_at_trx_commit is not 1..set it to 1",
-    );
+    for database in [mariadb_database().await, mysql_database().await] {
+        let (code, found) = examined(&["--store", database.url()]);
+        assert_eq!(code, Some(1), "{found:#?}");
+        assert_has(
+            &found,
+            "wrong store: innodb_flush_log_at_trx_commit is not 1..set it to 1",
+        );
+    }
     let text = run(&["doctor", "--lock", lock]);
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(

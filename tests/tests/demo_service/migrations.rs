@@ -5,7 +5,7 @@ use std::process::Command;
 
 use e2e::{
     database_client::{mariadb, pg_dump, psql, sqlite3},
-    servers::{mariadb_database, postgres_database},
+    servers::{MySqlServer, OnMariaDb, OnMySql, postgres_database},
     warden::workspace_binary,
 };
 use fenced_store::{Dialect, FencedStore, SqliteFencedStore};
@@ -72,6 +72,15 @@ async fn tables_made_by_psql_are_those_of_the_store() {
 
 #[tokio::test]
 async fn tables_made_by_mariadb_are_those_of_the_store() {
+    tables_made_by_hand_are_those_of_the_store::<OnMariaDb>().await;
+}
+
+#[tokio::test]
+async fn tables_made_by_mysql_are_those_of_the_store() {
+    tables_made_by_hand_are_those_of_the_store::<OnMySql>().await;
+}
+
+async fn tables_made_by_hand_are_those_of_the_store<S: MySqlServer>() {
     async fn schema(pool: &MySqlPool) -> String {
         let tables: Vec<String> = sqlx::query_scalar("SHOW TABLES")
             .fetch_all(pool)
@@ -85,7 +94,7 @@ async fn tables_made_by_mariadb_are_those_of_the_store() {
         }
         schema
     }
-    let (by_hand, by_itself) = (mariadb_database().await, mariadb_database().await);
+    let (by_hand, by_itself) = (S::database().await, S::database().await);
     let script = printed("mysql");
     let (done, text) = mariadb(by_hand.url(), &script).await;
     assert!(done, "{text}");

@@ -45,7 +45,7 @@ fn tests() -> BTreeSet<String> {
 }
 
 /// The beginnings of the lists of cases in the macros that make tests of them.
-const LISTS_OF_CASES: [&str; 8] = [
+const LISTS_OF_CASES: [&str; 9] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
     "store_cases!($harness:\n",
@@ -54,6 +54,7 @@ const LISTS_OF_CASES: [&str; 8] = [
     "pause_cases!($harness:\n",
     "server_cases!($server:\n",
     "on_each_server!(\n",
+    "on_both!(\n",
 ];
 
 /// Whether the function whose name comes next has the attribute of a test. Attributes and comments

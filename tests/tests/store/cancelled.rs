@@ -11,14 +11,14 @@ use fenced_store::{Dialect, FencedStore, FencedTx};
 use futures_util::future::join_all;
 use lock_core::Sequencer;
 use sqlx::{
-    MySql, Postgres,
+    AssertSqlSafe, MySql, Postgres,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
     postgres::PgPoolOptions,
 };
 use tokio::time::timeout;
 
 use crate::{
-    mysql::server::MySqlStore,
+    mysql::server::{MySqlStore, sessions},
     postgres::server::PostgresServer,
     rule::{Harness, balance, claimed},
 };
@@ -117,8 +117,8 @@ async fn storm_over_sleeps<S: MySqlServer>() {
         slow.await.unwrap();
     };
     let sessions = async || -> i64 {
-        let sessions = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?";
-        let sessions = sqlx::query_scalar(sessions).bind(&user);
+        let sessions = format!("SELECT COUNT(*) FROM {} WHERE user = ?", sessions::<S>());
+        let sessions = sqlx::query_scalar(AssertSqlSafe(sessions)).bind(&user);
         sessions.fetch_one(world.store().pool()).await.unwrap()
     };
     let greatest = storm(&store, &grant, slow, sessions).await;

@@ -27,8 +27,8 @@ struct Section {
     token: AtomicU64,
 }
 
-/// Catches: two holders, a token that falls, a waiter that is never served, and locks that are taken
-/// in two orders.
+/// Catches: two holders, a token that falls, a waiter that is never served, and locks that are
+/// taken in two orders.
 async fn waiters_and_those_who_give_up_share_two_resources<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let sections: Arc<[Section; 2]> = Arc::default();

@@ -1,68 +1,21 @@
 //! The functions as an interface: psql, and Python with its own driver, beside Rust clients.
 
-use std::{future::IntoFuture, path::Path, process::Stdio, time::Duration};
+use std::{future::IntoFuture, path::Path, time::Duration};
 
-use e2e::{project::root, servers::until};
+use e2e::{depositor::Depositor, project::root, servers::until};
 use fenced_jobs::{JobSlots, Standing};
 use fenced_store::PgFencedStore;
 use lock_core::Ttl;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use sqlx::PgPool;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
-    time::timeout,
-};
+use tokio::{process::Command, time::timeout};
 
 use crate::world::{count, database, manager};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const BALANCE: &str = "select balance from account where id = 1";
 const WAITING: &str = "select count(*) from fenced.waiter";
-
-/// Debian's own, which has the driver.
-const PYTHON: &str = "/usr/bin/python3";
-
-/// A program that prints lines of JSON, and goes on at each line of its input.
-struct Depositor {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Depositor {
-    fn start(program: &Path, url: &str, amount: &str) -> Self {
-        let mut child = Command::new(PYTHON)
-            .arg(program)
-            .args([plain(url), amount])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()).lines(),
-            child,
-        }
-    }
-
-    async fn says(&mut self) -> Value {
-        let line = timeout(PATIENCE, self.output.next_line()).await;
-        let line = line.expect("it says nothing").unwrap();
-        serde_json::from_str(&line.expect("it has ended")).unwrap()
-    }
-
-    async fn go_on(&mut self) {
-        self.input.write_all(b"\n").await.unwrap();
-    }
-
-    fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id().unwrap()).unwrap();
-        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
-    }
-}
 
 /// The URL without the parameters of our own driver.
 fn plain(url: &str) -> &str {
@@ -152,7 +105,7 @@ async fn python_and_rust_wait_in_one_queue() {
     let locks = manager(database.url()).await;
     let first = locks.acquire("account:1").ttl(Ttl::secs(60)).await.unwrap();
     let program = example("fenced_deposit.py");
-    let mut python = Depositor::start(&program, database.url(), "10");
+    let mut python = Depositor::start(&program, plain(database.url()), "10");
     until("Python waits", async || count(&pool, WAITING).await == 1).await;
     let waiter = locks.clone();
     let last = async move { waiter.acquire("account:1").ttl(Ttl::secs(60)).await };
@@ -169,7 +122,7 @@ async fn python_and_rust_wait_in_one_queue() {
     assert_eq!(python.says().await, json!({ "written": 110 }));
     let last = last.await.unwrap().expect("it is not served").unwrap();
     assert!(last.token().get() > python_token);
-    assert!(python.child.wait().await.unwrap().success());
+    assert!(python.ends_well().await);
 }
 
 /// Python reads 100, and is stopped until its lease has run out; meanwhile 50 are deposited. Then
@@ -177,7 +130,7 @@ async fn python_and_rust_wait_in_one_queue() {
 async fn stopped_past_its_lease(program: &Path) -> (Value, i64) {
     let database = database().await;
     let pool = bank(database.url()).await;
-    let mut python = Depositor::start(program, database.url(), "10");
+    let mut python = Depositor::start(program, plain(database.url()), "10");
     assert_eq!(python.says().await["read"], 100);
     python.signal(Signal::STOP);
 

@@ -6,5 +6,11 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod any_language;
 mod conformance;
+mod dropped;
+mod interrupted_write;
+mod one_file;
+mod processes;
+mod unusable;
 mod world;

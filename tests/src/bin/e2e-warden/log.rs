@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The lines that servers print once they accept connections; then those of a sentinel, MariaDB, MySQL,
-/// PgBouncer, chromedriver, ZooKeeper and etcd.
+/// The lines that servers print once they accept connections; then those of a sentinel, MariaDB,
+/// MySQL, PgBouncer, chromedriver, ZooKeeper and etcd.
 const READY: [&str; 9] = [
     "eady to accept connections",
     "ready to accept read-only connections",

@@ -12,11 +12,14 @@ use sqlx::{
     AssertSqlSafe, Connection, Executor, MySql, MySqlConnection, Row, mysql::MySqlPoolOptions,
 };
 
-use crate::interleavings::{
-    holder::Check,
-    order::Who,
-    tally::{self, Table},
-    world::{NaiveBegin, World},
+use crate::{
+    interleavings::{
+        holder::Check,
+        order::Who,
+        tally::{self, Table},
+        world::{NaiveBegin, World},
+    },
+    mysql::server::limits,
 };
 
 pub(crate) struct MySqlWorld<S> {
@@ -43,8 +46,8 @@ impl<S: MySqlServer> MySqlWorld<S> {
             .await
             .unwrap();
         let holders = [
-            Sessions::of(&database, levels[0]).await,
-            Sessions::of(&database, levels[1]).await,
+            Sessions::of::<S>(&database, levels[0]).await,
+            Sessions::of::<S>(&database, levels[1]).await,
         ];
         holders[0].store.migrate().await.unwrap();
         Self {
@@ -57,7 +60,7 @@ impl<S: MySqlServer> MySqlWorld<S> {
 }
 
 impl Sessions {
-    async fn of(database: &MySqlDatabase, level: &'static str) -> Self {
+    async fn of<S: MySqlServer>(database: &MySqlDatabase, level: &'static str) -> Self {
         let ids = Arc::new(Mutex::new(Vec::new()));
         let known = Arc::clone(&ids);
         let pool = MySqlPoolOptions::new().after_connect(move |connection, _| {
@@ -65,6 +68,7 @@ impl Sessions {
             Box::pin(async move {
                 let level = format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}");
                 connection.execute(AssertSqlSafe(level)).await?;
+                connection.execute(AssertSqlSafe(limits::<S>(1))).await?;
                 let id = sqlx::query_scalar("SELECT CONNECTION_ID()");
                 let id = id.fetch_one(connection).await?;
                 known

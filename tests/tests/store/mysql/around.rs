@@ -144,9 +144,9 @@ async fn without_the_user_that_has_protected_a_table_every_write_fails<S: MySqlS
     assert!(is_unfenced(&error.unwrap_err()));
 }
 
-on_both! {
+on_both!(
     statements_of_every_kind_meet_the_triggers,
     partitions_get_past_the_triggers,
     temporary_tables_under_our_names_get_past_the_triggers,
     without_the_user_that_has_protected_a_table_every_write_fails,
-}
+);

@@ -70,8 +70,8 @@ async fn the_client_without_a_fence_is_refused<S: MySqlServer>() {
     assert_eq!(balance(&world).await, 90);
 }
 
-on_both! {
+on_both!(
     the_documented_example_runs_in_the_client,
     a_reader_of_a_mark_cannot_write_as_its_holder,
     the_client_without_a_fence_is_refused,
-}
+);

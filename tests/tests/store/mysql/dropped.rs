@@ -381,7 +381,7 @@ async fn a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection<S
     .await;
 }
 
-on_both! {
+on_both!(
     naive_begin_that_is_dropped_loses_the_next_write,
     naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection,
     naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation,
@@ -392,4 +392,4 @@ on_both! {
     an_idle_timeout_ends_a_statement_whose_answer_never_comes,
     a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails,
     a_read_that_is_dropped_in_the_middle_of_an_answer_costs_no_connection,
-}
+);

@@ -159,9 +159,9 @@ async fn an_id_with_a_space_is_not_the_resource_without_it<S: MySqlServer>() {
     assert!(!done && said.contains("(FN011)"), "{said}");
 }
 
-on_both! {
+on_both!(
     a_row_whose_id_each_session_writes_differently_is_not_protected,
     types_whose_text_is_not_the_id_are_not_protected,
     other_types_have_one_text_and_are_protected,
     an_id_with_a_space_is_not_the_resource_without_it,
-}
+);

@@ -5,10 +5,10 @@ use e2e::{
     servers::{MySqlServer, until},
 };
 use fenced_store::{FencedStore, MySqlTxOptions};
-use sqlx::{Executor, MySqlPool};
+use sqlx::{AssertSqlSafe, Executor, MySqlPool};
 
 use crate::{
-    mysql::server::{MySqlStore, on, one_second},
+    mysql::server::{MySqlStore, on, one_second, sessions},
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
     servers::Server,
 };
@@ -140,10 +140,13 @@ async fn a_claim_that_gave_up_keeps_no_lock<S: MySqlServer>() {
     store.claim(&old).await.unwrap();
     let mut tx = store.begin(&old).await.unwrap();
     assert!(store.claim(&new).await.unwrap_err().is_retryable());
-    let others = "SELECT COUNT(*) FROM information_schema.innodb_trx t
-        JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-        WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()";
-    let others: i64 = sqlx::query_scalar(others)
+    let others = format!(
+        "SELECT COUNT(*) FROM information_schema.innodb_trx t
+         JOIN {} p ON p.id = t.trx_mysql_thread_id
+         WHERE p.db = DATABASE() AND p.id <> CONNECTION_ID()",
+        sessions::<S>()
+    );
+    let others: i64 = sqlx::query_scalar(AssertSqlSafe(others))
         .fetch_one(&mut *tx)
         .await
         .unwrap();
@@ -166,11 +169,11 @@ async fn connection_id(pool: &MySqlPool) -> u64 {
         .unwrap()
 }
 
-on_both! {
+on_both!(
     a_session_that_has_gone_on_is_left_alone,
     a_note_that_was_left_behind_ends_no_session,
     a_session_of_another_user_needs_a_right_to_be_ended,
     without_a_lock_timeout_that_of_the_session_counts,
     an_idle_timeout_of_the_session_ends_an_idle_holder,
     a_claim_that_gave_up_keeps_no_lock,
-}
+);

@@ -18,7 +18,7 @@ use sqlx::{
 };
 
 use crate::{
-    mysql::server::{on, one_second, waiting},
+    mysql::server::{on, one_second, sessions, waiting},
     rule::{assert_kind, grant, token},
 };
 
@@ -64,10 +64,13 @@ impl World {
     }
 
     /// Until the server has none of the user's sessions.
-    async fn until_alone(&mut self) {
-        let count = "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'app'";
+    async fn until_alone<S: MySqlServer>(&mut self) {
+        let count = format!(
+            "SELECT COUNT(*) FROM {} WHERE user = 'app'",
+            sessions::<S>()
+        );
         for _ in 0..600 {
-            let left: i64 = sqlx::query_scalar(count)
+            let left: i64 = sqlx::query_scalar(AssertSqlSafe(count.clone()))
                 .fetch_one(&mut self.owner)
                 .await
                 .unwrap();
@@ -216,9 +219,9 @@ async fn a_session_that_the_server_has_ended_is_not_noticed_or_busy<S: MySqlServ
     };
     let store = world.store(short());
     store.claim(&own).await.unwrap();
-    world.until_alone().await;
+    world.until_alone::<S>().await;
     store.claim(&own).await.unwrap();
-    world.until_alone().await;
+    world.until_alone::<S>().await;
     let tx = store.begin(&own).await.unwrap();
     tx.commit().await.unwrap();
 
@@ -226,7 +229,7 @@ async fn a_session_that_the_server_has_ended_is_not_noticed_or_busy<S: MySqlServ
     let careless = world.store(short().test_before_acquire(false));
     for what in ["claim", "begin"] {
         careless.claim(&own).await.unwrap();
-        world.until_alone().await;
+        world.until_alone::<S>().await;
         let busy = match what {
             "claim" => careless.claim(&own).await.unwrap_err(),
             _ => careless.begin(&own).await.map(drop).unwrap_err(),
@@ -248,9 +251,9 @@ async fn a_user_with_too_many_sessions_is_busy<S: MySqlServer>() {
     assert_kind!(busy, Busy, "{busy:?}");
 }
 
-on_both! {
+on_both!(
     behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time,
     a_read_only_server_is_busy_and_its_session_is_left,
     a_session_that_the_server_has_ended_is_not_noticed_or_busy,
     a_user_with_too_many_sessions_is_busy,
-}
+);

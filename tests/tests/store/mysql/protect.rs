@@ -269,7 +269,7 @@ async fn truncate_and_cascades_get_past_the_triggers<S: MySqlServer>() {
     assert_eq!(left, 0);
 }
 
-on_both! {
+on_both!(
     a_row_is_judged_by_the_id_that_it_gets,
     replace_and_on_duplicate_key_are_judged_by_what_they_do,
     a_note_that_was_left_behind_is_good_until_the_next_claim_at_most,
@@ -280,4 +280,4 @@ on_both! {
     only_tables_with_transactions_can_be_protected,
     a_user_without_any_right_of_ours_is_refused_the_same,
     truncate_and_cascades_get_past_the_triggers,
-}
+);

@@ -12,7 +12,7 @@ use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
 use crate::{
-    mysql::server::{MySqlStore, on},
+    mysql::server::{MySqlStore, on, sessions},
     rule::{Harness, SqlHarness, assert_kind, fenced_add, fresh, grant},
     servers::wrong_books_are_an_error,
 };
@@ -198,10 +198,12 @@ async fn a_migration_that_is_under_way_is_waited_for<S: MySqlServer>() {
     migrating.execute(sqlx::raw_sql(begin)).await.unwrap();
     let end = async {
         until("the check waits", async || {
-            let waiting = "SELECT COUNT(*) FROM information_schema.processlist
-                           WHERE db = DATABASE() AND state = 'User lock'";
-            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(pool).await.unwrap();
-            waiting == 1
+            let waiting = format!(
+                "SELECT COUNT(*) FROM {} WHERE db = DATABASE() AND state = 'User lock'",
+                sessions::<S>()
+            );
+            let waiting = sqlx::query_scalar::<_, i64>(AssertSqlSafe(waiting));
+            waiting.fetch_one(pool).await.unwrap() == 1
         })
         .await;
         let end = "UPDATE _fenced_migrations SET success = TRUE; DO RELEASE_ALL_LOCKS()";
@@ -342,7 +344,7 @@ async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
     assert!(user.store.high_water(&resource).await.unwrap().is_some());
 }
 
-on_both! {
+on_both!(
     the_documented_rights_are_enough_for_a_user,
     the_error_names_the_missing_right_of_a_user_and_how_to_give_it,
     a_user_may_be_let_write_and_not_claim,
@@ -353,4 +355,4 @@ on_both! {
     a_probe_of_the_least_rights_writes_and_leaves_nothing,
     a_job_with_any_content_can_be_listed,
     a_mark_has_names_and_a_token,
-}
+);

@@ -249,13 +249,22 @@ impl<S: MySqlServer> Server for MySqlStore<S> {
     }
 }
 
-/// What differs between the two servers.
+/// The differences between the two servers.
 pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     if S::KIND == ServerKind::MariaDb {
         mariadb
     } else {
         mysql
     }
+}
+
+/// The table of sessions. MySQL cannot always read the older one, because the statements in it are
+/// not all text.
+pub(crate) fn sessions<S: MySqlServer>() -> &'static str {
+    on::<S, _>(
+        "information_schema.processlist",
+        "performance_schema.processlist",
+    )
 }
 
 /// The statement that limits the lock waits of a session. The store limits single statements, which

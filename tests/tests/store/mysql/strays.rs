@@ -89,8 +89,8 @@ async fn a_connection_is_clean_after_every_end<S: MySqlServer>() {
     assert!(!pool.acquire().await.unwrap().is_in_transaction());
 }
 
-on_both! {
+on_both!(
     in_a_session_without_autocommit_claims_are_committed_and_looks_are_new,
     begin_on_a_stray_has_nothing_of_others_in_it,
     a_connection_is_clean_after_every_end,
-}
+);

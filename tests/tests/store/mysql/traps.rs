@@ -75,7 +75,7 @@ async fn a_lock_wait_inside_is_busy_and_a_rollback_frees_all<S: MySqlServer>() {
     world.impatient().await.claim(&newer).await.unwrap();
 }
 
-on_both! {
+on_both!(
     commit_after_a_deadlock_is_an_error,
     a_lock_wait_inside_is_busy_and_a_rollback_frees_all,
-}
+);

@@ -1,0 +1,55 @@
+//! A future that is dropped leaves nothing in the file: no lease, and no waiter.
+
+use std::{future::IntoFuture, time::Duration};
+
+use e2e::observer::until;
+use lock_core::{LockManager, Ttl};
+use lock_testing::DropAt;
+use tokio::time::timeout;
+
+use crate::world::{Folder, count, manager};
+
+const TTL: Ttl = Ttl::secs(600);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls an acquire up to that await and drops it. True if it completed.
+async fn is_granted_before(locks: &LockManager, number: usize) -> bool {
+    let acquire = locks.acquire("r").ttl(TTL);
+    let guard = DropAt::waiting(number).poll(acquire).await;
+    guard.map(Result::unwrap).is_some()
+}
+
+#[tokio::test]
+async fn an_acquire_dropped_at_any_await_leaves_nothing_in_sqlite() {
+    const LEFT: &str = "SELECT (SELECT count(*) FROM fenced_lease WHERE holder <> '')
+        + (SELECT count(*) FROM fenced_waiter)";
+    let folder = Folder::new();
+    let locks = manager(&folder).await;
+    let pool = folder.pool().await;
+    for contended in [false, true] {
+        let mut times = 1;
+        loop {
+            let holder = if contended {
+                Some(locks.acquire("r").ttl(TTL).await.unwrap())
+            } else {
+                None
+            };
+            // A waiter does not complete: it is dropped after so many wake-ups, or so much time.
+            let polled = timeout(Duration::from_secs(2), is_granted_before(&locks, times)).await;
+            let at = format!("contended: {contended}, dropped at poll {times}");
+            let left = i64::from(contended);
+            until(&at, async || count(&pool, LEFT).await == left).await;
+            if let Some(holder) = holder {
+                holder.release().await.unwrap();
+            }
+            let next = timeout(PATIENCE, locks.acquire("r").ttl(TTL).into_future()).await;
+            let next = next.expect("somebody is in the way").unwrap();
+            next.release().await.unwrap();
+            if polled != Ok(false) {
+                break;
+            }
+            times += 1;
+        }
+        assert!(times > 1, "it had hardly begun");
+    }
+}

@@ -1,0 +1,148 @@
+//! Processes that are killed or stopped while they hold or wait.
+
+use std::{future::IntoFuture, time::Duration};
+
+use e2e::{observer::until, process::Process};
+use lock_core::{
+    LeaseGuard, LockManager, Released, Ttl,
+    backend::{Runtime, TokioRuntime},
+};
+use serde_json::{Value, json};
+use sqlx::SqlitePool;
+use tokio::{task::JoinHandle, time::timeout};
+
+use crate::world::{Folder, WAITERS, count, manager};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// After that a waiter without a sign of life is passed over.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// The delay of a busy machine, and the pause between two looks.
+const SLACK: Duration = Duration::from_secs(4);
+
+struct World {
+    folder: Folder,
+    pool: SqlitePool,
+    locks: LockManager,
+}
+
+impl World {
+    async fn new() -> Self {
+        let folder = Folder::new();
+        Self {
+            locks: manager(&folder).await,
+            pool: folder.pool().await,
+            folder,
+        }
+    }
+
+    fn worker(&self, ttl_ms: &str) -> Process {
+        let url = self.folder.url();
+        let arguments = ["hold", "--lock", &url, "--resource", "r", "--ttl-ms"];
+        Process::spawn("e2e-worker", [&arguments[..], &[ttl_ms]].concat())
+    }
+
+    async fn acquire(&self) -> LeaseGuard {
+        next(self.locks.clone()).await
+    }
+
+    fn waiter(&self) -> JoinHandle<LeaseGuard> {
+        tokio::spawn(next(self.locks.clone()))
+    }
+
+    async fn until_waiting(&self, waiters: i64) {
+        until("they wait", async || {
+            count(&self.pool, WAITERS).await == waiters
+        })
+        .await;
+    }
+}
+
+async fn next(locks: LockManager) -> LeaseGuard {
+    let acquire = locks.acquire("r").ttl(Ttl::secs(60)).into_future();
+    timeout(PATIENCE, acquire).await.expect("its turn").unwrap()
+}
+
+fn token(held: &Value) -> u64 {
+    held["acquired"].as_u64().unwrap()
+}
+
+async fn is_passed_over(stop: bool) {
+    let world = World::new().await;
+    let first = world.acquire().await;
+    let mut failing = world.worker("2000");
+    world.until_waiting(1).await;
+    let next = world.waiter();
+    world.until_waiting(2).await;
+    if stop {
+        failing.pause().await;
+    } else {
+        failing.kill().await;
+    }
+    first.release().await.unwrap();
+    let failed = TokioRuntime.now();
+    let next = next.await.unwrap();
+    let took = TokioRuntime.now().since(failed);
+    println!("stopped {stop}: {took:?}");
+    assert!(took < SILENCE + SLACK, "{took:?}");
+    if stop {
+        // It takes a new place, and does not come back to its old one.
+        failing.resume();
+        world.until_waiting(1).await;
+        let token_before = next.token().get();
+        assert_eq!(next.release().await.unwrap(), Released::Released);
+        let held: Value = failing.event().await;
+        assert!(token(&held) > token_before, "{held}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_that_was_killed_or_stopped_is_passed_over() {
+    tokio::join!(is_passed_over(false), is_passed_over(true));
+}
+
+async fn costs_its_ttl(stop: bool) {
+    const TTL: Duration = Duration::from_secs(1);
+    let world = World::new().await;
+    let mut failing = world.worker("1000");
+    let held: Value = failing.event().await;
+    let next = world.waiter();
+    world.until_waiting(1).await;
+    if stop {
+        failing.pause().await;
+    } else {
+        failing.kill().await;
+    }
+    let failed = TokioRuntime.now();
+    let next = next.await.unwrap();
+    let took = TokioRuntime.now().since(failed);
+    println!("stopped {stop}: {took:?}");
+    assert!(took < TTL + SLACK, "{took:?}");
+    assert!(next.token().get() > token(&held));
+    if stop {
+        failing.resume();
+        failing.send(&"release").await;
+        let told: Value = failing.event().await;
+        assert_eq!(told, json!({ "lost": true, "released": "NotHolder" }));
+    }
+    assert_eq!(next.release().await.unwrap(), Released::Released);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_holder_that_was_killed_or_stopped_costs_the_next_one_its_ttl() {
+    tokio::join!(costs_its_ttl(false), costs_its_ttl(true));
+}
+
+/// Catches: a release that only the waiters of the same process see.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiter_sees_the_release_of_another_process() {
+    let world = World::new().await;
+    let mut holder = world.worker("60000");
+    let held: Value = holder.event().await;
+    let next = world.waiter();
+    world.until_waiting(1).await;
+    holder.send(&"release").await;
+    let next = next.await.unwrap();
+    assert!(next.token().get() > token(&held));
+}
