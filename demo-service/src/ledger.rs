@@ -1,6 +1,7 @@
 //! The accounts in the database. The statements are the same everywhere; no handler knows which
 //! database it talks to.
 
+mod mysql;
 mod refusal;
 
 use fenced_store::{Dialect, FencedStore};
@@ -55,6 +56,7 @@ pub(crate) trait Ledger: Dialect {
 /// [`Failure::ServerLost`] if the database fails.
 pub(crate) async fn prepare(store: &AnyStore, first: Option<(&str, i64)>) -> Result<(), Failure> {
     let prepared = match store {
+        AnyStore::MySql(store) => prepare_in(store, first).await,
         AnyStore::Postgres(store) => prepare_in(store, first).await,
         AnyStore::Sqlite(store) => prepare_in(store, first).await,
         _ => return Err(Failure::Usage(format!("no accounts in {}", store.kind()))),

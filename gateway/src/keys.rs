@@ -2,6 +2,8 @@
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod databases;
+#[cfg(feature = "mysql")]
+mod mysql;
 
 use fenced_store::Dialect;
 

@@ -28,13 +28,16 @@ impl Address {
     /// Whether it is that of a database that can be lock service and store.
     #[must_use]
     pub fn is_database(&self) -> bool {
-        self.is_postgres() || self.scheme() == "sqlite"
+        self.is_database_server() || self.scheme() == "sqlite"
     }
 
-    /// Whether it is that of a PostgreSQL database. The schema of a store there has leases, too.
+    /// Whether it is that of a database whose tables of a store have room for leases, too.
     #[must_use]
-    pub fn is_postgres(&self) -> bool {
-        matches!(self.scheme(), "postgres" | "postgresql")
+    pub fn is_database_server(&self) -> bool {
+        matches!(
+            self.scheme(),
+            "postgres" | "postgresql" | "mysql" | "mariadb"
+        )
     }
 
     /// The whole text, including the password: only for connecting.

@@ -2,11 +2,14 @@
 
 use std::{error::Error, iter, str::FromStr, time::Duration};
 
-use fenced_store::{Dialect, FenceError, FencedStore, PgFencedStore, Rights, SqliteFencedStore};
+use fenced_store::{
+    Dialect, FenceError, FencedStore, MySqlFencedStore, PgFencedStore, Rights, SqliteFencedStore,
+};
 use lock_core::{Operation, backend::support::database_url};
 use palisade_gateway::KeyTable;
 use sqlx::{
-    ConnectOptions, Connection, Executor, Pool, pool::PoolOptions, postgres::PgConnectOptions,
+    ConnectOptions, Connection, Executor, Pool, mysql::MySqlConnectOptions, pool::PoolOptions,
+    postgres::PgConnectOptions,
 };
 use tokio::time::timeout;
 
@@ -19,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyStore {
+    /// In MySQL or MariaDB.
+    MySql(MySqlFencedStore),
     /// In PostgreSQL.
     Postgres(PgFencedStore),
     /// In a file of SQLite.
@@ -30,6 +35,7 @@ impl AnyStore {
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
+            Self::MySql(_) => "mysql",
             Self::Postgres(_) => "postgres",
             Self::Sqlite(_) => "sqlite",
         }
@@ -53,13 +59,13 @@ pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
             sqlite_file::folder_exists(&options, address)?;
             Ok(AnyStore::Sqlite(open_pool(options, address).await?))
         }
-        "mysql" | "mariadb" => Err(Failure::Usage(format!(
-            "--store {address}: a gateway has its store in postgres://HOST/DATABASE or \
-             sqlite:FILE; MySQL and MariaDB are for the commands of operators, and for users of \
-             fenced-store"
-        ))),
+        "mysql" | "mariadb" => {
+            let options = parse(address, MySqlConnectOptions::host)?;
+            Ok(AnyStore::MySql(open_pool(options, address).await?))
+        }
         _ => Err(Failure::Usage(format!(
-            "--store {address}: unknown scheme; use postgres://HOST/DATABASE or sqlite:FILE"
+            "--store {address}: unknown scheme; use postgres://HOST/DATABASE, \
+             mysql://HOST/DATABASE or sqlite:FILE"
         ))),
     }
 }

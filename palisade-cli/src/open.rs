@@ -51,6 +51,7 @@ pub async fn gateway(
     };
     let is_one = lock == store_address;
     let gateway = match store.clone() {
+        AnyStore::MySql(store) => Gateway::new(pair(locks, store, is_one), setup),
         AnyStore::Postgres(store) => Gateway::new(pair(locks, store, is_one), setup),
         AnyStore::Sqlite(store) => Gateway::new(pair(locks, store, is_one), setup),
     };

@@ -1,8 +1,7 @@
 //! The end-to-end harness: real servers and real processes, gone with the test that started them.
 //!
 //! - [`python`]: programs in Python, with the packages that they need from PyPI.
-//! - [`servers`]: Redis, Postgres, MariaDB, MySQL and others as child processes on free loopback
-//!   ports.
+//! - [`servers`]: Redis, Postgres, MySQL and others as child processes on free loopback ports.
 //! - [`counted`]: the metrics that are exported for alarms.
 //! - [`database_client`]: `psql`, `mariadb` and `sqlite3`, as people use them.
 //! - [`documented`]: the examples of the documentation, exactly as printed.

@@ -5,7 +5,7 @@
 //! A server that is not installed fails the test; `scripts/test` installs missing ones. To test
 //! against servers that are already running, set `PALISADE_TEST_REDIS_URL`,
 //! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases), `PALISADE_TEST_MARIADB_URL` and
-//! `PALISADE_TEST_MYSQL_URL` (a user with all rights). A [`Redis`] is always a separate server,
+//! `PALISADE_TEST_MYSQL_URL` (users with all rights). A [`Redis`] is always a separate server,
 //! because a test that asks for one is going to stop or kill it.
 
 mod browser;

@@ -27,6 +27,7 @@ pub(crate) fn routes(
     unfenced: bool,
 ) -> Router {
     let ours = match store.clone() {
+        AnyStore::MySql(store) => of_store(gateway, store, recorder.clone(), unfenced),
         AnyStore::Postgres(store) => of_store(gateway, store, recorder.clone(), unfenced),
         AnyStore::Sqlite(store) => of_store(gateway, store, recorder.clone(), unfenced),
         _ => Router::new(),

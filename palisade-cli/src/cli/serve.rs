@@ -43,8 +43,8 @@ Exit codes:
 pub struct ServeArgs {
     #[command(flatten)]
     pub(crate) lock: Lock,
-    /// Store: `sqlite:FILE` or `postgres://[user[:password]@]HOST[:PORT]/DATABASE` (MySQL and
-    /// MariaDB are only for the operators' commands) [default: a SQLite file in the user's folder
+    /// Store: `sqlite:FILE`, `postgres://[user[:password]@]HOST[:PORT]/DATABASE`, or the same with
+    /// `mysql` or `mariadb` [default: a SQLite file in the user's folder
     /// of data, with the key that signs tokens beside it]
     #[arg(id = "store", long = "store", value_name = "URL")]
     #[arg(env = "PALISADE_STORE", hide_env_values = true)]

@@ -17,7 +17,7 @@ use crate::{address::Address, cli::DoctorArgs, failure::Failure};
 /// cannot be used at all.
 pub(crate) async fn doctor(args: DoctorArgs, heard: Heard) -> Result<(), Failure> {
     let store = args.store.as_ref();
-    let database = store.filter(|store| store.is_postgres());
+    let database = store.filter(|store| store.is_database_server());
     let lock = args.lock.as_ref().or(database);
     let mut findings = Findings::default();
     let locks = match lock {

@@ -131,7 +131,7 @@ fn forgotten(job: &str, asked: &str, below: &str, state: &SlotState) -> (Value, 
 
 async fn lock_service(of: &JobsOf) -> Result<LockManager, Failure> {
     let store = &of.store.address;
-    let database = Some(store).filter(|store| store.is_postgres());
+    let database = Some(store).filter(|store| store.is_database_server());
     let Some(address) = of.lock.as_ref().or(database) else {
         let why = "say with --lock which lock service the programs that run the job use";
         return Err(Failure::Usage(why.to_owned()));

@@ -4,8 +4,8 @@
 use std::any::Any;
 
 use e2e::servers::{
-    RedisCluster, RedisWithSentinels, RedlockServers, etcd, mariadb_database, postgres_database,
-    redis, zookeeper,
+    MySqlDatabase, RedisCluster, RedisWithSentinels, RedlockServers, etcd, mariadb_database,
+    mysql_database, postgres_database, redis, zookeeper,
 };
 use fenced_store::{MySqlFencedStore, PgFencedStore, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer, Ttl};
@@ -76,6 +76,12 @@ async fn one_postgres() -> Service {
     let pool = PgPool::connect(database.url()).await.unwrap();
     PgFencedStore::new(pool).migrate().await.unwrap();
     service(database.url().to_owned(), "postgres", database)
+}
+
+async fn one_mysql(database: MySqlDatabase) -> Service {
+    let pool = MySqlPool::connect(database.url()).await.unwrap();
+    MySqlFencedStore::new(pool).migrate().await.unwrap();
+    service(database.url().to_owned(), "mysql", database)
 }
 
 async fn one_sqlite() -> Service {
@@ -256,6 +262,37 @@ by_url! {
     on_zookeeper = one_zookeeper();
     on_postgres = one_postgres();
     on_sqlite = one_sqlite();
+    on_mariadb = one_mysql(mariadb_database().await);
+    on_mysql = one_mysql(mysql_database().await);
+}
+
+/// Lock service and store in one database, which only `--store` names.
+async fn all_in_one(service: Service) {
+    let gateway = Gateway::start_with(&["--store", &service.url]).await;
+    the_gateway(&gateway, service.kind).await;
+    let told = played(&["--store", &service.url]).await;
+    assert_as_told(&told, 1);
+    assert_eq!(told["lock"], service.kind);
+}
+
+#[tokio::test]
+async fn one_postgres_is_enough() {
+    all_in_one(one_postgres().await).await;
+}
+
+#[tokio::test]
+async fn one_mariadb_is_enough() {
+    all_in_one(one_mysql(mariadb_database().await).await).await;
+}
+
+#[tokio::test]
+async fn one_mysql_is_enough() {
+    all_in_one(one_mysql(mysql_database().await).await).await;
+}
+
+#[tokio::test]
+async fn one_sqlite_is_enough() {
+    all_in_one(one_sqlite().await).await;
 }
 
 /// The same URL with an IPv6 address, behind which is a way to its server.

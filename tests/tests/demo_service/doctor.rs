@@ -58,7 +58,7 @@ async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
         assert_has(&found, expected);
     }
     for database in [mariadb_database().await, mysql_database().await] {
-        let (code, found) = examined(&["--store", database.url()]);
+        let (code, found) = examined(&["--lock", lock, "--store", database.url()]);
         assert_eq!(code, Some(1), "{found:#?}");
         assert_has(
             &found,
@@ -91,7 +91,7 @@ async fn the_doctor_finds_a_store_that_follows_another_lock_service() {
     assert_eq!(code, Some(1), "{found:#?}");
     assert_has(
         &found,
-        "wrong store: ..tokens of \"memory\"..\"redis\"..--issuer",
+        "wrong store: ..tokens of \"sqlite\"..\"redis\"..--issuer",
     );
 }
 

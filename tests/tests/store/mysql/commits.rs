@@ -1,5 +1,5 @@
-//! The meaning of an error of a commit. A backup keeps all commits of a MariaDB from happening;
-//! MySQL has none that leaves the statements before the commit alone.
+//! The meaning of an error of a commit. A backup keeps all commits of a MariaDB from happening.
+//! Those of MySQL also keep the statements before the commit from happening.
 
 use e2e::servers::{DatabaseServer, until};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};

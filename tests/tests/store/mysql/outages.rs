@@ -1,4 +1,5 @@
 //! A server that keeps writes out for a while, or ends its sessions.
+#![expect(clippy::future_not_send, reason = "each test is one task")]
 
 use std::time::Duration;
 

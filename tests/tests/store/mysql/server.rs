@@ -249,7 +249,7 @@ impl<S: MySqlServer> Server for MySqlStore<S> {
     }
 }
 
-/// The differences between the two servers.
+/// The one of two values that belongs to this server.
 pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     if S::KIND == ServerKind::MariaDb {
         mariadb
