@@ -368,7 +368,8 @@ async fn no_table_has_what_a_holder_presents<S: MySqlServer>() {
     let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     let mut session = world.session().await;
     for call in [
-        "CALL fenced_acquire('r', 'presented', 'tried', 1000, NULL, 'c', 0, NULL, NULL, NULL, NULL)",
+        "CALL fenced_acquire('r', 'presented', 'tried', 1000, NULL, 'c', 0, NULL, NULL, NULL,
+           NULL)",
         "CALL fenced_cancel('r', 'presented', 'tried-before')",
         "CALL fenced_acquire('s', 'presented', 'tried', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL)",
     ] {
