@@ -1,12 +1,12 @@
 //! Events that are worth an alert. They are counted as metrics and written to the log.
 
 use lock_core::backend::metric::{
-    FLOOR_REPAIRS, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED, STORE_REFUSALS,
-    TERMINATIONS,
+    FLOOR_REPAIRS, FORGOTTEN, JOB_RUNS, JOBS_LATE, JOBS_TAKEN_OVER, Metric, OBSERVED,
+    STORE_REFUSALS, TERMINATIONS,
 };
 use tracing::warn;
 
-use crate::{FenceError, Observed};
+use crate::{FenceError, Observed, forget::Rows};
 
 /// Makes the metrics begin at zero. If a metric appeared only with its first event, no alert would
 /// see the increase.
@@ -15,6 +15,8 @@ pub(crate) fn begin() {
         count(STORE_REFUSALS, &[("reason", reason)], 0);
     }
     count(TERMINATIONS, &[], 0);
+    forgotten(Rows::Marks, 0);
+    forgotten(Rows::Leases, 0);
     for result in REASONS.into_iter().chain([ACCEPTED, UNKNOWN]) {
         count(OBSERVED, &[("result", result)], 0);
     }
@@ -39,6 +41,15 @@ pub(crate) fn repair(backend: &'static str) {
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn termination() {
     count(TERMINATIONS, &[], 1);
+}
+
+/// Counts idle rows that were forgotten.
+pub(crate) fn forgotten(rows: Rows, times: u64) {
+    let row = match rows {
+        Rows::Marks => "mark",
+        Rows::Leases => "lease",
+    };
+    count(FORGOTTEN, &[("row", row)], times);
 }
 
 /// Counts a refusal. The refusal of a token with two holders should never happen, so it is also

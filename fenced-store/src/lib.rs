@@ -14,6 +14,7 @@ mod counted;
 mod dialect;
 mod error;
 mod fenced_locks;
+mod forget;
 #[cfg(feature = "http")]
 mod http;
 #[doc(hidden)]
@@ -44,6 +45,7 @@ pub use self::{
         AcquireAllFenced, AcquireFenced, FencedGuard, FencedGuards, FencedLockError, FencedLocks,
         NotCommitted,
     },
+    forget::{Forget, Forgotten},
     memory::{Memory, MemoryFencedLocks, MemoryFencedStore},
     rule::{HighWater, Observed, Observer},
     schema::{NotReady, Protection, Rights},

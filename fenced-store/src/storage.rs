@@ -5,7 +5,13 @@ use lock_core::{
     backend::{Runtime, support::Tasks},
 };
 
-use crate::{FenceError, HighWater, jobs::JobRows, transaction::begin_request::BeginRequest};
+use crate::{
+    FenceError, HighWater,
+    admin::AdminError,
+    forget::{Batch, Forget, Rows},
+    jobs::JobRows,
+    transaction::begin_request::BeginRequest,
+};
 
 /// The place of a [`FencedStore`](crate::FencedStore): a database of sqlx, which is also a
 /// [`Dialect`](crate::Dialect), or [`Memory`](crate::Memory). Sealed.
@@ -108,6 +114,29 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
         session: &mut Self::Session,
         resource: &ResourceName,
     ) -> impl Future<Output = Result<Option<HighWater>, FenceError>> + Send;
+
+    /// Makes the mark of this grant young again, in a transaction of its own. It waits for no open
+    /// transaction. Returns whether it did.
+    fn refresh(
+        access: &Self::Access,
+        grant: &Sequencer,
+    ) -> impl Future<Output = Result<bool, FenceError>> + Send;
+
+    /// Forgets the next idle rows, whose names come after this one, in one transaction, which also
+    /// raises the floor.
+    fn forget(
+        access: &Self::Access,
+        options: &Self::TxOptions,
+        order: &Forget,
+        rows: Rows,
+        after: &str,
+    ) -> impl Future<Output = Result<Batch, AdminError>> + Send;
+
+    /// Keeps marks for this long from now on, if it is longer than before.
+    fn state_longest_hold(
+        access: &Self::Access,
+        hold: Duration,
+    ) -> impl Future<Output = Result<(), FenceError>> + Send;
 }
 
 /// A transaction that is rolled back when it is dropped.

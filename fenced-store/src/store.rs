@@ -56,7 +56,7 @@ use crate::{
 #[derive(Debug)]
 pub struct FencedStore<DB: Storage> {
     pub(crate) access: DB::Access,
-    tx_options: DB::TxOptions,
+    pub(crate) tx_options: DB::TxOptions,
     plausibility: Option<Plausibility>,
     pub(crate) runtime: Arc<dyn Runtime>,
 }
@@ -175,7 +175,8 @@ impl<DB: Storage> FencedStore<DB> {
         settled.map_err(FenceError::of_claimed)
     }
 
-    /// Reads the high-water mark of a resource; `None` if it was never claimed.
+    /// Reads the high-water mark of a resource; `None` if it was never claimed, or its mark is
+    /// [forgotten](Self::forget_marks).
     ///
     /// # Errors
     /// If the database cannot be queried.

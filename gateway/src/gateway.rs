@@ -15,6 +15,7 @@ use crate::{
     connections::Connections,
     counted,
     edge::Edge,
+    forgetting::Forgetting,
     health::Probe,
     idempotency::Idempotency,
     keys::KeyTable,
@@ -41,6 +42,7 @@ pub struct Gateway {
     time_limit: TimeLimit,
     allowed_hosts: HostNames,
     metrics: Option<PrometheusHandle>,
+    forgetting: Forgetting,
 }
 
 impl Gateway {
@@ -51,6 +53,7 @@ impl Gateway {
         let tokens = Tokens::new(setup.signing, locks.issuer());
         let time_limit = TimeLimit::new(setup.limits.request_time);
         let has_operators = setup.admin_token.is_some();
+        let forgetting = Forgetting::new(protected.clone(), setup.forget_after);
         let router = router(App::new(Shared {
             protected,
             tokens: tokens.clone(),
@@ -72,6 +75,7 @@ impl Gateway {
             time_limit,
             allowed_hosts: setup.allowed_hosts,
             metrics: setup.metrics,
+            forgetting,
         }
     }
 
@@ -140,6 +144,7 @@ impl Gateway {
             biased;
             served = connections.serve(listener, closing) => served,
             never = counted::upkeep(self.metrics) => match never {},
+            never = self.forgetting.run() => match never {},
         };
         let disconnected = timeout(DISCONNECT_TIME_MAX, self.locks.shutdown()).await;
         if disconnected.is_err() {

@@ -161,6 +161,9 @@ pub(crate) async fn renew<DB: KeyTable>(
     let ttl = ttl(ttl_ms)?;
     match app.locks().renew(fenced.sequencer(), ttl).await? {
         Renewed::Renewed(lease) => {
+            if let Err(error) = app.protected.keep(fenced.sequencer()).await {
+                tracing::debug!(%error, "the next renewal keeps the mark");
+            }
             let remaining_ms = millis(lease.deadline().since(app.locks().runtime().now()));
             // Signed anew: a lease may be renewed for longer than its first key is good.
             let fencing_token = written(&app.tokens, fenced.sequencer())?;

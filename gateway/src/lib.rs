@@ -17,6 +17,7 @@ mod connections;
 mod counted;
 mod edge;
 mod error;
+mod forgetting;
 mod gateway;
 mod health;
 mod idempotency;

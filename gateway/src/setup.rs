@@ -1,10 +1,13 @@
+use std::time::Duration;
+
 use fenced_http::signed::{KeyRing, Secret};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::watch;
 
 use crate::{AdminToken, HostNames, Limits};
 
-/// The parts of a gateway. The default counts nothing, has no operators, and trusts its clients.
+/// The parts of a gateway. The default counts nothing, forgets nothing, has no operators, and
+/// trusts its clients.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Setup {
@@ -21,4 +24,7 @@ pub struct Setup {
     pub metrics: Option<PrometheusHandle>,
     /// The secret that operators show; without it they have no endpoints.
     pub admin_token: Option<AdminToken>,
+    /// The age, an hour or more, at which it forgets the marks of idle resources while it
+    /// [serves](crate::Gateway::serve); without it, it forgets none.
+    pub forget_after: Option<Duration>,
 }

@@ -10,20 +10,31 @@ pub struct Capabilities {
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
     pub waking: Waking,
+    /// The numbers that tokens are.
+    pub tokens: TokenScale,
     /// The optional clauses of the contract that the backend keeps.
     pub extensions: &'static [Extension],
 }
 
 impl Capabilities {
-    /// Puts capabilities together, without extensions.
+    /// Puts capabilities together, without extensions. Its tokens are
+    /// [`Counted`](TokenScale::Counted).
     #[must_use]
     pub const fn new(fencing: Fencing, fairness: Fairness, waking: Waking) -> Self {
         Self {
             fencing,
             fairness,
             waking,
+            tokens: TokenScale::Counted,
             extensions: &[],
         }
+    }
+
+    /// Says which numbers its tokens are.
+    #[must_use]
+    pub const fn counting(mut self, tokens: TokenScale) -> Self {
+        self.tokens = tokens;
+        self
     }
 
     /// Claims extensions.
@@ -81,6 +92,19 @@ pub enum Fencing {
     /// Tokens rise as long as the service keeps its state. After a loss they may regress or repeat;
     /// the store refuses those, and the floor lifts the service above the store's mark again.
     BestEffort,
+}
+
+/// The numbers that tokens are. On it depends whether the tokens of two resources can be compared,
+/// and so whether a store may keep one floor in place of many marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenScale {
+    /// Each resource, or group of resources, counts by itself, even if it began at the clock.
+    Counted,
+    /// Each token is no less than the wall clock when it was issued, in units of 10 µs.
+    Clock,
+    /// Each token is a revision of one counter that all resources share.
+    Revision,
 }
 
 /// In which order waiters are served.

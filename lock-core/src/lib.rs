@@ -35,7 +35,7 @@ pub(crate) use self::backend::{
 };
 pub use self::{
     backend::answer::{Attempt, HolderView, Inspection, Listed, Released},
-    capabilities::{Capabilities, Extension, Fairness, Fencing, Waking},
+    capabilities::{Capabilities, Extension, Fairness, Fencing, TokenScale, Waking},
     error::{Error, ErrorKind, Operation, Outcome},
     floor::InitialToken,
     holder::{Holder, InvalidHolder},

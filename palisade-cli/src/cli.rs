@@ -17,8 +17,8 @@ pub use self::serve::{NOTES, ServeArgs};
 pub(crate) use self::{
     jobs::{ForgetArgs, Jobs, JobsOf, Place},
     operator::{
-        Consent, DatabaseKind, DoctorArgs, ForceReleaseArgs, InspectArgs, IssuerName, ListArgs,
-        MigrateArgs, Migrations, ResetArgs,
+        Consent, DatabaseKind, DoctorArgs, ForceReleaseArgs, ForgetMarksArgs, InspectArgs,
+        IssuerName, ListArgs, MigrateArgs, Migrations, ResetArgs,
     },
     redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
     serve::SigningArgs,
@@ -96,6 +96,14 @@ pub(crate) enum Command {
     /// code 1 if the mark is not where it is expected.
     #[command(after_help = operator::EXIT_CODES)]
     ResetHighWater(ResetArgs),
+    /// Forget the marks of idle resources, and tell the floor that takes their place.
+    ///
+    /// Each resource that was ever locked has a mark. Here the marks are deleted that are older
+    /// than asked, in Postgres the rows of leases, too. From then on a resource without a mark
+    /// takes tokens above the floor only, so a late holder stays shut out. `serve` does this by
+    /// itself, if its role may. Refused where tokens follow neither the clock nor one revision.
+    #[command(after_help = operator::EXIT_CODES)]
+    ForgetMarks(ForgetMarksArgs),
     /// Replace one lock service by another, without a moment in which both count.
     ///
     /// Asks the new service for a lease, and gives the store to it: from then on the store accepts

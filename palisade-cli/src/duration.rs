@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use palisade_gateway::wire::millis;
 
-/// Reads `250ms`, `1.5s` or `2m`, to whole milliseconds.
+/// Reads `250ms`, `1.5s`, `2m` or `24h`, to whole milliseconds.
 ///
 /// # Errors
 /// A description of the mistake, for the command line to print.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    const HINT: &str = "write a number and a unit, such as 800ms, 1.5s or 2m";
+    const HINT: &str = "write a number and a unit, such as 800ms, 1.5s, 2m or 24h";
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .ok_or(HINT)?;
@@ -18,6 +18,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "s" => 1.0,
         "m" => 60.0,
+        "h" => 3600.0,
         _ => return Err(HINT.into()),
     };
     let seconds = number.parse::<f64>().map_err(|_| HINT)? * per_unit;

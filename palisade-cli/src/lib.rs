@@ -59,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Inspect(args) => finish(quietly(operator::inspect(args))),
         Command::ForceRelease(args) => finish(quietly(operator::force_release(args))),
         Command::ResetHighWater(args) => finish(quietly(operator::reset_high_water(args))),
+        Command::ForgetMarks(args) => finish(quietly(operator::forget_marks(args))),
         Command::Migrate(args) => finish(quietly(operator::migrate(args))),
         Command::Jobs(command) => finish(quietly(operator::jobs(command))),
         Command::Redlock(command) => finish(quietly(operator::redlock(command))),

@@ -2,6 +2,7 @@
 
 mod consent;
 mod doctor;
+mod forget;
 mod jobs;
 mod locks;
 mod migrate;
@@ -20,6 +21,7 @@ use serde_json::json;
 use self::store::{Operated, on_any, open};
 pub(crate) use self::{
     doctor::{Heard, doctor},
+    forget::forget_marks,
     jobs::jobs,
     locks::{force_release, inspect, list},
     migrate::migrate,
@@ -35,7 +37,10 @@ use crate::{
 
 /// Sets a mark by hand.
 pub(crate) async fn reset_high_water(args: ResetArgs) -> Result<(), Failure> {
-    let (resource, expected, reason) = (args.resource, args.expected, args.reason);
+    let Some(resource) = args.resource else {
+        return forget::lower_floor(args).await;
+    };
+    let (expected, reason) = (args.expected, args.reason);
     let (order, warning) = match (args.raise_to, args.lower_to) {
         (_, Some(to)) => (
             Reset::lower(resource, expected, to, reason),

@@ -208,5 +208,6 @@ fn setup(args: &ServeArgs, signing: Option<&Signing>) -> Result<Setup, Failure> 
     setup.allowed_hosts = args.allowed_hosts.clone();
     setup.metrics = Some(metrics);
     setup.admin_token = admin_token;
+    setup.forget_after = args.forget_after.0;
     Ok(setup)
 }

@@ -48,7 +48,36 @@ pub enum AdminError {
         /// The token to which the order would set the mark.
         to: FencingToken,
     },
+    /// The floor is not where the order expects it. Nothing was changed.
+    #[error("the floor is {current}, not {expected}: nothing was changed, look again")]
+    #[non_exhaustive]
+    FloorNotAsExpected {
+        /// The floor that the order expects.
+        expected: FencingToken,
+        /// The present floor; 0 if no mark was ever forgotten.
+        current: u64,
+    },
+    /// Marks may not be forgotten in this way. Nothing was forgotten.
+    #[error("nothing was forgotten: {reason}")]
+    #[non_exhaustive]
+    NotForgettable {
+        /// The reason.
+        reason: String,
+    },
+    /// The lock service failed when it was asked for a token. Nothing was changed.
+    #[error("the lock service failed: nothing was forgotten")]
+    #[non_exhaustive]
+    LockService {
+        /// Its error.
+        source: lock_core::Error,
+    },
     /// The database refused, or could not be queried.
     #[error(transparent)]
     Store(#[from] FenceError),
+}
+
+impl AdminError {
+    pub(crate) const fn not_forgettable(reason: String) -> Self {
+        Self::NotForgettable { reason }
+    }
 }

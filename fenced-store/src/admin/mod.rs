@@ -13,6 +13,7 @@
 
 mod carry_out;
 mod error;
+mod floor;
 mod handover;
 pub(crate) mod order;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -25,6 +26,7 @@ use lock_core::{FencingToken, Issuer};
 use self::{carry_out::carry_out, order::Order};
 pub use self::{
     error::AdminError,
+    floor::LowerFloor,
     handover::{
         HandedOver, Handover, HandoverError, HandoverPhase, HandoverPlan, HandoverStep, PROBE,
     },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_core::{FencingToken, Issuer, ResourceName};
 use sqlx::Database;
 
-use super::{AdminError, Reason, Reset};
+use super::{AdminError, LowerFloor, Reason, Reset};
 use crate::dialect::Value::{self, Text};
 
 /// The orders of an administrator. Each is one transaction.
@@ -17,6 +17,11 @@ pub enum Order {
     /// Seal the mark of a resource below a floor, after its open transactions, or find that it was
     /// sealed.
     SealMark(Seal, FencingToken, ResourceName),
+    /// Raise the floor of a store that has forgotten marks to just below this token, or find that
+    /// it stands there.
+    SealFloor(Seal, FencingToken),
+    /// Lower the floor of forgotten marks, if it is where the order expects it.
+    LowerFloor(LowerFloor),
     /// Set a mark that is where the order expects it, after the open transactions of its resource.
     Reset(Reset),
 }

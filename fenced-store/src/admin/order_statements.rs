@@ -10,7 +10,7 @@ use std::time::Duration;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName};
 
 use super::{
-    AdminError, Reset,
+    AdminError, LowerFloor, Reset,
     order::{Administer, Order, Seal},
 };
 use crate::{
@@ -60,6 +60,10 @@ impl<DB: Wording> Administer<DB> for ByStatements {
             Order::SealMark(seal, floor, resource) => {
                 seal_mark::<DB>(connection, &limit, seal, *floor, resource).await
             }
+            Order::SealFloor(seal, floor) => {
+                seal_floor::<DB>(connection, &limit, seal, *floor).await
+            }
+            Order::LowerFloor(order) => lower_floor::<DB>(connection, &limit, order).await,
             Order::Reset(order) => reset::<DB>(connection, &limit, order).await,
         }
     }
@@ -134,6 +138,59 @@ async fn seal_mark<DB: Wording>(
         DB::NOW,
     );
     DB::change(connection, &raise, &[to, above, above, resource]).await?;
+    Ok(None)
+}
+
+/// A floor of 0 is none: no resource has had a mark and lost it.
+async fn seal_floor<DB: Wording>(
+    connection: &mut DB::Connection,
+    limit: &str,
+    seal: &Seal,
+    floor: FencingToken,
+) -> Result<Option<Issuer>, AdminError> {
+    let [from, to, reason] = seal.texts();
+    let above = Number(i64::from(floor) - 1);
+    let note = format!(
+        "{limit}INSERT INTO fenced_admin_log \
+             (done_by, action, from_token, to_token, from_issuer, to_issuer, reason) \
+             SELECT {}, 'seal mark', marks, ?, ?, ?, ? FROM fenced_forgotten \
+             WHERE marks > 0 AND marks < ? {}",
+        DB::WHO,
+        DB::EXCLUSIVE,
+    );
+    DB::change(connection, &note, &[above, from, to, reason, above]).await?;
+    let raise = format!(
+        "{limit}UPDATE fenced_forgotten SET marks = ? WHERE marks > 0 AND marks < ? \
+             AND EXISTS (SELECT 1 FROM fenced_lock_service WHERE name = ? {})",
+        DB::SHARED,
+    );
+    DB::change(connection, &raise, &[above, above, to]).await?;
+    let current = marks::issuer::<DB>(connection).await?;
+    Ok(current.filter(|current| *current != seal.to))
+}
+
+async fn lower_floor<DB: Wording>(
+    connection: &mut DB::Connection,
+    limit: &str,
+    order: &LowerFloor,
+) -> Result<Option<Issuer>, AdminError> {
+    let (expected, to) = order.numbers();
+    let set = format!("{limit}UPDATE fenced_forgotten SET marks = ? WHERE marks = ?");
+    if DB::change(connection, &set, &[Number(to), Number(expected)]).await? == 0 {
+        let current = marks::floor::<DB>(connection).await?;
+        return Err(AdminError::FloorNotAsExpected {
+            expected: order.expected(),
+            current: current.map_or(0, FencingToken::get),
+        });
+    }
+    let note = format!(
+        "INSERT INTO fenced_admin_log \
+             (done_by, action, from_token, to_token, from_issuer, to_issuer, reason) \
+             SELECT {}, 'reset mark', ?, ?, name, name, ? FROM fenced_lock_service",
+        DB::WHO,
+    );
+    let reason = Text(order.reason.as_str());
+    DB::change(connection, &note, &[Number(expected), Number(to), reason]).await?;
     Ok(None)
 }
 

@@ -19,6 +19,9 @@ pub(crate) trait Wording: Operations {
     /// The present time, in the form that a claim writes.
     const NOW: &'static str;
 
+    /// The present time in milliseconds since 1970.
+    const NOW_MS: &'static str;
+
     /// Locks the rows that a statement only reads, if there can be other writers.
     const SHARED: &'static str;
 

@@ -61,6 +61,9 @@ pub trait Operations:
     /// The query for the only lock service whose tokens are accepted.
     const ISSUER: &'static str;
 
+    /// The query for the greatest token of a mark that was forgotten; 0 if none ever was.
+    const FLOOR: &'static str;
+
     /// The query for the mark of a resource: its token, its issuer and, where the rule is not in
     /// SQL, the kept digest of its holder.
     fn mark(resource: &ResourceName) -> String;

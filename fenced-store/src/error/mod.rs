@@ -24,10 +24,12 @@ use crate::NotReady;
 #[non_exhaustive]
 pub enum FenceError {
     /// A newer grant was claimed, so this holder has lost its lease, even if it has not noticed
-    /// that. Fenced.
+    /// that. Or the mark of the resource was idle and is forgotten, and the token is not above the
+    /// floor of the store. Fenced.
     #[error(
         "stale fencing token {presented} for \"{resource}\": \
-         the store has seen {high_water}, acquire a token above that"
+         the store has {} {high_water}, acquire a token above that",
+        if *forgotten { "forgotten its mark, and its floor is" } else { "seen" },
     )]
     #[non_exhaustive]
     Stale {
@@ -35,8 +37,10 @@ pub enum FenceError {
         resource: ResourceName,
         /// The token that was presented.
         presented: FencingToken,
-        /// The greatest token that was claimed.
+        /// The greatest token that was claimed; the floor of the store if the mark is forgotten.
         high_water: FencingToken,
+        /// Whether the resource has no mark any more, and the floor has refused the token.
+        forgotten: bool,
     },
     /// Another holder has claimed the same token, because the lock service has issued it twice.
     /// Fenced.
@@ -298,7 +302,13 @@ impl FenceError {
                 resource,
                 presented,
                 high_water,
-            } => Self::stale(resource.clone(), *presented, *high_water),
+                forgotten,
+            } => Self::Stale {
+                resource: resource.clone(),
+                presented: *presented,
+                high_water: *high_water,
+                forgotten: *forgotten,
+            },
             Self::DuplicateToken {
                 resource,
                 presented,

@@ -16,6 +16,23 @@ impl FenceError {
             resource,
             presented,
             high_water,
+            forgotten: false,
+        }
+    }
+
+    /// A [`Stale`](Self::Stale): the mark of the resource was forgotten, and the token is not above
+    /// the floor of the store.
+    #[must_use]
+    pub const fn forgotten(
+        resource: ResourceName,
+        presented: FencingToken,
+        floor: FencingToken,
+    ) -> Self {
+        Self::Stale {
+            resource,
+            presented,
+            high_water: floor,
+            forgotten: true,
         }
     }
 

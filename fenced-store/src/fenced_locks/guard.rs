@@ -2,7 +2,7 @@ use std::{borrow::Cow, ops::Deref};
 
 use lock_core::{DetachedLease, LeaseGuard, Released, backend::StoreSide};
 
-use super::{FencedLocks, Held};
+use super::{FencedLocks, Held, refresh::Living};
 use crate::{Begin, FencedStore, Presented, Storage};
 
 /// A lease whose token is claimed in the store, so that all earlier holders of the resource are
@@ -47,13 +47,17 @@ pub struct FencedGuard<DB: Storage> {
     store: FencedStore<DB>,
     /// Whether the store is the lock service, too.
     one_database: bool,
+    /// Has the mark refreshed.
+    _living: Living<DB>,
 }
 
 impl<DB: Storage> FencedGuard<DB> {
     /// The caller has claimed the lease's token.
     pub(super) fn new(lease: LeaseGuard, protected: &FencedLocks<DB>) -> Self {
+        let living = protected.refreshed.add(lease.sequencer());
         Self {
             held: Held::new(lease),
+            _living: living,
             store: protected.store.clone(),
             one_database: protected.one_database,
         }

@@ -1,18 +1,20 @@
 //! A lock service combined with a fenced store: [`FencedLocks`]. `acquire.rs` locks and then
 //! claims, and `leases.rs` lets it do so for one resource or several. `guard.rs` is the result,
-//! `guards.rs` several of them, and `held.rs` the part of a guard that a transaction checks. The
-//! other files are calls on these: `run.rs`, `commit_and_release.rs`, `force.rs` for operators, and
-//! `lead.rs` for leaders.
+//! `guards.rs` several of them, and `held.rs` the part of a guard that a transaction checks;
+//! `refresh.rs` keeps their marks. The other files are calls on these: `run.rs`,
+//! `commit_and_release.rs`, `force.rs` and `forget.rs` for operators, and `lead.rs` for leaders.
 
 mod acquire;
 mod commit_and_release;
 mod error;
 mod force;
+mod forget;
 mod guard;
 mod guards;
 mod held;
 mod lead;
 mod leases;
+mod refresh;
 mod run;
 
 use std::{
@@ -27,6 +29,7 @@ use lock_core::{Attempt, FencingToken, InvalidName, LockManager, ResourceName};
 use tracing::warn;
 
 pub(crate) use self::held::Held;
+use self::refresh::Refreshed;
 pub use self::run::until_lost;
 pub use self::{
     acquire::{AcquireAllFenced, AcquireFenced},
@@ -82,6 +85,7 @@ pub struct FencedLocks<DB: Storage> {
     store: FencedStore<DB>,
     floor_repairs: Arc<AtomicU64>,
     one_database: bool,
+    refreshed: Arc<Refreshed<DB>>,
 }
 
 impl<DB: Storage> FencedLocks<DB> {
@@ -91,6 +95,7 @@ impl<DB: Storage> FencedLocks<DB> {
         counted::begin_repairs(locks.backend_kind());
         Self {
             locks,
+            refreshed: Refreshed::new(store.clone()),
             store,
             floor_repairs: Arc::default(),
             one_database: false,
@@ -223,6 +228,7 @@ impl<DB: Storage> Clone for FencedLocks<DB> {
             store: self.store.clone(),
             floor_repairs: Arc::clone(&self.floor_repairs),
             one_database: self.one_database,
+            refreshed: Arc::clone(&self.refreshed),
         }
     }
 }

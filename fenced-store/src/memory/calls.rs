@@ -14,6 +14,8 @@ use scopeguard::guard;
 use super::{Call, Memory, MemorySession, MemoryTx, MemoryTxOptions, State};
 use crate::{
     FenceError, HighWater, Storage,
+    admin::AdminError,
+    forget::{Batch, Forget, Rows},
     rule::Claim,
     transaction::begin_request::{BeginRequest, Fence},
 };
@@ -82,6 +84,30 @@ impl Storage for Memory {
     ) -> Result<Option<HighWater>, FenceError> {
         session.looking(|_, state| state.rules.mark(resource).cloned())
     }
+
+    async fn refresh(memory: &Self, grant: &Sequencer) -> Result<bool, FenceError> {
+        let now = memory.shared.runtime.unix_time();
+        Ok(lock(&memory.shared.state).rules.refresh(grant, now))
+    }
+
+    async fn forget(
+        memory: &Self,
+        _: &MemoryTxOptions,
+        order: &Forget,
+        rows: Rows,
+        _: &str,
+    ) -> Result<Batch, AdminError> {
+        match rows {
+            Rows::Marks => memory.forget(order),
+            Rows::Leases => Ok(Batch::default()),
+        }
+    }
+
+    async fn state_longest_hold(memory: &Self, hold: Duration) -> Result<(), FenceError> {
+        let rules = &mut lock(&memory.shared.state).rules;
+        rules.longest_hold = std::cmp::max(rules.longest_hold, hold);
+        Ok(())
+    }
 }
 
 /// A session that only reads.
@@ -111,13 +137,14 @@ async fn raise(
     sequencer: Sequencer,
 ) -> Result<(), FenceError> {
     let resource = sequencer.resource();
+    let now = memory.shared.runtime.unix_time();
     let raised = |state: &mut State| {
         let claim = state.rules.claim(&sequencer)?;
         if state.rules.is_busy(resource) {
             return Ok(None);
         }
         if claim == Claim::Raise {
-            state.rules.raise(&sequencer);
+            state.rules.raise(&sequencer, now);
         }
         Ok(Some(()))
     };

@@ -7,6 +7,7 @@
 //! may delay and lose messages.
 
 mod calls;
+mod forget;
 mod job_rows;
 mod options;
 mod rules;

@@ -1,12 +1,12 @@
 //! Marks, and the transactions and claims that wait for each other.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use lock_core::{Issuer, ResourceName, Sequencer};
+use lock_core::{FencingToken, Issuer, ResourceName, Sequencer};
 
 use crate::{
     FenceError, HighWater,
-    rule::{self, Claim, Mark},
+    rule::{self, Claim, Mark, Standing},
 };
 
 /// The number of a transaction.
@@ -16,7 +16,10 @@ pub(super) type TxId = u64;
 pub(super) struct Rules {
     /// The only lock service whose tokens are accepted; the first claim sets it.
     issuer: Option<Issuer>,
-    marks: BTreeMap<ResourceName, Mark>,
+    pub(super) marks: BTreeMap<ResourceName, Kept>,
+    /// The greatest token of a mark that was forgotten.
+    pub(super) floor: Option<FencingToken>,
+    pub(super) longest_hold: Duration,
     last_tx: TxId,
     /// The open transactions, each with its resources.
     open: BTreeMap<TxId, Vec<ResourceName>>,
@@ -24,16 +27,52 @@ pub(super) struct Rules {
     waiting: BTreeMap<ResourceName, usize>,
 }
 
+/// A mark, and when it was claimed or refreshed, since 1970.
+#[derive(Debug)]
+pub(super) struct Kept {
+    mark: Mark,
+    pub(super) at: Duration,
+}
+
+impl Kept {
+    pub(super) const fn token(&self) -> FencingToken {
+        self.mark.high_water().token
+    }
+}
+
 impl Rules {
+    fn standing(&self, resource: &ResourceName) -> Standing {
+        match self.marks.get(resource) {
+            Some(kept) => Standing::Marked(kept.mark.clone()),
+            None => Standing::Unmarked { floor: self.floor },
+        }
+    }
+
+    pub(super) const fn floor(&self) -> Option<FencingToken> {
+        self.floor
+    }
+
+    /// Whether the mark shows this grant; it is young again then.
+    pub(super) fn refresh(&mut self, sequencer: &Sequencer, now: Duration) -> bool {
+        let is_own = self.check(sequencer).is_ok() && !self.is_busy(sequencer.resource());
+        match self.marks.get_mut(sequencer.resource()) {
+            Some(kept) if is_own => {
+                kept.at = now;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The work of a claim of this grant.
     pub(super) fn claim(&self, sequencer: &Sequencer) -> Result<Claim, FenceError> {
         if let Some(issuer) = &self.issuer {
             rule::issuer(issuer, sequencer)?;
         }
-        rule::claim(self.marks.get(sequencer.resource()), sequencer)
+        rule::claim(&self.standing(sequencer.resource()), sequencer)
     }
 
-    pub(super) fn raise(&mut self, sequencer: &Sequencer) {
+    pub(super) fn raise(&mut self, sequencer: &Sequencer, at: Duration) {
         let issuer = sequencer.issuer();
         self.issuer.get_or_insert_with(|| issuer.clone());
         let high_water = HighWater {
@@ -41,7 +80,8 @@ impl Rules {
             issuer: issuer.clone(),
         };
         let mark = Mark::new(high_water, sequencer.holder().kept_digest());
-        self.marks.insert(sequencer.resource().clone(), mark);
+        self.marks
+            .insert(sequencer.resource().clone(), Kept { mark, at });
     }
 
     /// Whether a write of this grant is accepted.
@@ -49,11 +89,11 @@ impl Rules {
         if let Some(issuer) = &self.issuer {
             rule::issuer(issuer, sequencer)?;
         }
-        rule::check(self.marks.get(sequencer.resource()), sequencer)
+        rule::check(&self.standing(sequencer.resource()), sequencer)
     }
 
     pub(super) fn mark(&self, resource: &ResourceName) -> Option<&HighWater> {
-        self.marks.get(resource).map(Mark::high_water)
+        self.marks.get(resource).map(|kept| kept.mark.high_water())
     }
 
     /// Whether a transaction of this resource is open.

@@ -8,6 +8,7 @@ use crate::dialect::by_statements::Wording;
 impl Wording for MySql {
     const WHO: &'static str = "USER()";
     const NOW: &'static str = "NOW(3)";
+    const NOW_MS: &'static str = "CAST(UNIX_TIMESTAMP() * 1000 AS SIGNED)";
     const SHARED: &'static str = "LOCK IN SHARE MODE";
     const EXCLUSIVE: &'static str = "FOR UPDATE";
     const SCHEMA: &'static str = "";

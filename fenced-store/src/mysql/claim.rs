@@ -48,20 +48,27 @@ pub(super) async fn attempt(
     let mut connection = to_read(pool).await?;
     // A claim that cannot succeed is refused before it queues, because it would hold up others in
     // the queue.
-    may_claim(&mut connection, sequencer).await?;
-    let sent = send(&mut connection, raise(options, sequencer)).await;
-    if let Err(Failed::Otherwise(error)) = &sent
-        && says_read_only::<MySql>(error)
-    {
-        connection.close_on_drop();
+    let (_, mut is_marked) = may_claim(&mut connection, sequencer).await?;
+    for _ in 0..FORMS {
+        let sent = send(&mut connection, raise(options, sequencer, is_marked)).await;
+        if let Err(Failed::Otherwise(error)) = &sent
+            && says_read_only::<MySql>(error)
+        {
+            connection.close_on_drop();
+        }
+        sent?;
+        match may_claim(&mut connection, sequencer).await? {
+            (Claim::Replay, _) => return Ok(()),
+            // The mark has come or was forgotten in between.
+            (Claim::Raise, is_marked_now) => is_marked = is_marked_now,
+        }
     }
-    sent?;
-    match may_claim(&mut connection, sequencer).await? {
-        Claim::Replay => Ok(()),
-        // This cannot happen, because the mark would have been raised.
-        Claim::Raise => Err(FenceError::Aborted.into()),
-    }
+    Err(FenceError::Aborted.into())
 }
+
+/// How often `raise` is sent at most, each time in the form that fits. A mark is not forgotten for
+/// an hour after it has come, so the second time works.
+const FORMS: usize = 3;
 
 /// The number of statements of `raise` before the one that waits for the mark.
 const BEFORE_THE_MARK: usize = 2;
@@ -84,17 +91,18 @@ async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Fai
     }
 }
 
-/// Whether this grant may claim, by the present state of the tables.
+/// Whether this grant may claim, by the present state of the tables, and whether there is a mark.
 pub(super) async fn may_claim(
     connection: &mut MySqlConnection,
     sequencer: &Sequencer,
-) -> Result<Claim, FenceError> {
-    let mark = marks::mark::<MySql>(connection, &MySql::mark(sequencer.resource())).await?;
-    let claim = rule::claim(mark.as_ref(), sequencer)?;
+) -> Result<(Claim, bool), FenceError> {
+    let mark = MySql::mark(sequencer.resource());
+    let standing = marks::standing::<MySql>(connection, &mark).await?;
+    let claim = rule::claim(&standing, sequencer)?;
     if let Some(issuer) = marks::issuer::<MySql>(connection).await? {
         rule::issuer(&issuer, sequencer)?;
     }
-    Ok(claim)
+    Ok((claim, standing.is_marked()))
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.
@@ -105,17 +113,34 @@ pub(super) async fn may_claim(
 ///
 /// The issuer is inserted before it is read. Otherwise two first claims would both share-lock the
 /// gap of its row, and deadlock. The share lock holds it in place while the mark is raised.
-fn raise(options: &MySqlTxOptions, sequencer: &Sequencer) -> String {
+///
+/// Without a mark the floor is shared, too, so that no mark is forgotten meanwhile. A claim of a
+/// resource that has one does not wait for the floor.
+fn raise(options: &MySqlTxOptions, sequencer: &Sequencer, is_marked: bool) -> String {
     let limit = options.limit();
     let resource = literal(sequencer.resource().as_str());
     let token = sequencer.token();
     let holder = literal(&sequencer.holder().kept_digest());
     let issuer = literal(sequencer.issuer().as_str());
-    let if_newer = include_str!("sql/if_newer.sql");
+    let raise = if is_marked {
+        format!(
+            "UPDATE fenced_high_water_mark \
+             SET token = {token}, holder = {holder}, claimed_at = NOW(3) \
+             WHERE resource = {resource} AND token < {token} AND issuer = {issuer} AND EXISTS \
+             (SELECT 1 FROM fenced_lock_service WHERE name = {issuer} LOCK IN SHARE MODE)"
+        )
+    } else {
+        let if_newer = include_str!("sql/if_newer.sql");
+        format!(
+            "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer) \
+             SELECT {resource}, {token}, {holder}, name FROM fenced_lock_service \
+             WHERE name = {issuer} \
+             AND {token} > (SELECT marks FROM fenced_forgotten LOCK IN SHARE MODE) \
+             LOCK IN SHARE MODE\n{if_newer}"
+        )
+    };
     format!(
         "COMMIT; {limit}INSERT IGNORE INTO fenced_lock_service (name) VALUES ({issuer}); \
-         {limit}INSERT INTO fenced_high_water_mark (resource, token, holder, issuer) \
-         SELECT {resource}, {token}, {holder}, name FROM fenced_lock_service \
-         WHERE name = {issuer} LOCK IN SHARE MODE\n{if_newer}; COMMIT"
+         {limit}{raise}; COMMIT"
     )
 }

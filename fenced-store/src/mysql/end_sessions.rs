@@ -29,7 +29,7 @@ pub(super) async fn terminate_older(
     // This comes before the mark is read, so these transactions have begun under that mark or an
     // earlier one.
     let older = under_way(connection, sequencer.resource()).await?;
-    if may_claim(connection, sequencer).await? == Claim::Replay {
+    if may_claim(connection, sequencer).await?.0 == Claim::Replay {
         return Ok(0);
     }
     let mut ended = 0;

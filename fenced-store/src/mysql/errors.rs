@@ -94,11 +94,9 @@ fn refusal(error: &sqlx::Error) -> Option<Refusal> {
                 resource,
                 presented,
                 high_water,
-            }) if high_water > presented => Refusal::Stale(FenceError::Stale {
-                resource,
-                presented,
-                high_water,
-            }),
+            }) if high_water > presented => {
+                Refusal::Stale(FenceError::stale(resource, presented, high_water))
+            }
             _ => Refusal::Unfenced,
         }),
         _ => None,

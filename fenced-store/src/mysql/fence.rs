@@ -28,8 +28,8 @@ pub(super) async fn fence(
         return Ok(());
     }
     let shared = MySql::mark(sequencer.resource()) + " LOCK IN SHARE MODE";
-    let mark = marks::mark::<MySql>(connection, &shared).await?;
-    rule::check(mark.as_ref(), sequencer)?;
+    let standing = marks::standing::<MySql>(connection, &shared).await?;
+    rule::check(&standing, sequencer)?;
     // The mark was claimed between the two reads. The second read has locked it.
     share_and_note(connection, options, sequencer, tx_name).await?;
     Ok(())

@@ -23,7 +23,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0003_administration",
         "0005_jobs",
         "0006_leases",
-        "0007_lease_calls"
+        "0007_lease_calls",
+        "0008_forgetting"
     }
 });
 

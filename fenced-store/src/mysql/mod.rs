@@ -16,6 +16,7 @@ mod claim;
 mod end_sessions;
 mod errors;
 mod fence;
+mod forget;
 mod installation;
 mod operations;
 mod options;

@@ -11,12 +11,14 @@ use tracing::debug;
 use super::{
     answers, claim, end_sessions,
     errors::is_name_missing,
-    fence,
+    fence, forget,
     options::{MySqlTxOptions, limited},
 };
 use crate::{
     FenceError, HighWater, Storage,
+    admin::AdminError,
     dialect::{Errors, Operations, Queries, Value, by_statements::ByStatements, literal::literal},
+    forget::{Batch, Forget, Rows, by_statements},
     rule::{self, marks},
     storage::OpenTransaction,
     transaction::{
@@ -77,8 +79,8 @@ impl Storage for MySql {
         let (limit, mark) = (options.limit(), Self::mark(sequencer.resource()));
         let wait = format!("COMMIT; {limit}{mark} FOR UPDATE; COMMIT");
         Self::look(&mut connection, &wait, &[]).await?;
-        let mark = marks::mark::<Self>(&mut connection, &mark).await?;
-        rule::check(mark.as_ref(), sequencer)
+        let standing = marks::standing::<Self>(&mut connection, &mark).await?;
+        rule::check(&standing, sequencer)
     }
 
     /// If a deadlock or a statement ends the transaction, the savepoint is gone, and the commit
@@ -151,6 +153,28 @@ impl Storage for MySql {
     ) -> Result<Option<HighWater>, FenceError> {
         marks::high_water::<Self>(session, resource).await
     }
+
+    async fn refresh(pool: &MySqlPool, grant: &Sequencer) -> Result<bool, FenceError> {
+        forget::refresh(pool, grant).await
+    }
+
+    async fn forget(
+        pool: &MySqlPool,
+        options: &MySqlTxOptions,
+        order: &Forget,
+        rows: Rows,
+        after: &str,
+    ) -> Result<Batch, AdminError> {
+        match rows {
+            Rows::Marks => forget::forget(pool, options, order, after).await,
+            Rows::Leases => Ok(Batch::default()),
+        }
+    }
+
+    async fn state_longest_hold(pool: &MySqlPool, hold: Duration) -> Result<(), FenceError> {
+        let mut connection = to_read(pool).await?;
+        by_statements::state_longest_hold::<Self>(&mut connection, hold).await
+    }
 }
 
 impl Operations for MySql {
@@ -174,6 +198,8 @@ impl Operations for MySql {
     }
 
     const ISSUER: &'static str = "SELECT name FROM fenced_lock_service";
+
+    const FLOOR: &'static str = "SELECT marks FROM fenced_forgotten";
 
     fn rows_affected(result: &MySqlQueryResult) -> u64 {
         result.rows_affected()

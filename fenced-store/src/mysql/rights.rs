@@ -18,7 +18,7 @@ type Table = (
     &'static [&'static str],
 );
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     ("_fenced_migrations", "version", &["SELECT"], &["SELECT"]),
     ("fenced_lock_service", "name", &[], &["SELECT", "INSERT"]),
     (
@@ -27,6 +27,7 @@ const TABLES: [Table; 4] = [
         &["SELECT"],
         &["SELECT", "INSERT", "UPDATE"],
     ),
+    ("fenced_forgotten", "marks", &["SELECT"], &["SELECT"]),
     (
         "fenced_open_transaction",
         "token",

@@ -64,6 +64,18 @@ impl Administer<Postgres> for ByFunctions {
                     vec![resource, from, to, Number(above), reason],
                 )
             }
+            Order::SealFloor(seal, floor) => {
+                let [from, to, reason] = seal.texts();
+                let above = Number(i64::from(*floor) - 1);
+                let call = "seal_floor($1, $2, $3, $4)".to_owned();
+                (call, vec![from, to, above, reason])
+            }
+            Order::LowerFloor(order) => {
+                let (expected, to) = order.numbers();
+                let reason = Text(order.reason.as_str());
+                let call = "reset_floor($1, $2, $3)".to_owned();
+                (call, vec![Number(expected), Number(to), reason])
+            }
             Order::Reset(reset) => {
                 let lowers = reset.to() < reset.expected();
                 let (expected, to) = (reset.expected().into(), reset.to().into());
@@ -85,6 +97,9 @@ fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
     if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
         return Ok(Some(current));
     }
+    if let Some(Floor { expected, current }) = detail_of(&source, "FN020") {
+        return Err(AdminError::FloorNotAsExpected { expected, current });
+    }
     Err(match detail_of(&source, "FN020") {
         Some(Mark {
             resource,
@@ -104,6 +119,14 @@ struct Mark {
     resource: ResourceName,
     expected: FencingToken,
     current: Option<FencingToken>,
+}
+
+/// It has no resource.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Floor {
+    expected: FencingToken,
+    current: u64,
 }
 
 #[derive(Deserialize)]

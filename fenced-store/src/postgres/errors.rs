@@ -194,12 +194,17 @@ fn refusal(error: &PgDatabaseError) -> Option<FenceError> {
     let detail = error.detail()?;
     match error.code() {
         "FN001" => {
-            let Stale { token, high_water } = serde_json::from_str(detail).ok()?;
-            Some(FenceError::stale(
-                token.resource,
-                token.presented,
+            let Stale {
+                token,
                 high_water,
-            ))
+                forgotten,
+            } = serde_json::from_str(detail).ok()?;
+            let stale = if forgotten {
+                FenceError::forgotten
+            } else {
+                FenceError::stale
+            };
+            Some(stale(token.resource, token.presented, high_water))
         }
         "FN002" => {
             let token: Token = serde_json::from_str(detail).ok()?;
@@ -232,6 +237,8 @@ struct Stale {
     #[serde(flatten)]
     token: Token,
     high_water: FencingToken,
+    #[serde(default)]
+    forgotten: bool,
 }
 
 #[derive(Deserialize)]

@@ -29,7 +29,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0004_protected_tables",
         "0005_jobs",
         "0006_leases",
-        "0007_lease_calls"
+        "0007_lease_calls",
+        "0008_forgetting"
     }
 });
 

@@ -10,6 +10,7 @@ mod at_once;
 mod calls;
 mod claim;
 mod errors;
+mod forget;
 mod installation;
 mod job_rows;
 mod operations;

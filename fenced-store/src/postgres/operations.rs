@@ -13,10 +13,12 @@ use sqlx::{
 use sqlx_core::transaction::TransactionManager;
 use tracing::debug;
 
-use super::{PgTxOptions, administer::ByFunctions, at_once, calls, claim, errors};
+use super::{PgTxOptions, administer::ByFunctions, at_once, calls, claim, errors, forget};
 use crate::{
     FenceError, HighWater, Storage,
+    admin::AdminError,
     dialect::{Errors, Operations, Statement, literal::literal},
+    forget::{Batch, Forget, Rows},
     rule::marks,
     transaction::{
         begin_request::BeginRequest,
@@ -149,11 +151,31 @@ impl Storage for Postgres {
     ) -> Result<Option<HighWater>, FenceError> {
         marks::high_water::<Self>(session, resource).await
     }
+
+    async fn refresh(pool: &PgPool, grant: &Sequencer) -> Result<bool, FenceError> {
+        forget::refresh(pool, grant).await
+    }
+
+    async fn forget(
+        pool: &PgPool,
+        _: &PgTxOptions,
+        order: &Forget,
+        rows: Rows,
+        after: &str,
+    ) -> Result<Batch, AdminError> {
+        forget::forget(pool, order, rows, after).await
+    }
+
+    async fn state_longest_hold(pool: &PgPool, hold: Duration) -> Result<(), FenceError> {
+        forget::state_longest_hold(pool, hold).await
+    }
 }
 
 impl Operations for Postgres {
     const ISSUER: &'static str =
         "SELECT name FROM fenced.current_issuer() AS name WHERE name IS NOT NULL";
+
+    const FLOOR: &'static str = "SELECT fenced.mark_floor()";
 
     fn rows_affected(result: &PgQueryResult) -> u64 {
         result.rows_affected()

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use lock_core::{Issuer, Sequencer};
+use lock_core::{FencingToken, Issuer, Sequencer};
 
 use crate::{FenceError, HighWater};
 
@@ -24,6 +24,24 @@ impl Mark {
     }
 }
 
+/// The knowledge of a store about a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Its mark.
+    Marked(Mark),
+    /// It has no mark. The floor is the greatest token of a mark that was forgotten.
+    Unmarked {
+        /// `None` if no mark was ever forgotten.
+        floor: Option<FencingToken>,
+    },
+}
+
+impl Standing {
+    pub(crate) const fn is_marked(&self) -> bool {
+        matches!(self, Self::Marked(_))
+    }
+}
+
 /// The work that a claim needs if it is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -34,8 +52,8 @@ pub(crate) enum Claim {
 }
 
 /// Whether a write of this grant is accepted. The mark has to show this very grant.
-pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), FenceError> {
-    match claim(mark, sequencer)? {
+pub(crate) fn check(standing: &Standing, sequencer: &Sequencer) -> Result<(), FenceError> {
+    match claim(standing, sequencer)? {
         Claim::Replay => Ok(()),
         Claim::Raise => Err(FenceError::not_claimed(
             sequencer.resource().clone(),
@@ -45,10 +63,18 @@ pub(crate) fn check(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<(), Fe
 }
 
 /// Whether this grant may claim. Its token has to be above the mark, unless the mark already shows
-/// this grant.
-pub(crate) fn claim(mark: Option<&Mark>, sequencer: &Sequencer) -> Result<Claim, FenceError> {
-    let Some(mark) = mark else {
-        return Ok(Claim::Raise);
+/// this grant. Without a mark it has to be above the floor.
+pub(crate) fn claim(standing: &Standing, sequencer: &Sequencer) -> Result<Claim, FenceError> {
+    let mark = match standing {
+        Standing::Marked(mark) => mark,
+        Standing::Unmarked { floor: Some(floor) } if sequencer.token() <= *floor => {
+            return Err(FenceError::forgotten(
+                sequencer.resource().clone(),
+                sequencer.token(),
+                *floor,
+            ));
+        }
+        Standing::Unmarked { .. } => return Ok(Claim::Raise),
     };
     let high_water = mark.high_water.token();
     issuer(mark.high_water.issuer(), sequencer)?;

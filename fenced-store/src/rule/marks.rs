@@ -3,7 +3,7 @@
 use lock_core::{FencingToken, Issuer, ResourceName};
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-use crate::rule::Mark;
+use crate::rule::{Mark, Standing};
 use crate::{FenceError, HighWater, dialect::Operations};
 
 /// The mark of a resource, as this connection sees it.
@@ -30,19 +30,45 @@ pub(crate) async fn issuer<DB: Operations>(
     rows.first().map(|row| word::<DB, _>(row, 0)).transpose()
 }
 
-/// The mark with its holder, by the query [`Operations::mark`] or a variant of it.
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) async fn mark<DB: Operations>(
+/// The greatest token of a mark that was forgotten; `None` if none ever was.
+pub(crate) async fn floor<DB: Operations>(
     connection: &mut DB::Connection,
-    query: &str,
-) -> Result<Option<Mark>, FenceError> {
-    let rows = DB::look(connection, query, &[]).await?;
-    rows.first().map(mark_of::<DB>).transpose()
+) -> Result<Option<FencingToken>, FenceError> {
+    let rows = DB::look(connection, DB::FLOOR, &[]).await?;
+    let floor = rows.first().map(|row| DB::number(row, 0)).transpose()?;
+    let floor = floor.filter(|floor| *floor > 0);
+    floor
+        .map(|floor| floor.try_into().map_err(undecodable))
+        .transpose()
 }
 
-/// The mark in a row whose first columns are token, issuer and holder.
+/// The mark with its holder, by the query [`Operations::mark`] or a variant of it, or else the
+/// floor.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) fn mark_of<DB: Operations>(row: &DB::Row) -> Result<Mark, FenceError> {
+pub(crate) async fn standing<DB: Operations>(
+    connection: &mut DB::Connection,
+    query: &str,
+) -> Result<Standing, FenceError> {
+    let rows = DB::look(connection, query, &[]).await?;
+    standing_of::<DB>(connection, rows.first()).await
+}
+
+/// The same, of a row whose first columns are token, issuer and holder.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) async fn standing_of<DB: Operations>(
+    connection: &mut DB::Connection,
+    row: Option<&DB::Row>,
+) -> Result<Standing, FenceError> {
+    Ok(match row {
+        Some(row) => Standing::Marked(mark_of::<DB>(row)?),
+        None => Standing::Unmarked {
+            floor: floor::<DB>(connection).await?,
+        },
+    })
+}
+
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+fn mark_of<DB: Operations>(row: &DB::Row) -> Result<Mark, FenceError> {
     Ok(Mark::new(high_water_of::<DB>(row)?, DB::text(row, 2)?))
 }
 

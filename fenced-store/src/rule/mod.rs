@@ -10,7 +10,7 @@ mod high_water;
 pub(crate) mod marks;
 mod observer;
 
-pub(crate) use self::decide::{Claim, Mark, check, claim, issuer};
+pub(crate) use self::decide::{Claim, Mark, Standing, check, claim, issuer};
 pub use self::{
     high_water::HighWater,
     observer::{Observed, Observer},

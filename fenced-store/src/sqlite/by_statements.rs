@@ -9,6 +9,8 @@ use crate::dialect::by_statements::Wording;
 impl Wording for Sqlite {
     const WHO: &'static str = "NULL";
     const NOW: &'static str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
+    const NOW_MS: &'static str =
+        "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
     const SHARED: &'static str = "";
     const EXCLUSIVE: &'static str = "";
     const SCHEMA: &'static str = "main.";

@@ -19,7 +19,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0002_transactions",
         "0003_administration",
         "0004_protected_tables",
-        "0005_jobs"
+        "0005_jobs",
+        "0008_forgetting"
     }
 });
 

@@ -8,6 +8,7 @@
 mod by_statements;
 mod claim;
 mod errors;
+mod forget;
 mod installation;
 mod operations;
 mod protect;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{
     Connection, Database, Executor, Sqlite, SqliteConnection, SqlitePool,
@@ -10,11 +12,14 @@ use tracing::{debug, warn};
 use super::{
     claim,
     errors::{self, no_transaction},
+    forget,
     uncounted::{self, LEAVE},
 };
 use crate::{
     FenceError, HighWater, Storage,
+    admin::AdminError,
     dialect::{Errors, Operations, by_statements::ByStatements, literal::literal},
+    forget::{Batch, Forget, Rows, by_statements},
     rule::{self, Claim, marks},
     transaction::{
         begin_request::{BeginRequest, Fence},
@@ -36,13 +41,13 @@ impl Storage for Sqlite {
     async fn claim(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         // A claim that cannot succeed is refused before it queues for the file.
         let mark = Self::mark(sequencer.resource());
-        let seen = marks::mark::<Self>(&mut *to_read(pool).await?, &mark).await?;
-        rule::claim(seen.as_ref(), sequencer)?;
+        let seen = marks::standing::<Self>(&mut *to_read(pool).await?, &mark).await?;
+        rule::claim(&seen, sequencer)?;
 
         let mut tx = begin_unfenced(pool).await?;
         claim::check_issuer(&mut tx, sequencer).await?;
-        let mark = marks::mark::<Self>(&mut tx, &mark).await?;
-        match rule::claim(mark.as_ref(), sequencer)? {
+        let standing = marks::standing::<Self>(&mut tx, &mark).await?;
+        match rule::claim(&standing, sequencer)? {
             Claim::Replay => {}
             Claim::Raise => claim::raise(&mut tx, sequencer).await?,
         }
@@ -52,8 +57,9 @@ impl Storage for Sqlite {
     /// A transaction is the only writer of the file. Once this one has begun, all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
-        let mark = marks::mark::<Self>(&mut tx, &Self::mark(sequencer.resource())).await?;
-        rule::check(mark.as_ref(), sequencer)?;
+        let mark = Self::mark(sequencer.resource());
+        let standing = marks::standing::<Self>(&mut tx, &mark).await?;
+        rule::check(&standing, sequencer)?;
         Ok(tx.rollback().await?)
     }
 
@@ -66,11 +72,13 @@ impl Storage for Sqlite {
     ) -> Result<OpenTx<Self>, FenceError> {
         let begun = past_leaked(pool, || uncounted::only_writer(pool, request)).await;
         let (mut tx, first_mark) = begun.map_err(Self::of_our_call)?;
-        let mut is_noted = uncounted::check(first_mark, request.first().sequencer())?;
+        let first = request.first().sequencer();
+        let mut is_noted = uncounted::check(&mut tx, first_mark, first).await?;
         for sequencer in request.others().iter().map(Fence::sequencer) {
             let mark =
                 uncounted::row(&mut tx, include_str!("sql/mark.sql"), sequencer.resource()).await;
-            is_noted |= uncounted::check(mark.map_err(Self::of_our_call)?, sequencer)?;
+            let mark = mark.map_err(Self::of_our_call)?;
+            is_noted |= uncounted::check(&mut tx, mark, sequencer).await?;
         }
         if is_noted {
             uncounted::note(&mut tx, request).await?;
@@ -102,12 +110,37 @@ impl Storage for Sqlite {
     ) -> Result<Option<HighWater>, FenceError> {
         marks::high_water::<Self>(session, resource).await
     }
+
+    async fn refresh(pool: &SqlitePool, grant: &Sequencer) -> Result<bool, FenceError> {
+        forget::refresh(pool, grant).await
+    }
+
+    async fn forget(
+        pool: &SqlitePool,
+        _: &(),
+        order: &Forget,
+        rows: Rows,
+        after: &str,
+    ) -> Result<Batch, AdminError> {
+        match rows {
+            Rows::Marks => forget::forget(pool, order, after).await,
+            Rows::Leases => Ok(Batch::default()),
+        }
+    }
+
+    async fn state_longest_hold(pool: &SqlitePool, hold: Duration) -> Result<(), FenceError> {
+        let mut tx = begin_unfenced(pool).await?;
+        by_statements::state_longest_hold::<Self>(&mut tx, hold).await?;
+        tx.commit().await.map_err(Self::of_commit)
+    }
 }
 
 /// All our tables are named with their file. An attached file never comes before it, but a TEMP
 /// table of the same name would.
 impl Operations for Sqlite {
     const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
+
+    const FLOOR: &'static str = "SELECT marks FROM main.fenced_forgotten";
 
     fn rows_affected(result: &SqliteQueryResult) -> u64 {
         result.rows_affected()

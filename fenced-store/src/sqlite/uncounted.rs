@@ -82,9 +82,13 @@ pub(super) async fn row(
 }
 
 /// Checks a mark. Returns whether any table is protected.
-pub(super) fn check(row: Option<SqliteRow>, sequencer: &Sequencer) -> Result<bool, FenceError> {
-    let mark = row.as_ref().map(marks::mark_of::<Sqlite>).transpose()?;
-    rule::check(mark.as_ref(), sequencer)?;
+pub(super) async fn check(
+    connection: &mut SqliteConnection,
+    row: Option<SqliteRow>,
+    sequencer: &Sequencer,
+) -> Result<bool, FenceError> {
+    let standing = marks::standing_of::<Sqlite>(connection, row.as_ref()).await?;
+    rule::check(&standing, sequencer)?;
     Ok(row.is_some_and(|row| row.get(3)))
 }
 

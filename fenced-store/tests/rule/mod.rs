@@ -11,6 +11,7 @@ mod dropped;
 mod enter;
 mod errors;
 pub(crate) mod everywhere;
+mod forget;
 mod handover;
 mod migrate;
 mod model;
@@ -25,8 +26,8 @@ use fenced_store::{Dialect, Executed, FenceError, FencedStore, FencedTx, Storage
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 
 pub(crate) use self::{
-    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, handover::*, migrate::*,
-    model::*, observe::*, protect::*, settle::*, several::*, single::*, transact::*,
+    acquire_all::*, admin::*, claim::*, dropped::*, enter::*, errors::*, forget::*, handover::*,
+    migrate::*, model::*, observe::*, protect::*, settle::*, several::*, single::*, transact::*,
 };
 
 /// A store in which account 42 has 100.
@@ -249,6 +250,15 @@ macro_rules! rule_cases {
             an_error_after_the_beginning_does_not_say_that_nothing_was_changed,
             reset_sets_the_mark_that_it_expects,
             reset_waits_for_open_transactions,
+            a_forgotten_mark_leaves_a_floor,
+            a_mark_that_stays_is_not_below_the_floor,
+            a_mark_that_is_young_or_ahead_or_in_use_stays,
+            a_store_whose_tokens_are_no_times_is_refused,
+            no_mark_is_forgotten_within_the_longest_hold,
+            a_mark_that_was_refreshed_is_young,
+            a_handover_chooses_above_the_floor,
+            an_operator_lowers_the_floor,
+            no_token_goes_back_while_marks_are_forgotten,
             begin_can_be_dropped_at_every_await,
             commit_can_be_dropped_at_every_await,
             rollback_can_be_dropped_at_every_await,

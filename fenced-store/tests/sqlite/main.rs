@@ -6,6 +6,7 @@
 mod dropped;
 mod file;
 mod force;
+mod forget;
 mod hostile;
 #[cfg(feature = "metrics")]
 mod metrics;

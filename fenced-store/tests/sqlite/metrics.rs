@@ -61,7 +61,7 @@ fn with(happened: &[(&str, u64)]) -> BTreeMap<String, u64> {
     ];
     let others = others.map(|metric| metric.name);
     let all = reasons.into_iter().chain(observed);
-    let all = all.chain(results).chain(others);
+    let all = all.chain(results).chain(others).chain(["mark", "lease"]);
     let all = all.map(|name| (name, 0));
     let counted = all.chain(happened.iter().copied());
     counted

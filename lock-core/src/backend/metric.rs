@@ -22,6 +22,7 @@
 //! | [`STORE_REFUSALS`] | `palisade_store_refusals_total` | counter | `reason` |
 //! | [`OBSERVED`] | `palisade_observed_total` | counter | `result` |
 //! | [`TERMINATIONS`] | `palisade_terminations_total` | counter | |
+//! | [`FORGOTTEN`] | `palisade_forgotten_total` | counter | `row` |
 //! | [`JOB_RUNS`] | `palisade_job_runs_total` | counter | `result` |
 //! | [`JOBS_TAKEN_OVER`] | `palisade_jobs_taken_over_total` | counter | |
 //! | [`JOBS_LATE`] | `palisade_jobs_late_total` | counter | |
@@ -145,6 +146,13 @@ table! {
         "Database sessions of older holders that were ended because they kept a claim waiting."
     );
 
+    FORGOTTEN = Counter(
+        "palisade_forgotten_total",
+        "Idle rows of resources that were forgotten, in favour of a floor."
+    )
+    ///
+    /// The label `row` is `mark`, or `lease` where the lock service is in the same database.
+    ;
     JOB_RUNS = Counter(
         "palisade_job_runs_total",
         "Slots of jobs that were asked to run, by what became of it."

@@ -95,6 +95,7 @@ impl LockBackend for MemoryBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .counting(crate::TokenScale::Revision)
             .extended(Extension::ALL)
     }
 

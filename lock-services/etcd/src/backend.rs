@@ -67,13 +67,15 @@ impl LockBackend for EtcdBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::new(Fencing::Durable, Fairness::Fifo, Waking::Pushed).extended(&[
-            Extension::Metadata,
-            Extension::QueueLimit,
-            Extension::Holds,
-            Extension::ForceRelease,
-            Extension::List,
-        ])
+        Capabilities::new(Fencing::Durable, Fairness::Fifo, Waking::Pushed)
+            .counting(lock_core::TokenScale::Revision)
+            .extended(&[
+                Extension::Metadata,
+                Extension::QueueLimit,
+                Extension::Holds,
+                Extension::ForceRelease,
+                Extension::List,
+            ])
     }
 
     fn runtime(&self) -> Arc<dyn Runtime> {

@@ -109,6 +109,7 @@ impl LockBackend for MySqlBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Polled)
+            .counting(lock_core::TokenScale::Clock)
             .extended(Extension::ALL)
     }
 

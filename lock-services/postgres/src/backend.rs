@@ -130,6 +130,7 @@ impl LockBackend for PostgresBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
+            .counting(lock_core::TokenScale::Clock)
             .extended(Extension::ALL)
     }
 

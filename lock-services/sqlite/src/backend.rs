@@ -112,6 +112,7 @@ impl LockBackend for SqliteBackend {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Polled)
+            .counting(lock_core::TokenScale::Clock)
             .extended(Extension::ALL)
     }
 

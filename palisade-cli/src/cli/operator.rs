@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use fenced_store::admin::Reason;
 use lock_core::{FencingToken, Issuer, ResourceName};
 
 use super::secret::secrets;
-use crate::address::Address;
+use crate::{address::Address, duration::within};
 
 /// The exit codes of the commands for operators.
 macro_rules! exit_codes {
@@ -192,14 +194,39 @@ pub(crate) struct ForceReleaseArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments for forgetting the marks of idle resources.
+#[derive(Args, Debug)]
+pub(crate) struct ForgetMarksArgs {
+    #[command(flatten)]
+    pub(crate) lock: OperatedLock,
+    #[command(flatten)]
+    pub(crate) issuer: IssuerName,
+    #[command(flatten)]
+    pub(crate) store: OperatedStore,
+    /// Forget the marks of resources that were not locked for so long (1h or more)
+    #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = age)]
+    pub(crate) older_than: Duration,
+    /// Print one JSON object on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    within(text, "1h", "100000h")
+}
+
 /// Arguments for setting a mark by hand.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("new_mark").required(true).args(["raise_to", "lower_to"]))]
+#[command(group = ArgGroup::new("what").required(true).args(["resource", "floor"]))]
 pub(crate) struct ResetArgs {
     #[command(flatten)]
     pub(crate) store: OperatedStore,
     /// The resource whose mark is set
-    pub(crate) resource: ResourceName,
+    pub(crate) resource: Option<ResourceName>,
+    /// Lower the floor of all resources whose marks are forgotten; `forget-marks` tells it
+    #[arg(long, conflicts_with = "raise_to")]
+    pub(crate) floor: bool,
     /// Where the mark is now; if it is elsewhere, nothing is changed. In Postgres
     /// `SELECT * FROM fenced.high_water('RESOURCE')` tells, elsewhere the table
     /// `fenced_high_water_mark`

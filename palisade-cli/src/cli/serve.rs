@@ -97,6 +97,11 @@ pub struct ServeArgs {
         value_parser = SecretParser::<AdminToken>::new()
     )]
     pub(crate) admin_token: Option<AdminToken>,
+    /// Forget the marks of resources that were not locked for so long (1h or more), or `never`; the
+    /// role of the gateway has to be that which owns the tables, or be granted the functions
+    #[arg(long, value_name = "DURATION", env = "PALISADE_FORGET_AFTER")]
+    #[arg(default_value = "24h", value_parser = forget_after)]
+    pub(crate) forget_after: ForgetAfter,
     /// The lines to log, on stderr: a level, or levels per module, such as `info,sqlx=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG")]
     #[arg(default_value = "info,sqlx=warn")]
@@ -142,6 +147,17 @@ pub(crate) struct SigningArgs {
 fn address_to_listen_on(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse();
     address.map_err(|_| "an IP address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+}
+
+/// When idle marks are forgotten; `None` is never.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ForgetAfter(pub(crate) Option<Duration>);
+
+fn forget_after(text: &str) -> Result<ForgetAfter, String> {
+    match text {
+        "never" => Ok(ForgetAfter(None)),
+        text => within(text, "1h", "100000h").map(|age| ForgetAfter(Some(age))),
+    }
 }
 
 fn request_timeout(text: &str) -> Result<Duration, String> {

@@ -27,6 +27,7 @@ macro_rules! flawed {
 }
 
 mod acquisition;
+mod forgetting;
 mod handover;
 mod jobs;
 

@@ -100,7 +100,7 @@ async fn a_token_that_was_never_claimed_is_refused() {
     let refused = gateway.write(FENCED, Some(&ahead), 5).await;
     refused.assert_problem(412, "fencing-token-not-claimed");
     let forged = format!(
-        "{number};res=\"account:1\";iss=\"memory\";hld=\"{:032x}\"",
+        "{number};res=\"account:1\";iss=\"sqlite\";hld=\"{:032x}\"",
         1
     );
     let refused = gateway.write(FENCED, Some(&forged), 5).await;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use e2e::{
+    observer::until,
     servers::{MySqlDatabase, mariadb_database, mysql_database, redis},
     warden::workspace_binary,
 };
@@ -13,6 +14,8 @@ use fenced_store::{Dialect, FencedStore, SqliteFencedStore};
 use lock_core::{FencingToken, Holder, Issuer, Plausibility, ResourceName, Sequencer};
 use sqlx::{MySqlPool, Sqlite, SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
+
+use crate::gateway::Gateway;
 
 /// Runs it as a script does: without a terminal.
 fn run(arguments: &[&str]) -> Output {
@@ -68,8 +71,12 @@ fn name(resource: &str) -> ResourceName {
 }
 
 async fn claim<DB: Dialect>(store: &FencedStore<DB>, resource: &str, token: u64) {
+    claim_by("redis", store, resource, token).await;
+}
+
+async fn claim_by<DB: Dialect>(issuer: &str, store: &FencedStore<DB>, resource: &str, token: u64) {
     let grant = Sequencer::new(
-        Issuer::new("redis").unwrap(),
+        Issuer::new(issuer).unwrap(),
         name(resource),
         FencingToken::new(token).unwrap(),
         Holder::random(),
@@ -255,4 +262,85 @@ async fn a_file_keeps_its_journal_mode() {
     let sealed = run(&[&migrate(&url, redis.url(), "new")[..], &["--yes"]].concat());
     assert!(sealed.status.success(), "{sealed:?}");
     assert_eq!(mode(), 1);
+}
+
+/// The first second of 2026, as a token.
+const IDLE: u64 = 176_722_560_000_000;
+
+/// A store with an old mark.
+async fn idle(issuer: &str) -> (TempDir, String, SqliteFencedStore) {
+    let (directory, url, store) = file().await;
+    claim_by(issuer, &store, "order:1", IDLE).await;
+    sqlx::query("UPDATE fenced_high_water_mark SET claimed_at = '2026-01-01T00:00:00.000Z'")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    (directory, url, store)
+}
+
+/// Catches: a command that forgets the marks of another lock service, or hides the floor.
+#[tokio::test]
+async fn idle_marks_are_forgotten_from_the_command_line() {
+    let (_directory, url, store) = idle("mine").await;
+    let forget = |more: &[&'static str]| {
+        let command = ["forget-marks", "--lock", &url, "--store", &url, "--json"];
+        run(&[&command[..], more].concat())
+    };
+    assert_eq!(forget(&["--older-than", "30m"]).status.code(), Some(2));
+    let other = forget(&[]);
+    assert_eq!(other.status.code(), Some(1), "{other:?}");
+    assert!(store.high_water(&name("order:1")).await.unwrap().is_some());
+
+    let done = forget(&["--issuer", "mine"]);
+    assert!(done.status.success(), "{done:?}");
+    let told: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let expected = serde_json::json!({ "marks": 1, "leases": 0, "floor": IDLE });
+    assert_eq!(told, expected);
+    assert!(store.high_water(&name("order:1")).await.unwrap().is_none());
+
+    let floor = IDLE.to_string();
+    let lower = |expected: &str| {
+        run(&[
+            "reset-high-water",
+            "--store",
+            &url,
+            "--floor",
+            "--expected",
+            expected,
+            "--lower-to",
+            "7",
+            "--reason",
+            "another scale",
+            "--yes",
+        ])
+    };
+    assert_eq!(lower("8").status.code(), Some(1));
+    let lowered = lower(&floor);
+    assert!(lowered.status.success(), "{lowered:?}");
+    let now = store.admin().floor().await.unwrap();
+    assert_eq!(now, Some(FencingToken::new(7).unwrap()));
+}
+
+#[tokio::test]
+async fn a_gateway_forgets_idle_marks_by_itself() {
+    let (_directory, url, store) = idle("memory").await;
+    let _gateway = Gateway::start_with(&["--lock", "memory:", "--store", &url]).await;
+    let resource = name("order:1");
+    until("the mark is forgotten", async || {
+        store.high_water(&resource).await.unwrap().is_none()
+    })
+    .await;
+    // The other one keeps it.
+    let (_directory, url, store) = idle("memory").await;
+    let never = [
+        "--lock",
+        "memory:",
+        "--store",
+        &url,
+        "--forget-after",
+        "never",
+    ];
+    let gateway = Gateway::start_with(&never).await;
+    drop(gateway);
+    assert_eq!(mark(&store, "order:1").await, IDLE);
 }

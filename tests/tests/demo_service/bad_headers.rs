@@ -95,7 +95,7 @@ async fn a_token_that_our_lock_service_cannot_have_issued_is_refused_unsigned_to
     let (_, rest) = good.split_once(';').unwrap();
     for (token, kind) in [
         (
-            good.replace("iss=\"memory\"", "iss=\"elsewhere\""),
+            good.replace("iss=\"sqlite\"", "iss=\"elsewhere\""),
             "fencing-token-wrong-issuer",
         ),
         (

@@ -96,8 +96,7 @@ fn urls_that_cannot_be_right_are_2() {
     for (option, url, hint) in [
         ("--lock", "http://user:hunter2@host", "redis:"),
         ("--lock", "hunter2", "not a URL"),
-        ("--store", "mysql://user:hunter2@host/db", "postgres://"),
-        ("--store", "mariadb://user:hunter2@host/db", "operators"),
+        ("--store", "http://user:hunter2@host/db", "mysql://"),
         ("--lock", "localhost:6379", "redis://localhost:6379?"),
         (
             "--store",

@@ -50,7 +50,7 @@ async fn a_token_that_was_made_up_is_accepted_where_nothing_is_signed() {
     let good = gateway.token("account:1", 60_000).await;
     let holder = good.split_once(";hld=").unwrap().1;
     let number = good.split_once(';').unwrap().0;
-    let made_up = format!("{number};res=\"account:1\";iss=\"memory\";hld={holder}");
+    let made_up = format!("{number};res=\"account:1\";iss=\"sqlite\";hld={holder}");
     let written = gateway.write(ACCOUNT, Some(&made_up), 5).await;
     assert_eq!(written.status, 200);
 }

@@ -9,6 +9,7 @@ use e2e::servers::{
 use fenced_jobs::{JobOutcome, Jobs};
 use fenced_store::{
     Dialect, FencedLockError, FencedLocks, MySqlFencedStore, PgFencedStore, SqliteFencedStore,
+    admin::AdminError,
 };
 use futures_util::{FutureExt, StreamExt};
 use lock_core::{Fairness, Ttl};
@@ -151,4 +152,28 @@ async fn jobs_and_leaders_in_one_mysql() {
 async fn jobs_and_leaders_in_one_postgres() {
     let (_database, store) = store().await;
     works(palisade::open(store).await.unwrap()).await;
+}
+
+/// Whether a pair with this lock service forgets marks; otherwise it says why.
+async fn forgets(lock: impl Into<ConnectOptions>) -> bool {
+    let (_database, store) = store().await;
+    let locks = palisade::connect(lock).await.unwrap();
+    let accounts = FencedLocks::new(locks, store);
+    match accounts.forget_marks(Duration::from_secs(60 * 60)).await {
+        Ok(_) => true,
+        Err(AdminError::NotForgettable { reason, .. }) => {
+            assert!(reason.contains("neither the clock nor one revision"));
+            false
+        }
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Catches: a floor that shuts out each holder of another shard.
+#[tokio::test]
+async fn tokens_that_count_by_themselves_are_not_forgotten() {
+    assert!(!forgets(apart(redis().await.url())).await);
+    assert!(forgets(apart(&etcd().await.url())).await);
+    assert!(forgets(apart(&zookeeper().await.url())).await);
+    assert!(forgets("memory:").await);
 }

@@ -81,7 +81,9 @@ impl<DB: Dialect> Admin<'_, DB> {
     ///    with a token that is no greater than all marks and the clock plus a minute.
     /// 2. The store accepts claims of the new service only, once the claims that are under way have
     ///    ended. Holders who have claimed go on writing.
-    /// 3. A floor is chosen above all marks and above the clock plus a minute.
+    /// 3. A floor is chosen above all marks, above the clock plus a minute, and above the floor of
+    ///    a store that has forgotten marks. Resources whose marks are forgotten take only tokens
+    ///    from there on.
     /// 4. Each mark is sealed, in a transaction of its own after its open transactions: its
     ///    holder is shut out, and it accepts tokens of the new service from the floor on.
     ///
@@ -132,6 +134,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         // The floor of the first plan may be too low by now: claims of the old service were
         // accepted meanwhile, and the new one has issued tokens.
         let floor = self.plan(order, HandoverPhase::Sealing).await?.floor;
+        self.seal_floor(&seal, floor).await?;
         let sealed = self.seal_marks(&seal, floor, &mut progress).await?;
         Ok(HandedOver { floor, sealed })
     }

@@ -61,6 +61,8 @@ impl<DB: Dialect> Admin<'_, DB> {
             Some((resource, token)) if token > clock => (Some(resource), token),
             _ => (None, clock),
         };
+        let forgotten = self.floor().await.map_err(store)?;
+        let above = std::cmp::max(Some(above), forgotten).unwrap_or(above);
         let next = above.next().filter(|_| self.store.admits(above));
         Ok(HandoverPlan {
             issuer,

@@ -26,6 +26,19 @@ impl<DB: Dialect> Admin<'_, DB> {
         }
     }
 
+    /// Seals the marks that the store has forgotten, all at once.
+    pub(super) async fn seal_floor(
+        &self,
+        seal: &Seal,
+        floor: FencingToken,
+    ) -> Result<(), HandoverError> {
+        let phase = HandoverPhase::Sealing;
+        match carry_out(self.store, Order::SealFloor(seal.clone(), floor)).await {
+            Ok(other) => refused(other, phase),
+            Err(source) => Err(HandoverError::Store { phase, source }),
+        }
+    }
+
     /// Seals the marks of the old service. Returns the number that this call has sealed.
     pub(super) async fn seal_marks(
         &self,

@@ -13,6 +13,7 @@ mod conformance;
 mod crashed;
 mod dropped;
 mod few_sessions;
+mod forget;
 mod hanging;
 mod late;
 mod one_database;

@@ -75,6 +75,8 @@ async fn the_gateway_of_compose_can_serve_and_can_do_nothing_else_in_its_databas
         "DELETE FROM fenced.high_water_mark",
         "SELECT * FROM fenced.lease",
         "SELECT fenced.force_release('account:1', 1)",
+        "SELECT fenced.reset_floor(2, 1, 'why')",
+        "SELECT fenced.seal_floor('postgres', 'postgres', 999999999999999, 'why')",
         "DELETE FROM fenced._migrations",
         "TRUNCATE gateway_idempotency_keys",
         "DROP TABLE gateway_idempotency_keys",

@@ -30,8 +30,9 @@ SELECT format('%s may call %s, which is for operators', r.name, f.oid::regproced
 FROM routines f, aclexplode(coalesce(f.proacl, acldefault('f', f.proowner))) a
   JOIN role r ON r.oid = a.grantee
 WHERE a.grantee = 0 AND f.proname IN (
-  'current_issuer', 'drop_unused_guards', 'force_release', 'handover_status', 'make_guard',
-  'marks_of_others', 'reset_high_water', 'resources_of_issuer', 'seal_issuer', 'seal_mark')
+  'current_issuer', 'drop_unused_guards', 'force_release', 'forget_leases', 'forget_marks',
+  'handover_status', 'make_guard', 'mark_floor', 'marks_of_others', 'reset_floor',
+  'reset_high_water', 'resources_of_issuer', 'seal_floor', 'seal_issuer', 'seal_mark')
 UNION ALL
 SELECT DISTINCT format('the triggers of %s call %s, which an older version has made and which runs '
                        'with the rights of its owner', t.tgrelid::regclass, f.oid::regprocedure),

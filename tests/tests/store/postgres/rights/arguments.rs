@@ -160,6 +160,14 @@ const HOSTILE: &[(&str, &str)] = &[
         "floor_is_0_to_999999999999999",
     ),
     (
+        "state_longest_hold('367 days')",
+        "longest_hold_is_1_hour_to_366_days",
+    ),
+    (
+        "state_longest_hold(NULL)",
+        "longest_hold_is_1_hour_to_366_days",
+    ),
+    (
         "acquire_together('{r}', 'h', 'a', '{1000}', '{0}', ARRAY[E'\\n'])",
         "metadata_has_no_control_characters",
     ),

@@ -21,10 +21,15 @@ const DEFINERS: &[(&str, &[&str])] = &[
             "claim",
             "high_water",
             "note_fence",
+            "refresh_mark",
             "settle",
         ],
     ),
     ("marks, which triggers read", &["check_row_write"]),
+    (
+        "the longest hold, which only rises",
+        &["state_longest_hold"],
+    ),
     (
         "leases, waiters and tombstones, by the rule",
         &[
@@ -60,11 +65,16 @@ const OF_OPERATORS: &[&str] = &[
     "current_issuer",
     "drop_unused_guards",
     "force_release",
+    "forget_leases",
+    "forget_marks",
     "handover_status",
     "make_guard",
+    "mark_floor",
     "marks_of_others",
+    "reset_floor",
     "reset_high_water",
     "resources_of_issuer",
+    "seal_floor",
     "seal_issuer",
     "seal_mark",
 ];

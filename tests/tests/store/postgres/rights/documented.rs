@@ -112,6 +112,13 @@ async fn an_application_cannot_touch_a_mark() {
         "SELECT fenced.seal_issuer('redis', 'mine', 'why')",
         "SELECT fenced.seal_mark('account:42', 'redis', 'mine', 1, 'why')",
         "SELECT fenced.reset_high_water('account:42', 33, 34, 'why')",
+        "SELECT fenced.forget_marks('2 h')",
+        "SELECT fenced.forget_leases('2 h')",
+        "SELECT fenced.mark_floor()",
+        "SELECT fenced.seal_floor('redis', 'redis', 999999999999999, 'why')",
+        "SELECT fenced.reset_floor(33, 1, 'why')",
+        "UPDATE fenced.forgotten SET marks = 999999999999999",
+        "SELECT * FROM fenced.forgotten",
         "SELECT * FROM fenced.admin_log",
         "CREATE TABLE fenced.mine (id int)",
         "CREATE OR REPLACE FUNCTION fenced.resource_lock_key(resource text) RETURNS bigint

@@ -1,0 +1,86 @@
+//! Forgets marks in one message, so that a client that is stopped meanwhile keeps no lock.
+
+use lock_core::Sequencer;
+use sqlx::{MySql, MySqlPool};
+
+use super::options::MySqlTxOptions;
+use crate::{
+    FenceError,
+    admin::AdminError,
+    dialect::{
+        Operations, Queries,
+        Value::{Number, Text},
+    },
+    forget::{Batch, Forget, by_statements},
+    transaction::leaked::to_read,
+};
+
+/// A claim without a mark shares the row of the floor, so it comes before this transaction, which
+/// then finds its mark, or after it. Marks that open transactions share are passed over. The floor
+/// may rise for the sake of one of these: it is below the clock in any case.
+pub(super) async fn forget(
+    pool: &MySqlPool,
+    options: &MySqlTxOptions,
+    order: &Forget,
+    after: &str,
+) -> Result<Batch, AdminError> {
+    let mut connection = to_read(pool).await?;
+    let idle = by_statements::idle::<MySql>(&mut connection, order, after).await?;
+    let Some(mut idle) = idle else {
+        return Ok(Batch::default());
+    };
+    let leased = by_statements::leased::<MySql>(&mut connection, "end_us").await?;
+    idle.marks
+        .retain(|(resource, _)| !leased.contains(resource));
+    let Some(top) = idle.top() else {
+        return Ok(Batch {
+            forgotten: 0,
+            last: idle.last,
+        });
+    };
+    let (limit, list, condition) = (options.limit(), idle.list(), &idle.condition);
+    let forget = format!(
+        "COMMIT; START TRANSACTION; \
+         {limit}UPDATE fenced_forgotten SET marks = GREATEST(marks, {top}); \
+         {limit}DELETE m FROM (SELECT resource FROM fenced_high_water_mark \
+         WHERE resource IN ({list}) AND {condition} AND EXISTS \
+         (SELECT 1 FROM fenced_lock_service WHERE name = issuer LOCK IN SHARE MODE) \
+         FOR UPDATE SKIP LOCKED) AS idle \
+         STRAIGHT_JOIN fenced_high_water_mark AS m ON m.resource = idle.resource; \
+         SET @fenced_forgotten = ROW_COUNT(); COMMIT; SELECT CAST(@fenced_forgotten AS SIGNED)"
+    );
+    match MySql::look(&mut connection, &forget, &[]).await {
+        Ok(rows) => {
+            let row = rows
+                .first()
+                .ok_or(sqlx::Error::RowNotFound)
+                .map_err(FenceError::from)?;
+            let forgotten = MySql::number(row, 0).map_err(FenceError::from)?;
+            Ok(Batch {
+                forgotten: forgotten.unsigned_abs(),
+                last: idle.last,
+            })
+        }
+        Err(error) => {
+            // The transaction may be open, with the floor.
+            connection.close_on_drop();
+            Err(error.into())
+        }
+    }
+}
+
+pub(super) async fn refresh(pool: &MySqlPool, grant: &Sequencer) -> Result<bool, FenceError> {
+    let refresh = "UPDATE (SELECT resource FROM fenced_high_water_mark WHERE resource = ? \
+         AND token = ? AND holder = ? AND issuer = ? FOR UPDATE SKIP LOCKED) AS own \
+         STRAIGHT_JOIN fenced_high_water_mark AS m ON m.resource = own.resource \
+         SET m.claimed_at = NOW(3)";
+    let digest = grant.holder().kept_digest();
+    let values = [
+        Text(grant.resource().as_str()),
+        Number(grant.token().into()),
+        Text(&digest),
+        Text(grant.issuer().as_str()),
+    ];
+    let mut connection = to_read(pool).await?;
+    Ok(MySql::change(&mut connection, refresh, &values).await? > 0)
+}
