@@ -53,7 +53,7 @@ const LISTS_OF_CASES: [&str; 9] = [
     "job_pause_cases!($harness:\n",
     "pause_cases!($harness:\n",
     "server_cases!($server:\n",
-    "on_each_server!(\n",
+    "on_each_server!(",
     "on_both!(\n",
 ];
 

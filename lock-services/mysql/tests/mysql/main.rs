@@ -14,6 +14,7 @@ mod dropped;
 mod late;
 mod load;
 mod one_database;
+mod outages;
 mod processes;
 mod rights;
 mod traps;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use e2e::servers::{MySqlDatabase, MySqlServer};
 use fenced_store::{FenceError, FencedLocks, MySqlFencedLocks, MySqlFencedStore};
 use lock_core::{Attempt, LockManager, Ttl};
-use sqlx::{AssertSqlSafe, Executor, MySqlConnection, MySqlPool, Row as _};
+use sqlx::{
+    AssertSqlSafe, Executor, MySqlConnection, MySqlPool, Row as _, mysql::MySqlPoolOptions,
+};
 
 use crate::world::{count, database_of, manager, named, on_each_server};
 
@@ -13,7 +15,12 @@ const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn accounts(database: &MySqlDatabase) -> MySqlFencedLocks {
-    let pool = MySqlPool::connect(database.url()).await.unwrap();
+    // MySQL has no limit for a single statement, and this one is 50 s.
+    let options = MySqlPoolOptions::new().after_connect(|connection, _| {
+        let limit = connection.execute("SET innodb_lock_wait_timeout = 1");
+        Box::pin(async { limit.await.map(drop) })
+    });
+    let pool = options.connect(database.url()).await.unwrap();
     let table = "CREATE TABLE accounts (id INT PRIMARY KEY, balance INT);
         INSERT INTO accounts VALUES (1, 100)";
     pool.execute(sqlx::raw_sql(table)).await.unwrap();

@@ -31,6 +31,8 @@ impl World {
             .await
             .unwrap();
         let mut url: url::Url = database.url().parse().unwrap();
+        // MySQL takes the password of a new user on TLS only.
+        url.set_query(None);
         url.set_username(&name).unwrap();
         url.set_password(Some("sesame")).unwrap();
         Self {
@@ -320,6 +322,75 @@ async fn a_call_in_a_transaction_of_the_caller_is_refused_and_leaves_it_alone<S:
     assert_eq!(world.leases().await, 0);
 }
 
+/// A temporary table hides ours from the calls of its session, also from their definer.
+/// Catches: a claim with a token of the caller's choice, which would shut out all others for good.
+async fn a_table_that_hides_ours_claims_no_token_that_is_far_ahead<S: MySqlServer>() {
+    let world = World::on::<S>().await;
+    let guard = world.locks().await.acquire("r").ttl(Ttl::secs(60)).await;
+    let grant = format!(
+        "GRANT CREATE TEMPORARY TABLES ON {}.* TO {}@'%'",
+        world
+            .database
+            .url()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .split('?')
+            .next()
+            .unwrap(),
+        world.name
+    );
+    world.owner.execute(AssertSqlSafe(grant)).await.unwrap();
+    let mut session = world.session().await;
+    let hide = "CREATE TEMPORARY TABLE fenced_lease (resource VARCHAR(321), token BIGINT,
+          revocation BIGINT, holder VARCHAR(64), end_us BIGINT, attempts TEXT,
+          metadata VARCHAR(1024), is_quiet TINYINT);
+        INSERT INTO fenced_lease VALUES ('r', 999999999999990, 0, '', 0, '', NULL, 1)";
+    session.execute(sqlx::raw_sql(hide)).await.unwrap();
+    let call = "CALL fenced_acquire('r', 'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, 'mysql')";
+    let row = session.fetch_one(sqlx::raw_sql(call)).await.unwrap();
+    let outcome: String = sqlx::Row::try_get_unchecked(&row, "outcome").unwrap();
+    // The caller has deceived itself, and no other.
+    assert_eq!(outcome, "granted");
+    assert_eq!(
+        count(&world.owner, "SELECT COUNT(*) FROM fenced_high_water_mark").await,
+        0
+    );
+    let guard = guard.unwrap();
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+/// Catches: a reader of a backup who can act as a holder.
+async fn no_table_has_what_a_holder_presents<S: MySqlServer>() {
+    let world = World::on::<S>().await;
+    let locks = world.locks().await;
+    let guard = locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
+    let mut session = world.session().await;
+    for call in [
+        "CALL fenced_acquire('r', 'presented', 'tried', 1000, NULL, 'c', 0, NULL, NULL, NULL,
+           NULL)",
+        "CALL fenced_cancel('r', 'presented', 'tried-before')",
+        "CALL fenced_acquire('s', 'presented', 'tried', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL)",
+    ] {
+        session.execute(sqlx::raw_sql(call)).await.unwrap();
+    }
+    let rows = "SELECT CONCAT_WS(' ', resource, holder, attempts) AS row_text FROM fenced_lease
+        UNION ALL SELECT CONCAT_WS(' ', resource, holder, attempt) FROM fenced_waiter
+        UNION ALL SELECT CONCAT_WS(' ', resource, holder, attempt) FROM fenced_tombstone";
+    let rows: Vec<String> = sqlx::query_scalar(rows)
+        .fetch_all(&world.owner)
+        .await
+        .unwrap();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    let holder = guard.sequencer().holder();
+    let all = rows.join("\n");
+    assert!(all.contains(&holder.kept_digest()), "{all}");
+    for presented in [&holder.expose(), &holder.digest(), "presented", "tried"] {
+        assert!(!all.contains(presented), "{all}");
+    }
+}
+
 /// The longest and strangest that the procedures take, and a row that the owner has broken by hand.
 /// Catches: one row that makes a list fail for all operators.
 async fn one_row_hides_no_other_from_a_list<S: MySqlServer>() {
@@ -362,5 +433,7 @@ on_each_server!(
     each_argument_is_bounded,
     no_setting_of_a_session_moves_the_clock_or_ends_a_lease,
     a_call_in_a_transaction_of_the_caller_is_refused_and_leaves_it_alone,
+    a_table_that_hides_ours_claims_no_token_that_is_far_ahead,
+    no_table_has_what_a_holder_presents,
     one_row_hides_no_other_from_a_list
 );
