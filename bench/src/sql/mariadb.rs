@@ -1,6 +1,6 @@
 //! One MariaDB as lock service and store, beside a plain lease table in the same database.
 
-use e2e::servers::{DatabaseServer, ServerKind};
+use e2e::{servers::DatabaseServer, warden::ServerKind};
 use fenced_store::{MySqlFencedLocks, MySqlFencedStore};
 use lock_core::Ttl;
 use sqlx::{Connection, Executor, MySqlConnection, mysql::MySqlPoolOptions};
@@ -28,8 +28,8 @@ struct World {
 
 impl World {
     async fn new() -> Result<Self, BoxError> {
-        let flushed = ["--innodb-flush-log-at-trx-commit=1"];
-        let start = || DatabaseServer::mysql_with(ServerKind::MariaDb, &flushed);
+        const FLUSHED: &[&str] = &["--innodb-flush-log-at-trx-commit=1"];
+        let start = || DatabaseServer::mysql_with(ServerKind::MariaDb, FLUSHED);
         let server = start_server(start)?;
         let pool = MySqlPoolOptions::new().max_connections(1);
         let pool = pool.connect(server.url()).await?;
