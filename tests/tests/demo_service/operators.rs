@@ -93,7 +93,12 @@ async fn an_operator_sees_the_holders_and_shuts_one_out() {
 /// Catches: a recorder that is installed too late for the counters of the crates.
 #[tokio::test]
 async fn the_counters_of_the_crates_are_exported() {
-    let gateway = Gateway::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
+    // The task that forgets marks holds a lease of its own.
+    let arguments = ["--lock", "memory:", "--store", &store];
+    let gateway = Gateway::start_with(&[&arguments[..], &["--forget-after", "never"]].concat());
+    let gateway = gateway.await;
     gateway.token("r", 60_000).await;
     gateway.acquire("r", json!({ "ttl_ms": 1000 })).await;
     let metrics = gateway
