@@ -20,13 +20,16 @@ CREATE PROCEDURE fenced_claim_now(
   IN its_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin,
   IN its_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin, OUT its_claimed TINYINT
 )
-BEGIN
+claim: BEGIN
   DECLARE service, found_issuer VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE found_holder VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin;
   DECLARE found_token, floor BIGINT;
   DECLARE is_there TINYINT;
   DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
   SET its_claimed = 0;
+  IF its_token > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 10 + 8640000000 THEN
+    LEAVE claim;
+  END IF;
   SELECT name INTO service FROM fenced_lock_service
     /*M!100600 LOCK IN SHARE MODE SKIP LOCKED */ /*!80000 FOR SHARE SKIP LOCKED */;
   IF service IS NULL THEN
