@@ -109,6 +109,13 @@ BEGIN
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
     DECLARE least_ms, before_us, seen, top BIGINT;
+    DECLARE its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin;
+    DECLARE is_over, is_idle TINYINT DEFAULT 0;
+    DECLARE by_name CURSOR FOR
+      SELECT l.resource FROM fenced_lease l
+        WHERE l.resource > after AND l.resource <= last_name
+          AND GREATEST(l.token, l.revocation) <= top AND (l.holder = '' OR l.end_us < before_us);
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET is_over = 1;
     DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
     CALL fenced_check_session();
     START TRANSACTION;
@@ -118,31 +125,35 @@ BEGIN
     END IF;
     SET before_us = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - older_than_ms * 1000,
         forgotten = 0;
-    SELECT COUNT(*), COALESCE(MAX(o.resource), ''), MAX(o.token) INTO seen, last_name, top FROM (
-      SELECT l.resource, GREATEST(l.token, l.revocation) AS token FROM fenced_lease l
-        WHERE l.resource > after AND GREATEST(l.token, l.revocation) < before_us DIV 10
-          AND (l.holder = '' OR l.end_us < before_us)
-          AND NOT EXISTS (SELECT 1 FROM fenced_waiter w
-                          WHERE w.resource = l.resource AND w.seen_us >= before_us)
-        ORDER BY l.resource LIMIT most) o;
-    IF seen > 0 THEN
-      -- Before the deletion: a grant that finds no row reads the floor after this transaction.
-      INSERT INTO fenced_lease_floor (only_row, token) VALUES (1, top)
-        ON DUPLICATE KEY UPDATE token = GREATEST(token, top);
-      DELETE l FROM (
-        SELECT f.resource FROM fenced_lease f
-          WHERE f.resource > after AND f.resource <= last_name
-            AND GREATEST(f.token, f.revocation) <= top
-            AND (f.holder = '' OR f.end_us < before_us)
-            AND NOT EXISTS (SELECT 1 FROM fenced_waiter w
-                            WHERE w.resource = f.resource AND w.seen_us >= before_us)
-          FOR UPDATE SKIP LOCKED) AS idle
-        STRAIGHT_JOIN fenced_lease AS l ON l.resource = idle.resource;
-      SET forgotten = ROW_COUNT();
-      DELETE w FROM fenced_waiter AS w
-        WHERE w.resource > after AND w.resource <= last_name AND w.seen_us < before_us
-          AND NOT EXISTS (SELECT 1 FROM fenced_lease f WHERE f.resource = w.resource);
-    END IF;
+    SELECT COUNT(*), COALESCE(MAX(o.resource), ''), COALESCE(MAX(o.token), 0)
+      INTO seen, last_name, top FROM (
+        SELECT l.resource, GREATEST(l.token, l.revocation) AS token FROM fenced_lease l
+          WHERE l.resource > after AND GREATEST(l.token, l.revocation) < before_us DIV 10
+            AND (l.holder = '' OR l.end_us < before_us)
+          ORDER BY l.resource LIMIT most) o;
+    -- Before the deletions: a grant that finds no row waits for this transaction here.
+    INSERT INTO fenced_lease_floor (only_row, token) VALUES (1, top)
+      ON DUPLICATE KEY UPDATE token = GREATEST(token, top);
+    SET is_over = 0;
+    OPEN by_name;
+    l: LOOP
+      FETCH by_name INTO its_name;
+      IF is_over THEN LEAVE l; END IF;
+      SET is_idle = 0;
+      SELECT NOT EXISTS (SELECT 1 FROM fenced_waiter w
+                         WHERE w.resource = its_name AND w.seen_us >= before_us)
+        INTO is_idle FROM fenced_lease f
+        WHERE f.resource = its_name AND GREATEST(f.token, f.revocation) <= top
+          AND (f.holder = '' OR f.end_us < before_us)
+        FOR UPDATE SKIP LOCKED;
+      IF is_idle THEN
+        DELETE FROM fenced_waiter WHERE resource = its_name;
+        DELETE FROM fenced_lease WHERE resource = its_name;
+        SET forgotten = forgotten + 1;
+      END IF;
+      SET is_over = 0;
+    END LOOP;
+    CLOSE by_name;
     COMMIT;
     IF seen < most THEN
       SET last_name = '';
