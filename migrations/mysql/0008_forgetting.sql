@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS fenced_forgotten (
 ) ENGINE = InnoDB;
 INSERT IGNORE INTO fenced_forgotten (only_row, marks, longest_hold_ms) VALUES (1, 0, 3600000);
 
--- The greatest token of a lease whose row was forgotten. A grant of a resource without a row is above.
+-- The greatest token of a lease whose row was forgotten. A grant without a row is above it.
 CREATE TABLE IF NOT EXISTS fenced_lease_floor (
   only_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),
   token    BIGINT NOT NULL CHECK (token BETWEEN 0 AND 999999999999999)
@@ -95,8 +95,8 @@ BEGIN
   COMMIT;
 END;
 
--- Forgets rows of leases, by the order of their resources, from after a name on: "most" at most, and
--- their number is returned. last_name is where to go on; '': there are no more. A row is idle if it
+-- Forgets rows of leases, by the order of their resources, from after a name on: "most" at most,
+-- and their number is returned. last_name is where to go on; '': there are no more. A row is idle if it
 -- was free for that long, and its token and its waiters are as old. Rows that are locked stay.
 --
 -- For operators: grant EXECUTE to no application.
@@ -121,7 +121,7 @@ BEGIN
     START TRANSACTION;
     SELECT f.longest_hold_ms INTO least_ms FROM fenced_forgotten f;
     IF COALESCE(older_than_ms < least_ms, TRUE) THEN
-      CALL fenced_refuse('older_than_ms is not less than the longest hold, which is an hour or more');
+      CALL fenced_refuse('older_than_ms is less than the longest hold, which is an hour at least');
     END IF;
     SET before_us = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - older_than_ms * 1000,
         forgotten = 0;

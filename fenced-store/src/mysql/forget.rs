@@ -1,4 +1,5 @@
-//! Forgets marks and leases, each batch in one message, so that a client that is stopped meanwhile keeps no lock.
+//! Forgets marks and leases, each batch in one message, so that a client that is stopped meanwhile
+//! keeps no lock.
 
 use lock_core::Sequencer;
 use sqlx::{MySql, MySqlPool};

@@ -79,8 +79,8 @@ CREATE TABLE IF NOT EXISTS fenced_lease_floor (
 );
 INSERT OR IGNORE INTO fenced_lease_floor (only_row, token) VALUES (1, 0);
 
--- A first lease at or below the floor finds a row that has the token of the floor, and goes on above
--- it by the same statement, in any language. A statement that does not is refused.
+-- A first lease at or below the floor finds a row that has the token of the floor, and goes on
+-- above it by the same statement, in any language. A statement that does not is refused.
 CREATE TRIGGER IF NOT EXISTS fenced_lease_above_floor BEFORE INSERT ON fenced_lease
 WHEN NEW.holder <> '' AND NEW.token <= (SELECT token FROM fenced_lease_floor)
   AND NOT EXISTS (SELECT 1 FROM fenced_lease l WHERE l.resource = NEW.resource)

@@ -26,8 +26,8 @@
 //! that none keeps the file.
 //!
 //! # Tokens
-//! A token is the greatest of: the last one of the resource plus one (or, if its row was forgotten,
-//! the floor plus one), the host's clock in units of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although the
+//! A token is the greatest of: the last one of the resource plus one (or the
+//! floor plus one, if its row was forgotten), the host's clock in units of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although the
 //! file was lost, if the clock did not go back.
 //!
 //! # Waiting
