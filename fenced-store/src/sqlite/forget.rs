@@ -60,7 +60,7 @@ async fn leased(connection: &mut SqliteConnection) -> Result<HashSet<String>, Fe
     by_statements::leased::<Sqlite>(connection, "expires_at").await
 }
 
-/// Forgets rows of leases that are free, with a token and waiters as old as that, if this file has
+/// Forgets rows of leases that are free, with tokens and waiters as old as that, if this file has
 /// leases. Then also the tombstones that have served.
 pub(super) async fn forget_leases(
     pool: &SqlitePool,
