@@ -96,8 +96,8 @@ BEGIN
 END;
 
 -- Forgets rows of leases, by the order of their resources, from after a name on: "most" at most,
--- and their number is returned. last_name is where to go on; '': there are no more. A row is idle if
--- it is free, and its token and its waiters are as old as that. Rows that are locked stay.
+-- and their number is returned. last_name is where to go on; '': there are no more. A row is idle
+-- if it is free, and its token and its waiters are as old as that. Rows that are locked stay.
 --
 -- For operators: grant EXECUTE to no application.
 CREATE PROCEDURE IF NOT EXISTS fenced_forget_leases(
