@@ -214,6 +214,10 @@ BEGIN
       IF is_over THEN LEAVE l; END IF;
       CALL fenced_lock_lease(
         its_name, now_us, its_token, last_token, its_holder, its_end_us, its_attempts, quiet);
+      IF last_token IS NULL THEN
+        SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213,
+          MESSAGE_TEXT = 'the row of a lease was forgotten a moment ago: send the call again';
+      END IF;
       IF NOT quiet THEN
         CALL fenced_has_ended(its_name, digest, tried, has_ended);
         SET its_outcome = IF(has_ended, 'released', its_outcome);

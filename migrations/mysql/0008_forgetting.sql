@@ -1,6 +1,7 @@
 -- Idle marks are deleted, and a floor takes their place: in the transaction that deletes a mark the
 -- floor rises to its token. Without a mark, only a token above the floor is claimed. Such a claim
--- shares the row of the floor, and a transaction that deletes marks has it alone.
+-- shares the row of the floor, and a transaction that deletes marks has it alone. Rows of leases go
+-- likewise, with a floor of their own.
 
 CREATE TABLE IF NOT EXISTS fenced_forgotten (
   only_row        TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),
@@ -8,6 +9,13 @@ CREATE TABLE IF NOT EXISTS fenced_forgotten (
   longest_hold_ms BIGINT NOT NULL CHECK (longest_hold_ms BETWEEN 3600000 AND 31622400000)
 ) ENGINE = InnoDB;
 INSERT IGNORE INTO fenced_forgotten (only_row, marks, longest_hold_ms) VALUES (1, 0, 3600000);
+
+-- The greatest token of a lease whose row was forgotten. A grant without a row is above it.
+CREATE TABLE IF NOT EXISTS fenced_lease_floor (
+  only_row TINYINT NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_row = 1),
+  token    BIGINT NOT NULL CHECK (token BETWEEN 0 AND 999999999999999)
+) ENGINE = InnoDB;
+INSERT IGNORE INTO fenced_lease_floor (only_row, token) VALUES (1, 0);
 
 -- As before; and without a mark, a token up to the floor is not claimed. A client that claims by
 -- itself then learns the floor.
@@ -63,6 +71,97 @@ claim: BEGIN
       SET its_claimed = found_holder = its_holder;
     END IF;
   END IF;
+END;
+
+-- As before; and the row begins above the floor, and at the clock, so that it stays for a while.
+-- There may be tombstones of an earlier row.
+DROP PROCEDURE IF EXISTS fenced_make_lease;
+CREATE PROCEDURE fenced_make_lease(
+  IN its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin
+)
+BEGIN
+  DECLARE floor BIGINT;
+  DECLARE CONTINUE HANDLER FOR 1062 BEGIN END;
+  IF COALESCE(its_name NOT REGEXP '^([A-Za-z0-9._:-]+ )?[^ ]+$' OR its_name REGEXP '[^ -~]'
+              OR LOCATE('"', its_name) > 0 OR LOCATE(x'5C', its_name) > 0
+              OR LOCATE(' ', its_name) > 65
+              OR CHAR_LENGTH(its_name) > 256 + LOCATE(' ', its_name), TRUE) THEN
+    CALL fenced_refuse(
+      'a resource has 1 to 256 visible ASCII characters, and a prefix 1 to 64');
+  END IF;
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  START TRANSACTION;
+  SELECT token INTO floor FROM fenced_lease_floor LOCK IN SHARE MODE;
+  INSERT INTO fenced_lease (resource, token, attempts, is_quiet)
+    VALUES (its_name, GREATEST(floor, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) DIV 10),
+            '', 0);
+  COMMIT;
+END;
+
+-- Forgets rows of leases, by the order of their resources, from after a name on: "most" at most,
+-- and their number is returned. last_name is where to go on; '': there are no more. A row is idle
+-- if it is free, and its token and its waiters are as old as that. Rows that are locked stay.
+--
+-- For operators: grant EXECUTE to no application.
+CREATE PROCEDURE IF NOT EXISTS fenced_forget_leases(
+  IN older_than_ms BIGINT, IN after VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin,
+  IN most INT, OUT forgotten BIGINT,
+  OUT last_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin
+)
+BEGIN
+  SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+  BEGIN
+    DECLARE least_ms, before_us, seen, top BIGINT;
+    DECLARE its_name VARCHAR(321) CHARACTER SET ascii COLLATE ascii_bin;
+    DECLARE is_over, is_idle TINYINT DEFAULT 0;
+    DECLARE by_name CURSOR FOR
+      SELECT l.resource FROM fenced_lease l
+        WHERE l.resource > after AND l.resource <= last_name
+          AND GREATEST(l.token, l.revocation) <= top AND (l.holder = '' OR l.end_us < before_us);
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET is_over = 1;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    CALL fenced_check_session();
+    START TRANSACTION;
+    SELECT f.longest_hold_ms INTO least_ms FROM fenced_forgotten f;
+    IF COALESCE(older_than_ms < least_ms, TRUE) THEN
+      CALL fenced_refuse('older_than_ms is less than the longest hold, which is an hour at least');
+    END IF;
+    SET before_us = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6)) - older_than_ms * 1000,
+        forgotten = 0;
+    SELECT COUNT(*), COALESCE(MAX(o.resource), ''), COALESCE(MAX(o.token), 0)
+      INTO seen, last_name, top FROM (
+        SELECT l.resource, GREATEST(l.token, l.revocation) AS token FROM fenced_lease l
+          WHERE l.resource > after AND GREATEST(l.token, l.revocation) < before_us DIV 10
+            AND (l.holder = '' OR l.end_us < before_us)
+          ORDER BY l.resource LIMIT most) o;
+    -- Before the deletions: a grant that finds no row waits for this transaction here.
+    INSERT INTO fenced_lease_floor (only_row, token) VALUES (1, top)
+      ON DUPLICATE KEY UPDATE token = GREATEST(token, top);
+    SET is_over = 0;
+    OPEN by_name;
+    l: LOOP
+      FETCH by_name INTO its_name;
+      IF is_over THEN LEAVE l; END IF;
+      SET is_idle = 0;
+      SELECT NOT EXISTS (SELECT 1 FROM fenced_waiter w
+                         WHERE w.resource = its_name AND w.seen_us >= before_us)
+        INTO is_idle FROM fenced_lease f
+        WHERE f.resource = its_name AND GREATEST(f.token, f.revocation) <= top
+          AND (f.holder = '' OR f.end_us < before_us)
+        FOR UPDATE SKIP LOCKED;
+      IF is_idle THEN
+        DELETE FROM fenced_waiter WHERE resource = its_name;
+        DELETE FROM fenced_lease WHERE resource = its_name;
+        SET forgotten = forgotten + 1;
+      END IF;
+      SET is_over = 0;
+    END LOOP;
+    CLOSE by_name;
+    COMMIT;
+    IF seen < most THEN
+      SET last_name = '';
+    END IF;
+  END;
 END;
 
 SET sql_mode = @fenced_sql_mode;

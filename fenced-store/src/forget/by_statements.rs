@@ -84,8 +84,8 @@ impl Idle {
     }
 }
 
-/// The most marks of one batch: nothing has room for a limited number of locks here.
-const MOST: u32 = 1000;
+/// The most rows of one batch: nothing has room for a limited number of locks here.
+pub(crate) const MOST: u32 = 1000;
 
 /// The resources whose leases live in this database, of any prefix. A lease that is granted after
 /// this look has a token above the floor.
@@ -104,7 +104,7 @@ pub(crate) async fn leased<DB: Wording>(
 }
 
 /// The longest hold that was stated, and the present time since 1970, by the clock of the database.
-async fn times<DB: Wording>(
+pub(crate) async fn times<DB: Wording>(
     connection: &mut DB::Connection,
 ) -> Result<(Duration, Duration), FenceError> {
     let times = format!(

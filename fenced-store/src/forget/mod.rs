@@ -130,8 +130,8 @@ pub struct Forgotten {
 
 impl<DB: Storage> FencedStore<DB> {
     /// Deletes the marks of resources that were not claimed for so long, and raises the floor of
-    /// the store to the greatest of their tokens, in the same transaction. In Postgres also the
-    /// rows of leases.
+    /// the store to the greatest of their tokens, in the same transaction. Rows of leases go
+    /// likewise, if the lock service is in this database.
     ///
     /// Without a mark a claim at or below the floor is refused as [`FenceError::Stale`], and the
     /// refusal names the floor. So is a holder whose mark was forgotten. A late holder stays shut
@@ -139,8 +139,8 @@ impl<DB: Storage> FencedStore<DB> {
     ///
     /// A mark stays if it is younger; if its token is above what the lock service issued so long
     /// ago, so that one poisoned mark does not lift the floor for all others; if it belongs to
-    /// another lock service than the one in place; if an open transaction is fenced by it; and in
-    /// Postgres, if a lease of its resource lives there.
+    /// another lock service than the one in place; if an open transaction is fenced by it; and if a
+    /// lease of its resource lives in this database.
     ///
     /// Guards of [`FencedLocks`](crate::FencedLocks) keep their marks young. A client that claims
     /// by itself and holds for more than an hour says so before: see

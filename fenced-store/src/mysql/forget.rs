@@ -1,4 +1,5 @@
-//! Forgets marks in one message, so that a client that is stopped meanwhile keeps no lock.
+//! Forgets marks and leases, each batch in one message, so that a client that is stopped meanwhile
+//! keeps no lock.
 
 use lock_core::Sequencer;
 use sqlx::{MySql, MySqlPool};
@@ -10,8 +11,12 @@ use crate::{
     dialect::{
         Operations, Queries,
         Value::{Number, Text},
+        literal::literal,
     },
-    forget::{Batch, Forget, by_statements},
+    forget::{
+        Batch, Forget,
+        by_statements::{self, MOST},
+    },
     transaction::leaked::to_read,
 };
 
@@ -67,6 +72,38 @@ pub(super) async fn forget(
             Err(error.into())
         }
     }
+}
+
+/// Forgets rows of leases, by a procedure.
+pub(super) async fn forget_leases(
+    pool: &MySqlPool,
+    order: &Forget,
+    after: &str,
+) -> Result<Batch, AdminError> {
+    let mut connection = to_read(pool).await?;
+    let (age, after) = (order.older_than.as_millis(), literal(after));
+    let forget = format!(
+        "COMMIT; SET @fenced_zone = @@time_zone, time_zone = '+00:00'; \
+         CALL fenced_forget_leases({age}, {after}, {MOST}, @fenced_forgotten, @fenced_last); \
+         SET time_zone = @fenced_zone; \
+         SELECT CAST(@fenced_forgotten AS SIGNED), CAST(@fenced_last AS CHAR)"
+    );
+    let rows = match MySql::look(&mut connection, &forget, &[]).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            // It may have another time zone.
+            connection.close_on_drop();
+            return Err(error.into());
+        }
+    };
+    let row = rows.first().ok_or(sqlx::Error::RowNotFound);
+    let row = row.map_err(FenceError::from)?;
+    let forgotten = MySql::number(row, 0).map_err(FenceError::from)?;
+    let last = MySql::text(row, 1).map_err(FenceError::from)?;
+    Ok(Batch {
+        forgotten: forgotten.unsigned_abs(),
+        last: (!last.is_empty()).then_some(last),
+    })
 }
 
 pub(super) async fn refresh(pool: &MySqlPool, grant: &Sequencer) -> Result<bool, FenceError> {

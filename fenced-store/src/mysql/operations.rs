@@ -167,7 +167,7 @@ impl Storage for MySql {
     ) -> Result<Batch, AdminError> {
         match rows {
             Rows::Marks => forget::forget(pool, options, order, after).await,
-            Rows::Leases => Ok(Batch::default()),
+            Rows::Leases => forget::forget_leases(pool, order, after).await,
         }
     }
 

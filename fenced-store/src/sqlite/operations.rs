@@ -124,7 +124,7 @@ impl Storage for Sqlite {
     ) -> Result<Batch, AdminError> {
         match rows {
             Rows::Marks => forget::forget(pool, order, after).await,
-            Rows::Leases => Ok(Batch::default()),
+            Rows::Leases => forget::forget_leases(pool, order, after).await,
         }
     }
 

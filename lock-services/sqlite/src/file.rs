@@ -88,9 +88,9 @@ impl File {
                 "the file cannot have a write-ahead log: its journal mode is {mode:?}"
             )));
         }
-        const LAST_TABLE: &str =
-            "SELECT count(*) FROM main.sqlite_schema WHERE name = 'fenced_forced_release'";
-        if value::<i64>(&mut connection, LAST_TABLE).await? == 0 {
+        const LAST_MADE: &str =
+            "SELECT count(*) FROM main.sqlite_schema WHERE name = 'fenced_lease_above_floor'";
+        if value::<i64>(&mut connection, LAST_MADE).await? == 0 {
             const MAKE: &str = concat!("BEGIN IMMEDIATE;", include_str!("leases.sql"), "COMMIT;");
             let made = sqlx::raw_sql(MAKE).execute(&mut connection).await;
             made.map_err(translate)?;

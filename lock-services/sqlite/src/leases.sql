@@ -70,3 +70,21 @@ CREATE TABLE IF NOT EXISTS fenced_forced_release (
   ended_at   INTEGER NOT NULL,
   PRIMARY KEY (resource, token)
 ) WITHOUT ROWID;
+
+-- Rows of idle resources are forgotten. This is the greatest token that any of them had.
+CREATE TABLE IF NOT EXISTS fenced_lease_floor (
+  only_row INTEGER PRIMARY KEY NOT NULL CHECK (only_row = 1),
+  token    INTEGER NOT NULL
+           CHECK (typeof(token) = 'integer' AND token BETWEEN 0 AND 999999999999999)
+);
+INSERT OR IGNORE INTO fenced_lease_floor (only_row, token) VALUES (1, 0);
+
+-- A first lease at or below the floor finds a row that has the token of the floor, and goes on
+-- above it by the same statement, in any language. A statement that does not is refused.
+CREATE TRIGGER IF NOT EXISTS fenced_lease_above_floor BEFORE INSERT ON fenced_lease
+WHEN NEW.holder <> '' AND NEW.token <= (SELECT token FROM fenced_lease_floor)
+  AND NOT EXISTS (SELECT 1 FROM fenced_lease l WHERE l.resource = NEW.resource)
+BEGIN
+  INSERT INTO fenced_lease (resource, token, holder, expires_at, attempts)
+    SELECT NEW.resource, f.token, '', 0, '' FROM fenced_lease_floor f;
+END;

@@ -26,9 +26,10 @@
 //! that none keeps the file.
 //!
 //! # Tokens
-//! A token is the greatest of: the last one of the resource plus one, the host's clock in units of
-//! 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although the
-//! file was lost, if the clock did not go back.
+//! A token is the greatest of: the last one of the resource plus one (of all forgotten rows, if its
+//! own is one of them), the host's clock in units of 10 µs, and the floor of
+//! [`at_least`](lock_core::Acquire::at_least). So it rises although the file was lost, if the clock
+//! did not go back.
 //!
 //! # Waiting
 //! First come, first served, across all processes. A waiter of the process that releases is woken

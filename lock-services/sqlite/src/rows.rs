@@ -137,6 +137,12 @@ impl Rows<'_> {
         change!(self, FREE, resource).map(drop)
     }
 
+    /// The greatest token of the leases whose rows were forgotten.
+    pub(super) async fn floor(&mut self) -> sqlx::Result<i64> {
+        const FLOOR: &str = "SELECT coalesce(max(token), 0) FROM main.fenced_lease_floor";
+        value!(self, FLOOR)
+    }
+
     /// Gives a free resource to an attempt.
     pub(super) async fn grant(
         &mut self,

@@ -147,8 +147,11 @@ impl Rows<'_> {
             metadata,
             ..
         } = &asked.request;
-        let next = free.map_or(1, |free| free.last_token() + 1);
-        let token = next.max(self.clock()).max(floor.map_or(0, i64::from));
+        let last = match free {
+            Some(free) => free.last_token(),
+            None => self.floor().await?,
+        };
+        let token = (last + 1).max(self.clock()).max(floor.map_or(0, i64::from));
         if token > LAST_TOKEN {
             return Ok(None);
         }

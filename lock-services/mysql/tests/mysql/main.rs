@@ -11,6 +11,7 @@ mod bank;
 mod conformance;
 mod crashed;
 mod dropped;
+mod forget;
 mod late;
 mod load;
 mod one_database;

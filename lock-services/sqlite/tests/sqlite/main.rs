@@ -9,6 +9,7 @@
 mod any_language;
 mod conformance;
 mod dropped;
+mod forget;
 mod interrupted_write;
 mod one_file;
 mod processes;
