@@ -36,7 +36,7 @@ impl World {
         let pool = folder.pool().await;
         let account = "CREATE TABLE account (balance INTEGER); INSERT INTO account VALUES (0)";
         sqlx::raw_sql(account).execute(&pool).await.unwrap();
-        let url = format!("{}?response_timeout_ms=300", folder.url());
+        let url = format!("{}?response_timeout_ms=1000", folder.url());
         let locks = palisade::connect(url).await.unwrap();
         Self {
             folder,
@@ -73,11 +73,6 @@ async fn a_process_stopped_in_a_write_delays_the_others_and_loses_nothing() {
     writer.signal(Signal::STOP);
     let refused = world.locks.try_acquire("r").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
-    let said = format!("{refused:?}");
-    assert!(
-        said.contains("another transaction writes the file"),
-        "{said}"
-    );
     // Readers are not kept out.
     let seen = world.locks.inspect("held").await.unwrap();
     assert_eq!(seen.holder.unwrap().token, held.token());
