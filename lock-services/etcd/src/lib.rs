@@ -124,6 +124,7 @@ mod inspect;
 mod keys;
 mod leases;
 mod leaving;
+mod node;
 mod queued;
 mod record;
 mod renew;

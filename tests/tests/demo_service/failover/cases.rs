@@ -17,6 +17,8 @@ use crate::failover::{
 enum Case {
     /// A proxy drops all sessions.
     SessionsAreReset,
+    /// A proxy forgets all sessions, and neither end learns of it.
+    SessionsAreForgotten,
     /// For longer than a request may take, and shorter than a lease.
     Silent,
     /// For longer than a lease; connections are refused.
@@ -28,8 +30,9 @@ enum Case {
 }
 
 /// One after the other, with the same clients: the last one is for good.
-const ALL: [Case; 5] = [
+const ALL: [Case; 6] = [
     Case::SessionsAreReset,
+    Case::SessionsAreForgotten,
     Case::Silent,
     Case::Away,
     Case::TakesNoWrites,
@@ -41,6 +44,10 @@ pub(crate) async fn all<E: Endpoint>() {
     let endpoint = E::start().await;
     let crews = endpoint.crews().await;
     for case in ALL {
+        if case == Case::SessionsAreForgotten && !E::REPLACES_SILENT_SESSIONS {
+            println!("| {}: {case:?} is not promised |", E::NAME);
+            continue;
+        }
         let before = join_all(crews.iter().map(Crew::before)).await;
         let begun = Instant::now();
         case.happens(&endpoint, &crews, &before).await;
@@ -73,6 +80,7 @@ impl Case {
         let names = endpoint.names();
         match self {
             Self::SessionsAreReset => names.end_sessions(Fault::Reset),
+            Self::SessionsAreForgotten => names.end_sessions(Fault::DropRequests),
             Self::Silent => {
                 names.fall_silent();
                 crews[0].has_no_answer().await;
@@ -98,8 +106,7 @@ impl Case {
         match self {
             Self::SessionsAreReset | Self::Silent => assert!(recovery.is_kept, "{self:?}"),
             Self::Away => assert_ne!(recovery.is_kept, place.loses_leases),
-            // As long as it takes.
-            Self::TakesNoWrites | Self::Succeeded => {}
+            Self::SessionsAreForgotten | Self::TakesNoWrites | Self::Succeeded => {}
         }
     }
 }

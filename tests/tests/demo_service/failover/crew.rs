@@ -88,6 +88,11 @@ impl<DB: Books> Crew<DB> {
         DB::open(store).await;
         let shop = DB::shop(&place).await;
         let gateway = Gateway::start_with(&["--lock", lock, "--store", store]).await;
+        until("the gateway grants", async || {
+            let first = gateway.acquire("first", json!({ "ttl_ms": ms(LONG) }));
+            first.await.status.is_success()
+        })
+        .await;
         let account = gateway.token("account:1", ms(LONG)).await;
         let claimed = shop.acquire("pool").ttl(LONG).await.unwrap();
         Self {

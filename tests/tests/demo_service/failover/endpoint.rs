@@ -16,6 +16,10 @@ pub(crate) trait Endpoint {
     /// The word for it in the table of times.
     const NAME: &'static str;
 
+    /// Whether its clients replace sessions that nobody ends and nobody answers. Those of a
+    /// database, and of a Redlock node, go on when the system gives their connections up.
+    const REPLACES_SILENT_SESSIONS: bool = false;
+
     async fn start() -> Self;
 
     fn names(&self) -> &Names;

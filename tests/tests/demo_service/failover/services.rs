@@ -59,6 +59,8 @@ impl Endpoint for OneRedis {
 
     const NAME: &'static str = "Redis";
 
+    const REPLACES_SILENT_SESSIONS: bool = true;
+
     async fn start() -> Self {
         let first = Redis::start().await;
         Self {
@@ -145,6 +147,8 @@ impl Endpoint for OneEtcd {
 
     const NAME: &'static str = "etcd";
 
+    const REPLACES_SILENT_SESSIONS: bool = true;
+
     async fn start() -> Self {
         let nodes = Etcd::start_cluster().await;
         Self {
@@ -188,6 +192,8 @@ impl Endpoint for OneZooKeeper {
     type Db = Postgres;
 
     const NAME: &'static str = "ZooKeeper";
+
+    const REPLACES_SILENT_SESSIONS: bool = true;
 
     async fn start() -> Self {
         let servers = ZooKeeper::start_ensemble().await;
