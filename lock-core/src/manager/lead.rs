@@ -13,10 +13,11 @@ use crate::{
 const MARGIN: u32 = 6;
 
 /// Pauses after campaigns that had no answer.
-const AGAIN: RetryPolicy = RetryPolicy::exponential(Duration::from_millis(200)).longest(PAUSE_MAX);
+const AGAIN: RetryPolicy =
+    RetryPolicy::exponential(Duration::from_millis(200)).longest(Duration::from_secs(10));
 
-/// A section that has gone on for longer than any pause had recovered from what came before.
-const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// A section that has gone on for so long, and for longer than the pause before it, had recovered.
+const RECOVERED: Duration = Duration::from_secs(1);
 
 impl LockManager {
     /// Prepares to lead under a name: of all processes that campaign for it, one does at most. See
@@ -204,7 +205,8 @@ impl<C: Candidate> Lead<C> {
 
     /// As [`run`](Self::run), and goes on after those errors of the section that may pass, such as
     /// a database that is being failed over: the section is called again in the same term, after
-    /// pauses of 0.2 to 10 s. They begin anew when it has gone on for more than 10 s.
+    /// pauses of 0.2 to 10 s. They begin anew when it has gone on for 1 s, and for longer than
+    /// the last one.
     ///
     /// # Errors
     /// As [`run`](Self::run); the error of the section only if `passes` is false for it.
@@ -264,18 +266,19 @@ where
     F: AsyncFnMut(&Term<G>) -> Result<T, E>,
 {
     let (mut pauses, runtime) = (AGAIN.pauses(), term.lease().runtime());
+    let mut last = RECOVERED;
     loop {
         let called = runtime.now();
         match section(term).await {
             Err(error) if passes(&error) && !term.guard.is_over() => {
                 let resource = term.lease().resource();
                 info!(%resource, "the section of a leader has failed, and is called again");
-                if runtime.now().since(called) > PAUSE_MAX {
+                if runtime.now().since(called) > last {
                     pauses = AGAIN.pauses();
                 }
-                runtime
-                    .sleep(pauses.next(runtime).unwrap_or_default())
-                    .await;
+                let pause = pauses.next(runtime).unwrap_or_default();
+                last = pause.max(RECOVERED);
+                runtime.sleep(pause).await;
             }
             ended => return ended,
         }
