@@ -89,8 +89,8 @@ impl Case {
             Self::Away => {
                 names.lead_nowhere();
                 let lost = crews.iter().zip(before);
-                join_all(lost.map(|(crew, before)| crew.loses(before))).await;
-                are_refused(crews).await;
+                let lost = join_all(lost.map(|(crew, before)| crew.loses(before)));
+                tokio::join!(lost, are_refused(crews));
                 names.lead_back();
             }
             Self::TakesNoWrites => {
