@@ -1,11 +1,11 @@
-//! What the clients write: balances, each of which has a name.
+//! The balances that the clients write, each of which has a name.
 
 use fenced_store::{Dialect, FencedLocks, FencedStore, Storage};
 use sqlx::{AssertSqlSafe, Executor, MySql, MySqlPool, PgPool, Postgres};
 
 use crate::failover::crew::Place;
 
-/// Who writes which balance. `Twin` is written as `Held`, and nothing protects it.
+/// A balance, by its writer. `Twin` is written as `Held`, and nothing protects it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Book {
     Held,

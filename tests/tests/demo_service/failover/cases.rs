@@ -12,7 +12,7 @@ use crate::failover::{
     endpoint::Endpoint,
 };
 
-/// What happens to an endpoint.
+/// One thing that happens to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Case {
     /// A proxy drops all sessions.

@@ -60,7 +60,7 @@ pub(crate) struct Crew<DB: Books> {
     members: Members,
 }
 
-/// What a crew has when something happens.
+/// The leases of a crew when something happens.
 pub(crate) struct Before<DB: Books> {
     held: FencedGuard<DB>,
     /// The balances that the holder has read, with the fence and without.
@@ -286,7 +286,7 @@ async fn waits(
     mut waiter: JoinSet<Result<LeaseGuard, Error>>,
     back: Instant,
 ) -> Duration {
-    // What an outage does to a release is repaired by the watchdog.
+    // The watchdog repeats a release that an outage has cost.
     drop(blocker);
     let granted = waiter.join_next().await.unwrap().unwrap();
     let took = back.elapsed();

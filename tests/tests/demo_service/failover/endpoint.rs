@@ -16,7 +16,7 @@ pub(crate) trait Endpoint {
     /// The word for it in the table of times.
     const NAME: &'static str;
 
-    /// Whether its clients replace sessions that nobody ends and nobody answers. Those of a
+    /// Whether its clients replace sessions that stay open and have no answers. Those of a
     /// database, and of a Redlock node, go on when the system gives their connections up.
     const REPLACES_SILENT_SESSIONS: bool = false;
 
