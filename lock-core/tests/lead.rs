@@ -203,6 +203,46 @@ async fn a_candidate_pauses_by_the_clock_of_its_lock_service() {
     assert!((millis(100)..=millis(200)).contains(&pause), "{pause:?}");
 }
 
+/// It fails five times in a row, goes on for a while, and fails again.
+/// Catches: a leader that pauses the longer the longer ago its first failure is.
+#[tokio::test]
+async fn a_section_that_had_recovered_is_called_again_soon() {
+    let World { clock, one, .. } = World::new();
+    let calls = Mutex::new(Vec::new());
+    let run = one.locks().lead("scheduler").ttl(TTL).run_through(
+        |_| true,
+        async |term| {
+            lock(&calls).push(clock.now());
+            let call = lock(&calls).len();
+            match call {
+                6 => term.runtime().sleep(Duration::from_secs(9)).await,
+                7 => return Ok(()),
+                _ => {}
+            }
+            Err(Error::not_applied(ErrorKind::Unavailable))
+        },
+    );
+    let drive = async {
+        loop {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            let wake = clock.next_wake().unwrap();
+            clock.advance(wake.since(clock.now()));
+        }
+    };
+    tokio::select! {
+        biased;
+        ended = run => ended.unwrap(),
+        () = drive => {}
+    }
+    let calls = lock(&calls);
+    let pause = |call: usize| calls[call].since(calls[call - 1]);
+    assert!(pause(5) > Duration::from_secs(1), "{:?}", pause(5));
+    let last = pause(6) - Duration::from_secs(9);
+    assert!(last <= Duration::from_millis(200), "{last:?}");
+}
+
 #[tokio::test]
 async fn an_invalid_name_is_an_error_at_once() {
     let World { one, .. } = World::new();

@@ -16,6 +16,9 @@ const MARGIN: u32 = 6;
 const AGAIN: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(200)).longest(Duration::from_secs(10));
 
+/// A section that has gone on for so long, and for longer than the pause before it, had recovered.
+const RECOVERED: Duration = Duration::from_secs(1);
+
 impl LockManager {
     /// Prepares to lead under a name: of all processes that campaign for it, one does at most. See
     /// [`Lead`]. The lease is that of the resource `lead:NAME`.
@@ -202,7 +205,8 @@ impl<C: Candidate> Lead<C> {
 
     /// As [`run`](Self::run), and goes on after those errors of the section that may pass, such as
     /// a database that is being failed over: the section is called again in the same term, after
-    /// pauses of 0.2 to 10 s.
+    /// pauses of 0.2 to 10 s. They begin anew when it has gone on for 1 s, and for longer than
+    /// the last one.
     ///
     /// # Errors
     /// As [`run`](Self::run); the error of the section only if `passes` is false for it.
@@ -261,16 +265,20 @@ where
     G: TermGuard,
     F: AsyncFnMut(&Term<G>) -> Result<T, E>,
 {
-    let mut pauses = AGAIN.pauses();
+    let (mut pauses, runtime) = (AGAIN.pauses(), term.lease().runtime());
+    let mut last = RECOVERED;
     loop {
+        let called = runtime.now();
         match section(term).await {
             Err(error) if passes(&error) && !term.guard.is_over() => {
                 let resource = term.lease().resource();
                 info!(%resource, "the section of a leader has failed, and is called again");
-                let runtime = term.lease().runtime();
-                runtime
-                    .sleep(pauses.next(runtime).unwrap_or_default())
-                    .await;
+                if runtime.now().since(called) > last {
+                    pauses = AGAIN.pauses();
+                }
+                let pause = pauses.next(runtime).unwrap_or_default();
+                last = pause.max(RECOVERED);
+                runtime.sleep(pause).await;
             }
             ended => return ended,
         }

@@ -23,6 +23,7 @@ use tracing::debug;
 
 use super::{
     failure::{Failure, Remedy, may_have_run, remedy},
+    node::Node,
     service_url::{Login, ServiceUrl},
     tls,
     wire::{AuthenticateRequest, AuthenticateResponse, method},
@@ -46,7 +47,7 @@ const SHARE: u32 = 20;
 
 /// The nodes of a cluster. One of them is asked for everything, until it fails.
 pub(super) struct Client {
-    nodes: Vec<Channel>,
+    nodes: Vec<Node>,
     /// The node that is asked, modulo their number.
     current: AtomicUsize,
     login: Option<Login>,
@@ -76,7 +77,7 @@ impl Client {
                 Some(files) => tls::secure(endpoint, files)?,
                 None => endpoint,
             };
-            Ok(endpoint.connect_lazy())
+            Ok(Node::new(endpoint))
         };
         Ok(Self {
             nodes: url.nodes.iter().map(node).collect::<Result<_, Error>>()?,
@@ -177,8 +178,7 @@ impl Client {
     {
         let requests = stream::iter([request]).chain(stream::pending());
         let opened = self.stream(method, requests);
-        let opened = self.runtime.timeout(self.response_timeout, opened).await;
-        opened.unwrap_or_else(too_late)
+        self.in_time(opened).await
     }
 
     async fn ask<T, F>(&self, once: impl Fn() -> F) -> Result<(T, bool), Failure>
@@ -225,8 +225,19 @@ impl Client {
             }
             call.await
         };
-        let answer = self.runtime.timeout(self.response_timeout, all).await;
-        answer.unwrap_or_else(too_late)
+        self.in_time(all).await
+    }
+
+    /// A call to the present node. If it is not answered in time, the next one gets a new
+    /// connection.
+    async fn in_time<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        let node = self.node();
+        let connection = node.connection();
+        let answer = self.runtime.timeout(self.response_timeout, call).await;
+        answer.unwrap_or_else(|| {
+            node.give_up(connection);
+            Err(Status::deadline_exceeded("no answer in time"))
+        })
     }
 
     async fn log_in(&self, login: &Login) -> Result<(), Status> {
@@ -270,11 +281,15 @@ impl Client {
     }
 
     async fn ready(&self) -> Result<Grpc<Channel>, Status> {
-        let current = self.current.load(Ordering::Relaxed) % self.nodes.len();
-        let mut grpc = Grpc::new(self.nodes[current].clone());
+        let mut grpc = Grpc::new(self.node().channel());
         let ready = grpc.ready().await;
         ready.map_err(|error| Status::from_error(Box::new(error)))?;
         Ok(grpc)
+    }
+
+    /// The one that is asked.
+    fn node(&self) -> &Node {
+        &self.nodes[self.current.load(Ordering::Relaxed) % self.nodes.len()]
     }
 
     /// A node without a leader refuses at once, and ends its streams; and this is who we are.
@@ -302,10 +317,6 @@ impl Client {
     fn token(&self) -> std::sync::MutexGuard<'_, Option<MetadataValue<Ascii>>> {
         lock(&self.token)
     }
-}
-
-fn too_late<T>() -> Result<T, Status> {
-    Err(Status::deadline_exceeded("no answer in time"))
 }
 
 impl fmt::Debug for Client {

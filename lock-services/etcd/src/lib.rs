@@ -75,11 +75,12 @@
 //!
 //! # Nodes
 //! One node is asked for everything until it refuses, or does not answer within the response
-//! timeout (2 s; 10 ms to 3 s); then the next one. One request asks each node once. It is repeated,
-//! and a wait ends, by the [bounds of all lock services](lock_core::backend::Bounds); a look that
-//! does not wait, a release and a cancel last as long as it takes to ask each node once, but for
-//! 10 s at most. All requests compare before they change anything, and can be sent again, even to
-//! another node. A node without a leader refuses.
+//! timeout (2 s; 10 ms to 3 s); then the next one, and later requests to it have a new
+//! connection. One request asks each node once. It is repeated, and a wait ends, by the [bounds
+//! of all lock services](lock_core::backend::Bounds); a look that does not wait, a release and
+//! a cancel last as long as it takes to ask each node once, but for 10 s at most. All requests
+//! compare before they change anything, and can be sent again, even to another node. A node
+//! without a leader refuses.
 //!
 //! # Without space
 //! A cluster whose space is used up (alarm `NOSPACE`) deletes and writes nothing. Then a client
@@ -124,6 +125,7 @@ mod inspect;
 mod keys;
 mod leases;
 mod leaving;
+mod node;
 mod queued;
 mod record;
 mod renew;
