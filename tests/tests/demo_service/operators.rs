@@ -96,9 +96,9 @@ async fn the_counters_of_the_crates_are_exported() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     // The task that forgets marks holds a lease of its own.
-    let arguments = ["--lock", "memory:", "--store", &store];
-    let gateway = Gateway::start_with(&[&arguments[..], &["--forget-after", "never"]].concat());
-    let gateway = gateway.await;
+    let never = ["--forget-after", "never"];
+    let arguments = [&["--lock", "memory:", "--store", &store][..], &never].concat();
+    let gateway = Gateway::start_with(&arguments).await;
     gateway.token("r", 60_000).await;
     gateway.acquire("r", json!({ "ttl_ms": 1000 })).await;
     let metrics = gateway
