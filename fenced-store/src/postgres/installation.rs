@@ -30,7 +30,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0005_jobs",
         "0006_leases",
         "0007_lease_calls",
-        "0008_forgetting"
+        "0008_forgetting",
+        "0009_tickets"
     }
 });
 
