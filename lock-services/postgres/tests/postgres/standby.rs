@@ -245,3 +245,14 @@ async fn connections_of_a_lock_service_follow_the_settings_of_the_pool() {
     assert!(count(&pool, sessions).await > 0);
     guard.release().await.unwrap();
 }
+
+/// Catches: a queue that a standby loses for ever when it is promoted before its first checkpoint.
+#[tokio::test]
+async fn no_sequence_is_unlogged() {
+    const UNLOGGED: &str = "select count(*) from pg_class c
+        where c.relnamespace = 'fenced'::regnamespace and c.relkind = 'S'
+          and c.relpersistence <> 'p'";
+    let database = database().await;
+    let pool = PgPool::connect(database.url()).await.unwrap();
+    assert_eq!(crate::world::count(&pool, UNLOGGED).await, 0);
+}
