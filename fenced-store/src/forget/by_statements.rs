@@ -21,8 +21,7 @@ pub(crate) struct Idle {
     pub(crate) marks: Vec<(String, FencingToken)>,
     /// Where to go on.
     pub(crate) last: Option<String>,
-    /// The rest of a `WHERE` that a mark has to fulfil.
-    pub(crate) condition: String,
+    condition: String,
 }
 
 /// Looks for idle marks after a name. `None` if nothing was ever claimed, or if there are no more.
@@ -72,10 +71,10 @@ pub(crate) async fn idle<DB: Wording>(
 }
 
 impl Idle {
-    /// The names as a list of SQL.
-    pub(crate) fn list(&self) -> String {
+    /// The `WHERE` of these marks, as long as they are idle.
+    pub(crate) fn condition(&self) -> String {
         let names: Vec<_> = self.marks.iter().map(|(name, _)| literal(name)).collect();
-        names.join(", ")
+        format!("resource IN ({}) AND {}", names.join(", "), self.condition)
     }
 
     /// The greatest of their tokens; `None` if there are none.

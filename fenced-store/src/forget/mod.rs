@@ -114,10 +114,6 @@ pub struct Batch {
     pub(crate) last: Option<String>,
 }
 
-/// The most rows of one batch. A transaction locks each of them, and Postgres has room for 6400
-/// locks by default.
-pub(crate) const MOST: u32 = 200;
-
 /// The result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -102,7 +102,7 @@ pub(super) async fn may_claim(
     if let Some(issuer) = marks::issuer::<MySql>(connection).await? {
         rule::issuer(&issuer, sequencer)?;
     }
-    Ok((claim, standing.is_marked()))
+    Ok((claim, matches!(standing, rule::Standing::Marked(_))))
 }
 
 /// Raises the mark if the token is above it, and waits for its row in any case.

@@ -43,12 +43,12 @@ pub(super) async fn forget(
             last: idle.last,
         });
     };
-    let (limit, list, condition) = (options.limit(), idle.list(), &idle.condition);
+    let (limit, condition) = (options.limit(), idle.condition());
     let forget = format!(
         "COMMIT; START TRANSACTION; \
          {limit}UPDATE fenced_forgotten SET marks = GREATEST(marks, {top}); \
          {limit}DELETE m FROM (SELECT resource FROM fenced_high_water_mark \
-         WHERE resource IN ({list}) AND {condition} AND EXISTS \
+         WHERE {condition} AND EXISTS \
          (SELECT 1 FROM fenced_lock_service WHERE name = issuer LOCK IN SHARE MODE) \
          FOR UPDATE SKIP LOCKED) AS idle \
          STRAIGHT_JOIN fenced_high_water_mark AS m ON m.resource = idle.resource; \

@@ -14,9 +14,13 @@ use crate::{
         Errors, Queries,
         Value::{Number, Text},
     },
-    forget::{Batch, Forget, MOST, Rows},
+    forget::{Batch, Forget, Rows},
     transaction::leaked::begin_unfenced,
 };
+
+/// The most rows of one batch. A transaction locks each of them, and Postgres has room for 6400
+/// locks by default.
+const MOST: u32 = 200;
 
 pub(super) async fn forget(
     pool: &PgPool,

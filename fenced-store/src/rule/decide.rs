@@ -36,12 +36,6 @@ pub(crate) enum Standing {
     },
 }
 
-impl Standing {
-    pub(crate) const fn is_marked(&self) -> bool {
-        matches!(self, Self::Marked(_))
-    }
-}
-
 /// The work that a claim needs if it is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {

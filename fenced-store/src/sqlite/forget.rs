@@ -38,8 +38,8 @@ pub(super) async fn forget(
         let top = Number(top.into());
         Sqlite::change(&mut tx, rise, &[top, top]).await?;
         let delete = format!(
-            "DELETE FROM main.fenced_high_water_mark WHERE resource IN ({})",
-            idle.list()
+            "DELETE FROM main.fenced_high_water_mark WHERE {}",
+            idle.condition()
         );
         forgotten = Sqlite::change(&mut tx, &delete, &[]).await?;
     }
