@@ -92,7 +92,8 @@ impl Schedule {
     }
 
     /// The newest time that is due; `None` if there never was one.
-    pub(crate) fn newest(&self, now: Timestamp) -> Option<Timestamp> {
+    #[must_use]
+    pub fn newest(&self, now: Timestamp) -> Option<Timestamp> {
         let from = self.on_the_wall(now, CHANGE);
         let before = |from: &Zoned, inclusive| {
             let found = self.cron.find_previous_occurrence(from, inclusive).ok()?;

@@ -74,6 +74,12 @@ impl<'a, DB: Storage> Job<'a, DB> {
         }
     }
 
+    /// The lease that this run holds: its deadline, its loss, and what a write that is not a step
+    /// has to present.
+    pub const fn guard(&self) -> &'a FencedGuard<DB> {
+        self.guard
+    }
+
     /// The result of the last committed step, by whichever runner; `None` before the first.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod jobs;
 mod operator;
 mod redlock;
+mod run;
 mod secret;
 mod serve;
 
@@ -21,6 +22,7 @@ pub(crate) use self::{
         IssuerName, ListArgs, MigrateArgs, Migrations, ResetArgs,
     },
     redlock::{ProvisionArgs, Redlock, RedlockNodeArgs, RedlockNodesArgs},
+    run::RunArgs,
     serve::SigningArgs,
 };
 use crate::address::Address;
@@ -73,6 +75,14 @@ pub(crate) enum Command {
     /// /openapi.json describes the API, and /docs shows it as a web page.
     #[command(after_help = NOTES)]
     Serve(ServeArgs),
+    /// Run a command under a lease, and end it before the lease ends.
+    ///
+    /// Acquires the lease, claims its token in the store if there is one, starts the command, renews
+    /// the lease while the command runs, releases it afterwards, and exits with the exit code of the
+    /// command. Silent unless something fails; at a terminal it also says why the command was not
+    /// run.
+    #[command(after_help = run::NOTES)]
+    Run(RunArgs),
     /// Examine a lock service and a store: versions, settings, rights, tables, clocks.
     ///
     /// Says what is good, what could be better and what has to be changed. Takes a lease of a name

@@ -20,6 +20,8 @@ mod operator;
 mod own_store;
 mod private_file;
 pub mod program;
+#[cfg(target_os = "linux")]
+mod run;
 mod serve;
 mod signing;
 mod sqlite_file;
@@ -49,8 +51,21 @@ use crate::{
 /// Does what the command line and the environment ask for.
 #[must_use]
 pub fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = run::part() {
+        return code;
+    }
     match read::<Cli>(std::env::args_os()).command {
         Command::Serve(args) => finish(block_on(&args.log, args.log_format, serve::run(&args))),
+        #[cfg(target_os = "linux")]
+        Command::Run(args) => run::guard(&args),
+        #[cfg(not(target_os = "linux"))]
+        Command::Run(_) => finish(Err(Failure::Usage(
+            "`run` needs Linux: other systems cannot promise that the command ends before its \
+             lease does, because a process there cannot adopt the command of another one, nor \
+             read a clock that goes on while the machine is suspended"
+                .to_owned(),
+        ))),
         Command::Doctor(args) => finish(run_to_end(operator::doctor(
             args,
             operator::Heard::listen(),

@@ -40,15 +40,7 @@ pub async fn gateway(
     initial_token: InitialToken,
     setup: Setup,
 ) -> Result<(Gateway, AnyStore), Failure> {
-    let locks = lock_service("lock", lock, issuer, initial_token);
-    let (locks, store) = if lock.is_database() {
-        // The store makes the schema, or the file, that both need.
-        let store = database::open(store_address).await?;
-        (locks.await?, store)
-    } else {
-        // The user hears of a mistake in one address even if the other is down.
-        (locks.await?, database::open(store_address).await?)
-    };
+    let (locks, store) = both(lock, store_address, issuer, initial_token).await?;
     let is_one = lock == store_address;
     let gateway = match store.clone() {
         AnyStore::MySql(store) => Gateway::new(pair(locks, store, is_one), setup),
@@ -58,7 +50,36 @@ pub async fn gateway(
     Ok((gateway, store))
 }
 
-fn pair<DB: Dialect>(locks: LockManager, store: FencedStore<DB>, is_one: bool) -> FencedLocks<DB> {
+/// Connects to both, and creates missing tables.
+///
+/// # Errors
+/// As [`gateway`].
+///
+/// # Cancel safety
+/// As [`gateway`].
+pub(crate) async fn both(
+    lock: &Address,
+    store: &Address,
+    issuer: Option<&Issuer>,
+    initial_token: InitialToken,
+) -> Result<(LockManager, AnyStore), Failure> {
+    let locks = lock_service("lock", lock, issuer, initial_token);
+    if lock.is_database() {
+        // The store makes the schema, or the file, that both need.
+        let store = database::open(store).await?;
+        Ok((locks.await?, store))
+    } else {
+        // The user hears of a mistake in one address even if the other is down.
+        Ok((locks.await?, database::open(store).await?))
+    }
+}
+
+/// A lock service and a store; `is_one` if they are the same database.
+pub(crate) fn pair<DB: Dialect>(
+    locks: LockManager,
+    store: FencedStore<DB>,
+    is_one: bool,
+) -> FencedLocks<DB> {
     match is_one {
         true => FencedLocks::in_one_database(locks, store),
         false => FencedLocks::new(locks, store),

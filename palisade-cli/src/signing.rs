@@ -190,6 +190,16 @@ pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The key of a file that signs.
+///
+/// # Errors
+/// [`Failure::Usage`] for a file that cannot be read or contains something else.
+pub(crate) fn signing_key(path: &Path, audience: &Audience) -> Result<SigningKey, Failure> {
+    let keys = for_audience(read(path)?, audience);
+    let first = keys.and_then(|keys| keys.into_iter().next().ok_or(InvalidKey::NoKey));
+    first.map_err(|error| wrong(Some(path), &error))
+}
+
 /// The prefix of the secret of a pair.
 const PAIR: &str = "ed25519 ";
 

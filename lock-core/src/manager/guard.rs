@@ -114,6 +114,42 @@ impl LeaseGuard {
         Ok(deadline.since(self.runtime().now()))
     }
 
+    /// The deadline of the present lease: a moment of its [`runtime`](Self::runtime). For a single
+    /// look [`remaining`](Self::remaining) is simpler.
+    ///
+    /// # Errors
+    /// As [`remaining`](Self::remaining).
+    pub fn deadline(&self) -> Result<Moment, Lost> {
+        self.status.deadline()
+    }
+
+    /// Completes with the new deadline when a renewal has moved it past this one. It is for
+    /// callers that pass the deadline on, such as to a child process.
+    ///
+    /// # Errors
+    /// [`Lost`] when the lease is lost.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let memory = lock_core::memory::MemoryBackend::default();
+    /// # let locks = lock_core::LockManager::builder().build(memory)?;
+    /// use lock_core::Ttl;
+    ///
+    /// let guard = locks.acquire("account:42").await?;
+    /// let before = guard.deadline()?;
+    /// guard.renew(Ttl::secs(60)).await?; // the watchdog does the same in time
+    /// assert!(guard.renewed_after(before).await? > before);
+    /// # Ok(()) }
+    /// ```
+    pub async fn renewed_after(&self, deadline: Moment) -> Result<Moment, Lost> {
+        self.status.renewed_after(deadline).await
+    }
+
     /// The runtime of its lock service, whose moments the deadlines are.
     #[must_use]
     pub fn runtime(&self) -> &dyn Runtime {

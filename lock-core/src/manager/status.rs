@@ -186,13 +186,23 @@ impl LeaseStatus {
     /// Completes when the lease is lost.
     pub(super) async fn lost(&self) -> Lost {
         loop {
+            // No deadline is later than that.
+            if let Err(lost) = self.renewed_after(Moment::NEVER).await {
+                return lost;
+            }
+        }
+    }
+
+    /// Completes when the deadline is later than this one, or when the lease is lost.
+    pub(super) async fn renewed_after(&self, known: Moment) -> Result<Moment, Lost> {
+        loop {
             // Enabled before the state is read, so that no change is missed.
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            let deadline = match self.deadline() {
-                Ok(deadline) => deadline,
-                Err(lost) => return lost,
-            };
+            let deadline = self.deadline()?;
+            if deadline > known {
+                return Ok(deadline);
+            }
             tokio::select! {
                 biased;
                 () = changed => {}

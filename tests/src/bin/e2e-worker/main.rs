@@ -4,6 +4,7 @@
 //! end of its input it exits.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod commits;
 mod hold;
 mod line;
@@ -20,6 +21,8 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 #[derive(Parser)]
 enum Command {
+    /// Run a command under a lease, without a second process.
+    Alone(alone::Alone),
     /// Commit one fenced transaction after the other.
     Commits(commits::Commits),
     /// Acquire, then release at a line of input.
@@ -83,6 +86,7 @@ fn say(event: &Value) -> std::io::Result<()> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse() {
+        Command::Alone(alone) => alone::run(&alone).await,
         Command::Commits(commits) => commits::run(&commits).await,
         Command::Hold(lock) => hold::run(&lock, Talk::new()).await,
         Command::Jobs(works) => works::run_jobs(&works, Talk::new()).await,

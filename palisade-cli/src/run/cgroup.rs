@@ -1,0 +1,92 @@
+//! A control group of its own for the command, where this process may make one: processes that
+//! leave the process group, as daemons do, cannot leave it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rustix::process::Pid;
+
+/// A folder of cgroup v2. Guardian and supervisor name it alike, so that either can remove it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cgroup(PathBuf);
+
+impl Cgroup {
+    /// That of the command of a guardian, inside the cgroup of this process. `None` if there is no
+    /// cgroup v2.
+    pub(super) fn of(guardian: Pid) -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let name = format!("palisade-run-{}", guardian.as_raw_nonzero());
+        Some(Self(folder(&own, &mounts)?.join(name)))
+    }
+
+    /// Makes it, with this process in it. It stays as it is if this process may not do that, or if
+    /// its processes could not be killed (before Linux 5.14).
+    pub(super) fn make_for(&self, process: Pid) {
+        let made = fs::create_dir(&self.0);
+        if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
+            return;
+        }
+        if self.0.join("cgroup.kill").exists()
+            && let Err(error) = self.add(process)
+        {
+            tracing::debug!(%error, "the command has no cgroup of its own");
+        }
+    }
+
+    /// Puts a process into it. The processes that it starts are in it, too.
+    fn add(&self, process: Pid) -> io::Result<()> {
+        let number = process.as_raw_nonzero().to_string();
+        fs::write(self.0.join("cgroup.procs"), number)
+    }
+
+    /// Its processes.
+    pub(super) fn processes(&self) -> Vec<Pid> {
+        let list = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        let numbers = list.lines().filter_map(|line| line.parse().ok());
+        numbers.filter_map(Pid::from_raw).collect()
+    }
+
+    /// Kills all of its processes at once, also those that are just being started.
+    pub(super) fn kill(&self) {
+        // If it is gone, its processes are, too.
+        let _gone = fs::write(self.0.join("cgroup.kill"), "1");
+    }
+
+    /// Removes the folder, which has to be empty.
+    pub(super) fn remove(&self) {
+        // The other process may have done it.
+        let _removed = fs::remove_dir(&self.0);
+    }
+}
+
+/// The folder of the cgroup of a process.
+fn folder(own: &str, mounts: &str) -> Option<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mount = mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ")
+            .then_some(place)?
+            .split(' ')
+            .nth(4)
+    })?;
+    Some(Path::new(mount).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Catches: a folder of cgroup v1, where nothing can be killed at once.
+    #[test]
+    fn the_folder_is_that_of_version_2() {
+        let own = "4:memory:/user\n0::/system.slice/cron.service\n";
+        let mounts = "30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                      31 24 0:27 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+        let folder = folder(own, mounts).unwrap();
+        let expected = "/sys/fs/cgroup/unified/system.slice/cron.service";
+        assert_eq!(folder, Path::new(expected));
+    }
+}

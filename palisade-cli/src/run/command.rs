@@ -1,0 +1,498 @@
+//! The command in the hands of the supervisor: from its lease to the end of its last process.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream as StdUnixStream, process::CommandExt},
+    },
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use futures_util::future::select_all;
+use lock_core::backend::{Runtime, TokioRuntime};
+use rustix::{
+    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid},
+    stdio::{dup2_stdin, dup2_stdout},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
+    net::UnixStream,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::{oneshot, watch},
+};
+
+use super::{
+    LAUNCHER, OWN_PROGRAM,
+    boot_time::BootTime,
+    cgroup::Cgroup,
+    countdown::{Countdown, Due, Margins},
+    group::Group,
+    peer::{self, FromGuardian, FromSupervisor, Lines},
+};
+
+/// A lease for the command.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) environment: Vec<(&'static str, String)>,
+    /// The deadline, which renewals move. The lease is lost when its sender is gone.
+    pub(super) deadlines: watch::Receiver<BootTime>,
+    /// For the fate of the command.
+    pub(super) ended: oneshot::Sender<Fate>,
+}
+
+/// The end of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// There was no lease for it.
+    NoLease,
+    /// It was stopped while it waited for its lease, by this signal. `None`: the guardian has ended.
+    Stopped(Option<i32>),
+    /// The system did not execute it: the number of its error.
+    NotExecuted(i32),
+    /// It has ended by itself, or by a signal of others.
+    Ended(Exit),
+    /// We have ended it.
+    Lost(Cause),
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// Why the command was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The lease was not renewed in time, or the guardian has not confirmed it.
+    NotRenewed,
+    /// The lock service says so: it was released by force, or the service has lost it.
+    Lost,
+    /// The guardian has ended.
+    GuardianGone,
+}
+
+/// How long a process that was killed may take to die, before it is left to the system.
+const DYING: Duration = Duration::from_secs(5);
+
+/// Runs the command as soon as there is a lease for it.
+///
+/// # Errors
+/// If a process cannot be started or watched.
+pub(super) async fn run(
+    hold: oneshot::Receiver<Hold>,
+    stop: oneshot::Sender<()>,
+    mut guardian: Guardian,
+    command: &[OsString],
+    margins: Margins,
+    stdin: OwnedFd,
+) -> io::Result<Fate> {
+    let (hold, is_suspended) = match lease(hold, &mut guardian).await {
+        Ok(hold) => hold,
+        Err(fate) => {
+            // Whether or not anybody still waits for the lease.
+            let _gone = stop.send(());
+            return Ok(fate);
+        }
+    };
+    let deadline = *hold.deadlines.borrow();
+    let cgroup = guardian.process.and_then(Cgroup::of);
+    let mut running = Running {
+        guardian,
+        is_suspended,
+        deadlines: Some(hold.deadlines),
+        deadline,
+        countdown: Countdown::new(margins, deadline),
+        is_confirmed: is_suspended,
+        may_go: false,
+        stopped_by: None,
+        cause: None,
+        group: None,
+        cgroup,
+        children: signal(SignalKind::child())?,
+    };
+    let fate = running
+        .from_start_to_end(command, hold.environment, stdin)
+        .await?;
+    // It is gone if the lease was lost.
+    let _gone = hold.ended.send(fate);
+    Ok(fate)
+}
+
+/// Waits for the lease. Also says whether the guardian is being stopped on purpose.
+async fn lease(
+    mut hold: oneshot::Receiver<Hold>,
+    guardian: &mut Guardian,
+) -> Result<(Hold, bool), Fate> {
+    let mut is_suspended = false;
+    loop {
+        tokio::select! {
+            hold = &mut hold => return Ok((hold.map_err(|_| Fate::NoLease)?, is_suspended)),
+            told = guardian.next() => match told {
+                None => return Err(Fate::Stopped(None)),
+                Some(FromGuardian::Stop(signal)) => return Err(Fate::Stopped(Some(signal))),
+                Some(FromGuardian::Suspended) => is_suspended = true,
+                Some(FromGuardian::Resumed) => is_suspended = false,
+                Some(FromGuardian::Confirmed(_) | FromGuardian::Go) => {}
+            }
+        }
+    }
+}
+
+/// The guardian, as the supervisor sees it.
+#[derive(Debug)]
+pub(super) struct Guardian {
+    process: Option<Pid>,
+    socket: UnixStream,
+    lines: Lines,
+    is_gone: bool,
+}
+
+impl Guardian {
+    /// # Errors
+    /// If the socket is none.
+    pub(super) fn new(socket: StdUnixStream, process: Option<Pid>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            process,
+            socket: UnixStream::from_std(socket)?,
+            lines: Lines::default(),
+            is_gone: false,
+        })
+    }
+
+    /// The next message; `None` if the guardian has ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    async fn next(&mut self) -> Option<FromGuardian> {
+        loop {
+            if let Some(message) = self.lines.next() {
+                return Some(message);
+            }
+            let mut bytes = [0; 1024];
+            match self.socket.read(&mut bytes).await {
+                Ok(0) | Err(_) => {
+                    self.is_gone = true;
+                    return None;
+                }
+                Ok(read) => self.lines.push(&bytes[..read]),
+            }
+        }
+    }
+
+    /// A guardian that has ended takes no message; [`next`](Self::next) tells.
+    async fn tell(&mut self, message: &FromSupervisor) {
+        let told = self.socket.write_all(&peer::line(message)).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the guardian is gone");
+        }
+    }
+}
+
+/// A command that has its lease.
+struct Running {
+    guardian: Guardian,
+    /// Whether the guardian is stopped together with the command, and confirms nothing.
+    is_suspended: bool,
+    /// `None` after the lease was lost.
+    deadlines: Option<watch::Receiver<BootTime>>,
+    /// The newest one.
+    deadline: BootTime,
+    countdown: Countdown,
+    is_confirmed: bool,
+    may_go: bool,
+    /// The signal that came before the command was started.
+    stopped_by: Option<i32>,
+    cause: Option<Cause>,
+    group: Option<Group>,
+    cgroup: Option<Cgroup>,
+    children: Signal,
+}
+
+enum Event {
+    Told(FromGuardian),
+    GuardianGone,
+    Renewed(BootTime),
+    Lost,
+    Due,
+    Child,
+}
+
+impl Running {
+    async fn from_start_to_end(
+        &mut self,
+        command: &[OsString],
+        environment: Vec<(&'static str, String)>,
+        stdin: OwnedFd,
+    ) -> io::Result<Fate> {
+        self.guardian
+            .tell(&FromSupervisor::Deadline(self.deadline))
+            .await;
+        self.until(|running| running.is_confirmed).await;
+        if let Some(fate) = self.ended_before_its_start() {
+            return Ok(fate);
+        }
+        let (socket, launcher) = launch(command, environment)?;
+        let leader = Pid::from_child(&launcher);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.make_for(leader);
+        }
+        self.group = Some(Group::new(leader, self.cgroup.clone()));
+        let started = FromSupervisor::Started {
+            leader: leader.as_raw_nonzero().get(),
+        };
+        self.guardian.tell(&started).await;
+        self.until(|running| running.may_go).await;
+        if let Some(fate) = self.ended_before_its_start() {
+            // The launcher ends when its socket does.
+            drop(socket);
+            self.until_exit(leader).await?;
+            self.end(None).await;
+            return Ok(fate);
+        }
+        if let Some(error) = self.execute(socket, stdin).await? {
+            self.until_exit(leader).await?;
+            self.end(None).await;
+            return Ok(Fate::NotExecuted(error));
+        }
+        let exit = self.until_exit(leader).await?;
+        self.end_the_rest().await?;
+        self.end(Some(exit)).await;
+        Ok(match self.cause {
+            Some(cause) => Fate::Lost(cause),
+            None => Fate::Ended(exit),
+        })
+    }
+
+    /// Goes on until a condition holds, or until the command has to end.
+    async fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) && !self.countdown.is_ending() {
+            let event = self.event().await;
+            self.handle(event).await;
+        }
+    }
+
+    fn ended_before_its_start(&self) -> Option<Fate> {
+        match (self.stopped_by, self.cause) {
+            (Some(signal), _) => Some(Fate::Stopped(Some(signal))),
+            (None, Some(cause)) => Some(Fate::Lost(cause)),
+            (None, None) => None,
+        }
+    }
+
+    /// Has the launcher become the command. Returns the number of the error if the system refuses.
+    async fn execute(&mut self, socket: StdUnixStream, stdin: OwnedFd) -> io::Result<Option<i32>> {
+        peer::send_file(&socket, stdin.as_fd())?;
+        drop(stdin);
+        // From here on nobody but the command reads its input and writes its output, so that its
+        // neighbours in a pipe see when it has closed them.
+        let nothing = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        dup2_stdin(&nothing)?;
+        dup2_stdout(&nothing)?;
+        socket.set_nonblocking(true)?;
+        let mut socket = UnixStream::from_std(socket)?;
+        let mut error = Vec::new();
+        loop {
+            tokio::select! {
+                read = socket.read_buf(&mut error) => {
+                    if read? == 0 {
+                        let error = <[u8; 4]>::try_from(error.as_slice());
+                        return Ok(error.ok().map(i32::from_le_bytes));
+                    }
+                }
+                event = self.event() => self.handle(event).await,
+            }
+        }
+    }
+
+    /// Waits until the command itself has ended, and ends it when it is due. The process is not
+    /// reaped: see [`Group`].
+    async fn until_exit(&mut self, leader: Pid) -> io::Result<Exit> {
+        loop {
+            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+            if let Some(status) = waitid(WaitId::Pid(leader), ended)? {
+                return Ok(Exit::of(&status));
+            }
+            let changed = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED;
+            if let Some(status) = waitid(WaitId::Pid(leader), changed | WaitIdOptions::NOHANG)? {
+                let is_stopped = FromSupervisor::Stopped(status.stopped());
+                self.guardian.tell(&is_stopped).await;
+                continue;
+            }
+            let event = self.event().await;
+            self.handle(event).await;
+        }
+    }
+
+    /// Ends the processes that the command has left behind, and waits until they are gone.
+    async fn end_the_rest(&mut self) -> io::Result<()> {
+        let mut killed_at = None;
+        loop {
+            let living = self.group.as_ref().map(Group::living).unwrap_or_default();
+            if living.is_empty() {
+                return Ok(());
+            }
+            self.countdown.end(BootTime::now());
+            if self.countdown.is_killed() {
+                let killed_at = *killed_at.get_or_insert_with(BootTime::now);
+                let left = (killed_at + DYING).since(BootTime::now());
+                if left.is_zero() {
+                    tracing::error!(
+                        "a process of the command does not die: see its wchan in /proc"
+                    );
+                    return Ok(());
+                }
+                let _is_over = tokio::time::timeout(left, any(living)).await;
+                continue;
+            }
+            tokio::select! {
+                ended = any(living) => ended?,
+                event = self.event() => self.handle(event).await,
+            }
+        }
+    }
+
+    /// Both processes forget the group.
+    async fn end(&mut self, exit: Option<Exit>) {
+        let signal = match exit {
+            Some(Exit::Signal(signal)) => Some(signal),
+            _ => None,
+        };
+        self.guardian.tell(&FromSupervisor::Ended { signal }).await;
+        self.group = None;
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
+    }
+
+    /// # Cancel safety
+    /// Cancel safe.
+    async fn event(&mut self) -> Event {
+        let (now, next) = (BootTime::now(), self.countdown.next());
+        let is_killed = self.countdown.is_killed();
+        let deadlines = self.deadlines.as_mut();
+        let renewed = async {
+            let deadlines = match deadlines {
+                Some(deadlines) => deadlines,
+                None => std::future::pending().await,
+            };
+            let changed = deadlines.changed().await;
+            changed.ok().map(|()| *deadlines.borrow_and_update())
+        };
+        tokio::select! {
+            told = self.guardian.next(), if !self.guardian.is_gone => match told {
+                Some(told) => Event::Told(told),
+                None => Event::GuardianGone,
+            },
+            renewed = renewed => renewed.map_or(Event::Lost, Event::Renewed),
+            () = TokioRuntime.sleep_until(TokioRuntime.now() + next.since(now)), if !is_killed => {
+                Event::Due
+            }
+            _ = self.children.recv() => Event::Child,
+        }
+    }
+
+    async fn handle(&mut self, event: Event) {
+        match event {
+            Event::Told(FromGuardian::Confirmed(deadline)) => {
+                self.is_confirmed = true;
+                self.countdown.confirm(deadline);
+            }
+            Event::Told(FromGuardian::Go) => self.may_go = true,
+            Event::Told(FromGuardian::Suspended) => {
+                self.is_suspended = true;
+                self.countdown.confirm(self.deadline);
+            }
+            Event::Told(FromGuardian::Resumed) => {
+                self.is_suspended = false;
+                self.guardian
+                    .tell(&FromSupervisor::Deadline(self.deadline))
+                    .await;
+            }
+            Event::Told(FromGuardian::Stop(signal)) => {
+                self.stopped_by = Some(signal);
+                self.countdown.end(BootTime::now());
+            }
+            Event::Renewed(deadline) => {
+                self.deadline = deadline;
+                if self.is_suspended {
+                    self.countdown.confirm(deadline);
+                } else {
+                    self.guardian
+                        .tell(&FromSupervisor::Deadline(deadline))
+                        .await;
+                }
+            }
+            Event::GuardianGone => {
+                self.cause.get_or_insert(Cause::GuardianGone);
+                self.countdown.end(BootTime::now());
+            }
+            Event::Lost => {
+                self.deadlines = None;
+                self.cause.get_or_insert(Cause::Lost);
+                self.countdown.end_of_lost(BootTime::now());
+            }
+            Event::Due => self.send_what_is_due(),
+            Event::Child => {}
+        }
+    }
+
+    fn send_what_is_due(&mut self) {
+        let is_new = !self.countdown.is_ending();
+        let due = self.countdown.due(BootTime::now());
+        if is_new && due.is_some() {
+            self.cause.get_or_insert(Cause::NotRenewed);
+        }
+        match (due, &self.group) {
+            (Some(Due::Terminate), Some(group)) => group.terminate(),
+            (Some(Due::Kill), Some(group)) => group.kill(),
+            _ => {}
+        }
+    }
+}
+
+impl Exit {
+    fn of(status: &WaitIdStatus) -> Self {
+        match status.terminating_signal() {
+            Some(signal) => Self::Signal(signal),
+            None => Self::Code(status.exit_status().unwrap_or_default()),
+        }
+    }
+}
+
+/// Starts the process that will be the command, in a group of its own. It waits for its input.
+fn launch(
+    command: &[OsString],
+    environment: Vec<(&'static str, String)>,
+) -> io::Result<(StdUnixStream, Child)> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    let launcher = Command::new(OWN_PROGRAM)
+        .arg0(LAUNCHER)
+        .args(command)
+        .envs(environment)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .process_group(0)
+        .spawn()?;
+    Ok((ours, launcher))
+}
+
+/// Completes when one of these processes has ended.
+async fn any(living: Vec<OwnedFd>) -> io::Result<()> {
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe; an OwnedFd stays what it is"
+    )]
+    let watched: io::Result<Vec<_>> = living.into_iter().map(AsyncFd::new).collect();
+    let watched = watched?;
+    let ended = watched.iter().map(|process| Box::pin(process.readable()));
+    let (ended, ..) = select_all(ended).await;
+    ended.map(drop)
+}

@@ -1,0 +1,470 @@
+//! The process that the user starts. It knows the command and the deadline of its lease, and nothing
+//! else that could keep it from ending the command in time.
+
+use std::{
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
+    },
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use nix::sys::signal::{Signal, raise};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{
+        Pid, WaitOptions, getpid, kill_current_process_group, kill_process, set_child_subreaper,
+        wait,
+    },
+    stdio::{dup2_stdin, dup2_stdout},
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
+};
+use serde_json::json;
+
+use super::{
+    OWN_PROGRAM, SUPERVISOR,
+    boot_time::BootTime,
+    cgroup::Cgroup,
+    countdown::{Countdown, Due, Margins},
+    exit,
+    group::Group,
+    peer::{self, FromGuardian, FromSupervisor, Lines},
+    report::Report,
+    signals::Signals,
+    terminal::{self, Terminal},
+};
+use crate::{cli::RunArgs, failure::Failure, program::finish};
+
+/// Runs the command of these arguments, and returns its exit code.
+pub(crate) fn guard(args: &RunArgs) -> ExitCode {
+    let grace = match args.grace() {
+        Ok(grace) => grace,
+        Err(why) => return finish(Err(Failure::Usage(why))),
+    };
+    let margins = Margins::new(args.ttl.get(), grace);
+    let guarded = Guardian::begin(Report::of(args), margins).and_then(Guardian::guard);
+    match guarded {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            // Without the processes that it would need.
+            let _printed = finish(Err(Failure::machine("starting the supervisor")(error)));
+            ExitCode::from(exit::MACHINE)
+        }
+    }
+}
+
+struct Guardian {
+    report: Report,
+    margins: Margins,
+    signals: Signals,
+    terminal: Option<Terminal>,
+    supervisor: Child,
+    socket: UnixStream,
+    lines: Lines,
+    timer: OwnedFd,
+    /// The end of the command; `None` before the first deadline has come.
+    countdown: Option<Countdown>,
+    cgroup: Option<Cgroup>,
+    command: Stage,
+    /// The moment until which a deadline has to come after this process was stopped together with
+    /// the command, which goes on only then.
+    resuming: Option<BootTime>,
+    /// Whether the supervisor was asked to stop already.
+    has_asked: bool,
+    /// Whether this process has ended the command.
+    has_ended_it: bool,
+    /// Set when the supervisor has ended.
+    supervisor_ended: Option<ExitStatus>,
+}
+
+enum Stage {
+    Waiting,
+    Running(Group),
+    /// All of its processes have ended; the signal is the one that ended the leader.
+    Over {
+        signal: Option<i32>,
+        had_terminal: bool,
+    },
+}
+
+impl Guardian {
+    /// Starts the supervisor.
+    fn begin(report: Report, margins: Margins) -> io::Result<Self> {
+        let signals = Signals::block()?;
+        // The command is adopted when its parent dies.
+        set_child_subreaper(Some(getpid()))?;
+        let (socket, theirs) = UnixStream::pair()?;
+        let supervisor = signals.unblocked(|| {
+            Command::new(OWN_PROGRAM)
+                .arg0(SUPERVISOR)
+                .args(std::env::args_os().skip(1))
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .process_group(0)
+                .spawn()
+        })?;
+        peer::send_file(&socket, io::stdin().as_fd())?;
+        socket.set_nonblocking(true)?;
+        // The neighbours of the command in a pipe are not to wait for this process.
+        let nothing = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        dup2_stdin(&nothing)?;
+        dup2_stdout(&nothing)?;
+        Ok(Self {
+            report,
+            margins,
+            signals,
+            terminal: Terminal::open(),
+            supervisor,
+            socket,
+            lines: Lines::default(),
+            timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
+            countdown: None,
+            cgroup: Cgroup::of(getpid()),
+            command: Stage::Waiting,
+            resuming: None,
+            has_asked: false,
+            has_ended_it: false,
+            supervisor_ended: None,
+        })
+    }
+
+    /// Until the command has ended, and then the supervisor.
+    fn guard(mut self) -> io::Result<u8> {
+        loop {
+            self.receive()?;
+            while let Some(signal) = self.signals.next() {
+                self.on_signal(signal);
+            }
+            self.reap()?;
+            self.end_what_is_due();
+            let living = match &self.command {
+                Stage::Running(group) if self.is_ending() => {
+                    let living = group.living();
+                    if living.is_empty() && self.is_alone() {
+                        return Ok(self.finish());
+                    }
+                    living
+                }
+                Stage::Waiting | Stage::Over { .. } if self.supervisor_ended.is_some() => {
+                    return Ok(self.finish());
+                }
+                _ => Vec::new(),
+            };
+            self.wait(&living)?;
+        }
+    }
+
+    /// Whether nothing more can be expected of the supervisor.
+    fn is_alone(&self) -> bool {
+        self.supervisor_ended.is_some() || self.has_ended_it
+    }
+
+    fn is_ending(&self) -> bool {
+        self.countdown.as_ref().is_some_and(Countdown::is_ending)
+    }
+
+    /// Waits for a signal, a message, the end of a process, or the next moment.
+    fn wait(&self, living: &[OwnedFd]) -> io::Result<()> {
+        let next = match (self.resuming, &self.countdown, &self.command) {
+            (Some(moment), ..) => Some(moment),
+            (None, Some(countdown), Stage::Running(_)) if !countdown.is_killed() => {
+                Some(countdown.next())
+            }
+            _ => None,
+        };
+        self.set_timer(next)?;
+        let mut files = vec![
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::new(&self.timer, PollFlags::IN),
+        ];
+        if self.supervisor_ended.is_none() {
+            files.push(PollFd::new(&self.socket, PollFlags::IN));
+        }
+        files.extend(
+            living
+                .iter()
+                .map(|process| PollFd::new(process, PollFlags::IN)),
+        );
+        rustix::io::retry_on_intr(|| poll(&mut files, None))?;
+        Ok(())
+    }
+
+    /// The timer counts while the machine is suspended, so that it is over right afterwards.
+    fn set_timer(&self, next: Option<BootTime>) -> io::Result<()> {
+        // Zero would disarm it.
+        let at = next.map(|next| std::cmp::max(next.since_start(), Duration::from_nanos(1)));
+        let zero = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let it_value = at
+            .and_then(|at| Timespec::try_from(at).ok())
+            .unwrap_or(zero);
+        let once = Itimerspec {
+            it_interval: zero,
+            it_value,
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        Ok(())
+    }
+
+    /// Reads what the supervisor has sent.
+    fn receive(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(read) => self.lines.push(&bytes[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+                Err(error) => return Err(error),
+            }
+        }
+        while let Some(message) = self.lines.next() {
+            self.on_message(message);
+        }
+        Ok(())
+    }
+
+    fn on_message(&mut self, message: FromSupervisor) {
+        match message {
+            FromSupervisor::Deadline(deadline) => self.on_deadline(deadline),
+            FromSupervisor::Started { leader } => {
+                let Some(leader) = Pid::from_raw(leader) else {
+                    return;
+                };
+                if let Some(terminal) = &mut self.terminal {
+                    terminal.give(leader);
+                }
+                self.command = Stage::Running(Group::new(leader, self.cgroup.clone()));
+                self.tell(FromGuardian::Go);
+            }
+            FromSupervisor::Stopped(is_stopped) => self.on_stop(is_stopped),
+            FromSupervisor::Ended { signal } => {
+                let had_terminal = self.terminal.as_ref().is_some_and(Terminal::is_given);
+                if let Some(terminal) = &mut self.terminal {
+                    terminal.take_back();
+                }
+                self.command = Stage::Over {
+                    signal,
+                    had_terminal,
+                };
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, deadline: BootTime) {
+        match &mut self.countdown {
+            None => self.countdown = Some(Countdown::new(self.margins, deadline)),
+            Some(countdown) => countdown.confirm(deadline),
+        }
+        if !self.is_ending() {
+            self.tell(FromGuardian::Confirmed(deadline));
+        }
+        if self.resuming.take().is_some() {
+            self.resume();
+        }
+    }
+
+    /// Sends a signal on. Before the command runs, some end the wait.
+    fn on_signal(&mut self, signal: Signal) {
+        match (signal, &self.command) {
+            (Signal::SIGCHLD | Signal::SIGTTIN | Signal::SIGTTOU, _) => {}
+            (Signal::SIGCONT, Stage::Running(_)) if self.resuming.is_none() => self.resume(),
+            (Signal::SIGCONT, _) => {}
+            (Signal::SIGTSTP, Stage::Waiting) if terminal::has_shell() => self.suspend(),
+            (
+                Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT,
+                Stage::Waiting,
+            ) if !self.has_asked => {
+                self.has_asked = true;
+                self.tell(FromGuardian::Stop(signal as i32));
+            }
+            // It does not answer, or the user has no patience.
+            (Signal::SIGINT | Signal::SIGTERM | Signal::SIGQUIT, Stage::Waiting)
+            | (Signal::SIGINT | Signal::SIGQUIT, Stage::Over { .. }) => {
+                self.kill_supervisor();
+            }
+            (signal, Stage::Running(group)) => {
+                if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
+                    group.signal(signal);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The command was stopped, or goes on. The shell that has started us sees its job stopped only
+    /// if this process is. Without a shell nobody would have it go on.
+    fn on_stop(&mut self, is_stopped: bool) {
+        let Stage::Running(group) = &self.command else {
+            return;
+        };
+        match (is_stopped, &self.terminal) {
+            (true, Some(_)) if terminal::has_shell() => self.suspend(),
+            // By Ctrl-Z, where no shell reads the terminal.
+            (true, Some(terminal)) if terminal.is_given() => {
+                group.signal(rustix::process::Signal::CONT);
+            }
+            _ => {}
+        }
+    }
+
+    /// Stops this process until it is continued. The supervisor goes on alone meanwhile.
+    fn suspend(&mut self) {
+        self.tell(FromGuardian::Suspended);
+        let had_terminal = self.terminal.as_ref().is_some_and(Terminal::is_given);
+        if had_terminal {
+            // As Ctrl-Z does it to all processes of the foreground, such as the rest of a pipe.
+            let _none = kill_current_process_group(rustix::process::Signal::TSTP);
+        }
+        let _impossible = raise(Signal::SIGSTOP);
+        // Continued. The signals that have come are of the past.
+        while self.signals.next().is_some() {}
+        self.tell(FromGuardian::Resumed);
+        if let Stage::Running(_) = self.command {
+            self.resuming = Some(BootTime::now() + self.margins.kill());
+        }
+    }
+
+    /// Has the command go on, in the foreground if we are there.
+    fn resume(&mut self) {
+        if let Stage::Running(group) = &self.command {
+            if let Some(terminal) = &mut self.terminal {
+                terminal.take_back();
+                terminal.give(group.leader());
+            }
+            group.signal(rustix::process::Signal::CONT);
+        }
+    }
+
+    /// Sends what the countdown says. A supervisor that does not answer, so that it comes to this,
+    /// is ended, too.
+    fn end_what_is_due(&mut self) {
+        let (Stage::Running(group), Some(countdown)) = (&self.command, &mut self.countdown) else {
+            return;
+        };
+        let now = BootTime::now();
+        if let Some(resuming) = self.resuming {
+            if resuming > now && self.supervisor_ended.is_none() {
+                return;
+            }
+            // The lease may be over, so the command is not continued.
+            self.resuming = None;
+            countdown.end(now);
+            self.has_ended_it = true;
+            while countdown.due(now).is_some() {}
+            group.kill();
+            return;
+        }
+        if self.supervisor_ended.is_some() {
+            countdown.end(now);
+        }
+        let is_new = !countdown.is_ending();
+        let due = countdown.due(now);
+        self.has_ended_it |= is_new && due.is_some();
+        match due {
+            Some(Due::Terminate) => group.terminate(),
+            Some(Due::Kill) => group.kill(),
+            None => {}
+        }
+    }
+
+    /// Notices the end of the supervisor, and reaps processes that were adopted. The leader of the
+    /// command is not reaped, so that the number of its group stays its own: before the supervisor
+    /// is reaped it is a child of that, and afterwards nothing is reaped.
+    fn reap(&mut self) -> io::Result<()> {
+        let supervisor = Pid::from_child(&self.supervisor);
+        while self.supervisor_ended.is_none() {
+            match wait(WaitOptions::NOHANG)? {
+                Some((process, status)) if process == supervisor => {
+                    self.supervisor_ended = Some(ExitStatus::from_raw(status.as_raw()));
+                    // What it has sent before.
+                    self.receive()?;
+                }
+                Some(_adopted) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn kill_supervisor(&self) {
+        if self.supervisor_ended.is_none() {
+            let supervisor = Pid::from_child(&self.supervisor);
+            let _ended = kill_process(supervisor, rustix::process::Signal::KILL);
+        }
+    }
+
+    fn tell(&mut self, message: FromGuardian) {
+        // A supervisor that has ended, or does not read, is noticed by its silence.
+        if let Err(error) = self.socket.write_all(&peer::line(&message)) {
+            tracing::debug!(%error, "the supervisor is gone");
+        }
+    }
+
+    /// Everything has ended, or is to. Returns the exit code.
+    fn finish(mut self) -> u8 {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
+        if let Some(terminal) = &mut self.terminal {
+            terminal.take_back();
+        }
+        let (signal, had_terminal) = match &self.command {
+            Stage::Running(_) => {
+                self.tell_of_silence();
+                self.kill_supervisor();
+                return exit::LOST;
+            }
+            Stage::Over {
+                signal,
+                had_terminal,
+            } => (*signal, *had_terminal),
+            Stage::Waiting => (None, false),
+        };
+        if had_terminal {
+            self.pass_on_interrupt(signal);
+        }
+        match self.supervisor_ended.and_then(|status| status.code()) {
+            Some(code) => u8::try_from(code).unwrap_or(u8::MAX),
+            None => exit::MACHINE,
+        }
+    }
+
+    fn tell_of_silence(&self) {
+        let why = match self.supervisor_ended {
+            Some(_) => "the supervisor, which renews its lease, has ended",
+            None => "the supervisor, which renews its lease, does not answer",
+        };
+        let event = json!({ "why": why });
+        self.report
+            .failure("lost", event, &format!("the command was ended: {why}"));
+    }
+
+    /// Ctrl-C reaches the foreground, which was the command. Without us it would have reached the
+    /// script that has started it, too, whose shell looks at how the command has ended.
+    fn pass_on_interrupt(&self, signal: Option<i32>) {
+        let signal = signal.and_then(|signal| Signal::try_from(signal).ok());
+        let Some(signal @ (Signal::SIGINT | Signal::SIGQUIT)) = signal else {
+            return;
+        };
+        let _ended = self.signals.unblocked(|| {
+            if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
+                kill_current_process_group(signal)?;
+            }
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,44 @@
+//! The process that becomes the command. It waits until guardian and supervisor both know it, and
+//! until it has the terminal, because a command that nobody knows could outlive its lease.
+
+use std::{
+    env, io,
+    io::Write,
+    os::unix::process::CommandExt,
+    process::{Command, ExitCode},
+};
+
+use nix::sys::signal::{SigSet, Signal};
+use rustix::stdio::dup2_stdin;
+
+use super::{exit, peer};
+use crate::console::Console;
+
+/// Becomes the command, whose name and arguments are those of this process. If that fails, the
+/// error of the system goes to the supervisor as a number.
+pub(super) fn become_the_command() -> ExitCode {
+    match wait_and_execute() {
+        Ok(never) => match never {},
+        // The supervisor has ended: there is no lease.
+        Err(error) => {
+            Console::Stderr.line(format!("palisade: the command was not started: {error}"));
+            ExitCode::from(exit::MACHINE)
+        }
+    }
+}
+
+fn wait_and_execute() -> io::Result<std::convert::Infallible> {
+    let mut supervisor = peer::inherited()?;
+    let stdin = peer::receive_file(&supervisor)?;
+    dup2_stdin(stdin)?;
+    // The supervisor blocks it, to be able to write to the terminal from the background.
+    let mut blocked = SigSet::empty();
+    blocked.add(Signal::SIGTTOU);
+    blocked.thread_unblock()?;
+    let mut command = env::args_os().skip(1);
+    let program = command.next().ok_or(io::ErrorKind::InvalidInput)?;
+    let error = Command::new(program).args(command).exec();
+    supervisor.write_all(&error.raw_os_error().unwrap_or(0).to_le_bytes())?;
+    // The supervisor prints it.
+    std::process::exit(i32::from(exit::not_executed(&error)));
+}

@@ -1,0 +1,407 @@
+//! The lease of a run: how it is acquired, what the command is told of it, and what becomes of it.
+
+use std::{fmt, future::pending, pin::pin, time::Duration};
+
+use fenced_http::{FENCING_TOKEN, FencingHeader};
+use fenced_jobs::{JobOutcome, Jobs, Schedule, Slot};
+use fenced_store::{Dialect, FencedLockError, FencedLocks};
+use http::HeaderValue;
+use lock_core::{
+    Attempt, ErrorKind, InitialToken, LeaseGuard, LockManager, Released, Sequencer,
+    backend::{Moment, Runtime, TokioRuntime},
+};
+use serde_json::json;
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
+
+use super::{
+    boot_time::BootTime,
+    command::{Exit, Fate, Hold},
+    report::Report,
+};
+use crate::{
+    address::Address,
+    cli::RunArgs,
+    database::AnyStore,
+    failure::{Failure, with_sources},
+    open, signing,
+};
+
+/// The way to the command, which gets at most one lease.
+pub(super) type ForTheCommand = oneshot::Sender<Hold>;
+
+/// What became of the request for a lease.
+#[derive(Debug)]
+pub(super) enum Finish {
+    /// The command had its lease until it ended.
+    Ran(Fate),
+    /// The command is not to be run any more.
+    Stopped,
+    /// The lease ended before the command did.
+    Lost(String),
+    /// Another has it.
+    Held { retry_after: Option<Duration> },
+    /// The slot is done.
+    Done(Slot),
+    /// No time of the schedule has come yet.
+    NothingDue,
+    /// The slot has failed, and is not due again.
+    BackingOff { slot: Slot, retry_in: Duration },
+}
+
+/// Acquires, has the command run, and releases.
+///
+/// # Errors
+/// As of the other commands, if the lock service or the store cannot be used.
+///
+/// # Cancel safety
+/// The lease is released, or not acquired.
+pub(super) async fn with_lease(
+    args: &RunArgs,
+    report: Report,
+    command: ForTheCommand,
+    stop: oneshot::Receiver<()>,
+) -> Result<Finish, Failure> {
+    let lock = lock_service(args)?;
+    let run = Run {
+        args,
+        report,
+        started: TokioRuntime.now(),
+    };
+    let mut stop = pin!(async {
+        if stop.await.is_err() {
+            // The command has its lease.
+            pending::<()>().await;
+        }
+    });
+    let (locks, store) = tokio::select! {
+        connected = connect(args, lock) => connected?,
+        () = &mut stop => return Ok(Finish::Stopped),
+    };
+    let finish = tokio::select! {
+        biased;
+        finish = run.with(&locks, store, args.store.as_ref() == Some(lock), command) => finish,
+        () = &mut stop => Ok(Finish::Stopped),
+    };
+    if timeout(LEAVING, locks.shutdown()).await.is_err() {
+        tracing::debug!("the lock service does not answer, so the lease ends by itself");
+    }
+    finish
+}
+
+/// How long to wait for answers that only make others wait less.
+const LEAVING: Duration = Duration::from_secs(5);
+
+async fn connect(
+    args: &RunArgs,
+    lock: &Address,
+) -> Result<(LockManager, Option<AnyStore>), Failure> {
+    let (issuer, initial_token) = (args.issuer.name.as_ref(), InitialToken::default());
+    match &args.store {
+        None => {
+            let locks = open::lock_service("lock", lock, issuer, initial_token).await?;
+            Ok((locks, None))
+        }
+        Some(store) => {
+            let (locks, store) = open::both(lock, store, issuer, initial_token).await?;
+            Ok((locks, Some(store)))
+        }
+    }
+}
+
+/// The address of the lock service.
+fn lock_service(args: &RunArgs) -> Result<&Address, Failure> {
+    let database = args.store.as_ref().filter(|store| store.is_database());
+    let lock = args.lock.as_ref().or(database).ok_or_else(|| {
+        Failure::Usage("name the lock service with --lock, such as sqlite:/run/leases.db".into())
+    })?;
+    if lock.is_memory() {
+        let why = "--lock memory: no other process could see the lease; for the processes of one \
+                   host use sqlite:FILE";
+        return Err(Failure::Usage(why.into()));
+    }
+    Ok(lock)
+}
+
+struct Run<'a> {
+    args: &'a RunArgs,
+    report: Report,
+    started: Moment,
+}
+
+impl Run<'_> {
+    async fn with(
+        &self,
+        locks: &LockManager,
+        store: Option<AnyStore>,
+        is_one: bool,
+        command: ForTheCommand,
+    ) -> Result<Finish, Failure> {
+        let locks = locks.clone();
+        match store {
+            None => self.with_lock_alone(&locks, command).await,
+            Some(AnyStore::MySql(store)) => {
+                self.with_store(open::pair(locks, store, is_one), command)
+                    .await
+            }
+            Some(AnyStore::Postgres(store)) => {
+                self.with_store(open::pair(locks, store, is_one), command)
+                    .await
+            }
+            Some(AnyStore::Sqlite(store)) => {
+                self.with_store(open::pair(locks, store, is_one), command)
+                    .await
+            }
+        }
+    }
+
+    async fn with_lock_alone(
+        &self,
+        locks: &LockManager,
+        command: ForTheCommand,
+    ) -> Result<Finish, Failure> {
+        let args = self.args;
+        let acquire = locks.acquire(args.resource.clone()).ttl(args.ttl);
+        let acquired = match args.wait.is_zero() {
+            true => acquire.try_acquire().await,
+            false => acquire.wait(args.wait).await.map(Attempt::Granted),
+        };
+        let guard = match acquired {
+            Ok(Attempt::Granted(guard)) => guard,
+            Ok(Attempt::Held { retry_after }) => return Ok(held(Some(retry_after))),
+            Err(error) if error.kind() == ErrorKind::WaitTimeout => {
+                return Ok(held(error.retry_after()));
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let finish = self.held(&guard, None, command).await?;
+        self.released(guard.release()).await;
+        Ok(finish)
+    }
+
+    async fn with_store<DB: Dialect>(
+        &self,
+        locks: FencedLocks<DB>,
+        command: ForTheCommand,
+    ) -> Result<Finish, Failure> {
+        let args = self.args;
+        let slot = match (&args.once, &args.every) {
+            (Some(slot), _) => Some(slot.clone()),
+            (None, Some(pattern)) => match newest(pattern, &args.zone)? {
+                Some(slot) => Some(slot),
+                None => return Ok(Finish::NothingDue),
+            },
+            (None, None) => None,
+        };
+        if let Some(slot) = slot {
+            return self.once(&locks, slot, command).await;
+        }
+        let acquire = locks.acquire(args.resource.clone()).ttl(args.ttl);
+        let acquired = acquire.attempt(args.wait).await;
+        let guard = match acquired.map_err(|error| failed(&error))? {
+            Attempt::Granted(guard) => guard,
+            Attempt::Held { retry_after } => return Ok(held(Some(retry_after))),
+        };
+        let finish = self.held(&guard, None, command).await?;
+        self.released(guard.release()).await;
+        Ok(finish)
+    }
+
+    /// As a job: the slot is marked as done after the exit code 0.
+    async fn once<DB: Dialect>(
+        &self,
+        locks: &FencedLocks<DB>,
+        slot: Slot,
+        command: ForTheCommand,
+    ) -> Result<Finish, Failure> {
+        let resource = self.args.resource.as_str();
+        let name = resource.strip_prefix("job:").unwrap_or(resource);
+        let once = locks
+            .once(name, &slot)
+            .ttl(self.args.ttl)
+            .wait(self.args.wait);
+        let mut seen = None;
+        let outcome = once.steps(async |job| {
+            let finish = self.held(job.guard(), Some(&slot), command).await;
+            let finish = finish.map_err(NotDone::Failed)?;
+            let is_done = matches!(finish, Finish::Ran(Fate::Ended(Exit::Code(0))));
+            let why = NotDone::Finished(format!("{finish}"));
+            seen = Some(finish);
+            is_done.then_some(()).ok_or(why)
+        });
+        let outcome = outcome.await;
+        match (seen, outcome) {
+            (_, Err(NotDone::Failed(failure))) => Err(failure),
+            (Some(finish), Err(NotDone::Finished(_)) | Ok(JobOutcome::Ran(..))) => Ok(finish),
+            // The command has marked it as done by itself.
+            (Some(finish), Ok(JobOutcome::Done { .. })) => Ok(finish),
+            (Some(_), Err(NotDone::Store(error))) => Ok(Finish::Lost(format!(
+                "the slot is NOT marked as done: {}",
+                with_sources(&error)
+            ))),
+            (None, Err(NotDone::Store(error))) if error.is_fenced() => {
+                Ok(Finish::Lost(with_sources(&error)))
+            }
+            (None, Err(NotDone::Store(error))) => Err(failed(&error)),
+            (_, Ok(JobOutcome::BackingOff { retry_in, .. })) => {
+                Ok(Finish::BackingOff { slot, retry_in })
+            }
+            (_, Ok(JobOutcome::Done { .. } | JobOutcome::Forgotten)) => Ok(Finish::Done(slot)),
+            _ => Ok(held(None)),
+        }
+    }
+
+    /// Gives the lease to the command, and tells it of renewals until it has ended or the lease is
+    /// lost.
+    async fn held(
+        &self,
+        lease: &LeaseGuard,
+        slot: Option<&Slot>,
+        command: ForTheCommand,
+    ) -> Result<Finish, Failure> {
+        let environment = self.environment(lease.sequencer(), slot)?;
+        let runtime = lease.runtime();
+        let mut deadline = match lease.deadline() {
+            Ok(deadline) => deadline,
+            Err(lost) => return Ok(Finish::Lost(lost.to_string())),
+        };
+        self.tell_acquired(lease);
+        let (renewed, deadlines) = watch::channel(BootTime::of(deadline, runtime));
+        let (ended, mut has_ended) = oneshot::channel();
+        let hold = Hold {
+            environment,
+            deadlines,
+            ended,
+        };
+        if command.send(hold).is_err() {
+            // It was stopped just now.
+            return Ok(Finish::Ran(Fate::NoLease));
+        }
+        loop {
+            tokio::select! {
+                biased;
+                fate = &mut has_ended => return Ok(Finish::Ran(fate.unwrap_or(Fate::NoLease))),
+                known = lease.renewed_after(deadline) => match known {
+                    Ok(known) => {
+                        deadline = known;
+                        renewed.send_replace(BootTime::of(deadline, runtime));
+                    }
+                    Err(lost) => return Ok(Finish::Lost(lost.to_string())),
+                }
+            }
+        }
+    }
+
+    fn environment(
+        &self,
+        sequencer: &Sequencer,
+        slot: Option<&Slot>,
+    ) -> Result<Vec<(&'static str, String)>, Failure> {
+        let mut environment = vec![
+            ("FENCING_TOKEN", sequencer.token().to_string()),
+            ("FENCING_RESOURCE", sequencer.resource().to_string()),
+            ("FENCING_HOLDER", sequencer.holder().digest()),
+            ("FENCING_ISSUER", sequencer.issuer().to_string()),
+            ("FENCING_HEADER", self.header(sequencer)?),
+        ];
+        environment.extend(slot.map(|slot| ("FENCING_SLOT", slot.to_string())));
+        Ok(environment)
+    }
+
+    /// The whole header, as `curl --header` takes it.
+    fn header(&self, sequencer: &Sequencer) -> Result<String, Failure> {
+        let header = FencingHeader::new(sequencer);
+        let value = match &self.args.signing_keys {
+            None => HeaderValue::try_from(header),
+            Some(file) => {
+                let key = signing::signing_key(file, &self.args.audience)?;
+                HeaderValue::try_from(key.sign(header))
+            }
+        };
+        let value = value.map_err(|error| Failure::Usage(error.to_string()))?;
+        let value = value
+            .to_str()
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        let mut name = FENCING_TOKEN.as_str().to_owned();
+        name.replace_range(..1, "F");
+        Ok(format!("{}: {value}", name.replace("-t", "-T")))
+    }
+
+    fn tell_acquired(&self, lease: &LeaseGuard) {
+        let (resource, token) = (lease.resource(), lease.token());
+        let waited = TokioRuntime.now().since(self.started);
+        let event = json!({
+            "resource": resource.as_str(), "token": token.get(),
+            "waited_ms": palisade_gateway::wire::millis(waited),
+        });
+        let text = format!("\"{resource}\" is ours after {waited:.1?}, with token {token}");
+        self.report.step("acquired", event, &text);
+    }
+
+    async fn released(&self, release: impl Future<Output = Result<Released, lock_core::Error>>) {
+        let why = match timeout(LEAVING, release).await {
+            Ok(Ok(_)) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the lock service does not answer".to_owned(),
+        };
+        let event = json!({ "error": why });
+        let ttl = self.args.ttl.get();
+        let text = format!("not released, so others wait for up to {ttl:?}: {why}");
+        self.report.failure("not_released", event, &text);
+    }
+}
+
+/// The newest time of a schedule that is due.
+fn newest(pattern: &str, zone: &str) -> Result<Option<Slot>, Failure> {
+    let schedule = Schedule::new(pattern, zone);
+    let schedule = schedule.map_err(|error| Failure::Usage(format!("--every: {error}")))?;
+    let now = TokioRuntime.unix_time();
+    let now = jiff::Timestamp::UNIX_EPOCH + now;
+    Ok(schedule.newest(now).map(Slot::from))
+}
+
+fn held(retry_after: Option<Duration>) -> Finish {
+    Finish::Held { retry_after }
+}
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::ServerLost(with_sources(error))
+}
+
+/// Why a slot is not marked as done.
+#[derive(Debug)]
+enum NotDone {
+    Finished(String),
+    Failed(Failure),
+    Store(FencedLockError),
+}
+
+impl From<FencedLockError> for NotDone {
+    fn from(error: FencedLockError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What the store notes of the failure.
+impl fmt::Display for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Finished(why) => f.write_str(why),
+            Self::Failed(failure) => failure.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Finish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ran(Fate::Ended(Exit::Code(code))) => write!(f, "exit code {code}"),
+            Self::Ran(Fate::Ended(Exit::Signal(signal))) => write!(f, "ended by signal {signal}"),
+            Self::Ran(Fate::NotExecuted(_)) => f.write_str("the command cannot be executed"),
+            _ => f.write_str("the command was ended, because the lease was lost"),
+        }
+    }
+}

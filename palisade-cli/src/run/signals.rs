@@ -1,0 +1,70 @@
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use nix::sys::{
+    signal::{SigSet, SigmaskHow, Signal},
+    signalfd::{SfdFlags, SignalFd},
+};
+
+/// The signals of the guardian as a file. They are blocked and not handled, so that the command
+/// inherits what the user's shell has set for each: `nohup` ignores SIGHUP.
+#[derive(Debug)]
+pub(super) struct Signals {
+    before: SigSet,
+    file: SignalFd,
+}
+
+const BLOCKED: [Signal; 12] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+    Signal::SIGCHLD,
+    // To take the terminal back, and to write to it, from the background.
+    Signal::SIGTTOU,
+    Signal::SIGTTIN,
+];
+
+impl Signals {
+    /// Blocks them in this process, which has one thread.
+    ///
+    /// # Errors
+    /// If the system has no room for another file.
+    pub(super) fn block() -> io::Result<Self> {
+        let blocked: SigSet = BLOCKED.into_iter().collect();
+        let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let file = SignalFd::with_flags(&blocked, flags)?;
+        Ok(Self { before, file })
+    }
+
+    /// The next one; `None` if there is none at the moment.
+    pub(super) fn next(&self) -> Option<Signal> {
+        let signal = self.file.read_signal().ok()??;
+        Signal::try_from(i32::try_from(signal.ssi_signo).ok()?).ok()
+    }
+
+    /// Does something with the mask of before, which a new process inherits.
+    ///
+    /// # Errors
+    /// That of `then`, or of changing the mask.
+    pub(super) fn unblocked<T>(&self, then: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let blocked = self.before.thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
+        let done = then();
+        blocked.thread_set_mask()?;
+        done
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

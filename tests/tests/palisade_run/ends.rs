@@ -1,0 +1,121 @@
+//! One of our two processes is stopped or killed, in the middle of a command that does not want to
+//! end.
+
+use std::time::Duration;
+
+use e2e::warden::workspace_binary;
+use futures_util::future::join_all;
+use lock_core::Ttl;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::Command;
+
+use crate::support::{Marked, Place, palisade_run};
+
+const TTL: &str = "2s";
+
+/// Scripts, and the number of their processes.
+const COMMANDS: [(&str, &str, usize); 4] = [
+    ("runs for a minute", "exec sleep 60", 1),
+    ("forks", "sleep 60 & sleep 61 & (sleep 62 & wait) & wait", 5),
+    (
+        "ignores SIGTERM",
+        "trap '' TERM; sleep 60 & while true; do wait; done",
+        2,
+    ),
+    (
+        "has children that outlive it",
+        "trap 'exit 0' TERM; (trap '' TERM; sleep 60 & while true; do wait; done) & wait",
+        3,
+    ),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Victim {
+    Guardian,
+    Supervisor,
+}
+
+/// Takes the lease when it is free, and returns the processes of the command that live then.
+pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &str) -> Vec<Pid> {
+    let locks = palisade::connect(url).ttl(Ttl::secs(10)).await.unwrap();
+    let next = locks.acquire(resource).wait(Duration::from_secs(30)).await;
+    let alive = run.commands();
+    next.unwrap().release().await.unwrap();
+    alive
+}
+
+/// Catches: a command that goes on while another process holds the lease. The control, a process
+/// that nobody watches, lets it go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_is_dead_before_the_next_holder_begins() {
+    let place = Place::new();
+    let url = place.url();
+    let faults = [Victim::Guardian, Victim::Supervisor]
+        .into_iter()
+        .flat_map(|victim| [(victim, Signal::STOP), (victim, Signal::KILL)]);
+    let cases = faults.flat_map(|fault| COMMANDS.map(|command| (fault, command)));
+    let mut number = 0;
+    let cases = cases.map(|case| {
+        number += 1;
+        (format!("r{number}"), case)
+    });
+    let watched = cases.map(
+        async |(resource, ((victim, signal), (does, script, processes)))| {
+            let arguments = ["--resource", &resource, "--lock", &url, "--ttl", TTL];
+            let command = ["--", "sh", "-c", script];
+            let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
+            run.until_it_has(processes).await;
+            let guardian = run.guardian();
+            let process = match victim {
+                Victim::Guardian => guardian,
+                Victim::Supervisor => run.supervisor(),
+            };
+            kill_process(process, signal).unwrap();
+            let alive = alive_at_the_next_grant(&run, &url, &resource).await;
+            assert!(alive.is_empty(), "{victim:?} {signal:?}, and {does}");
+            if victim == Victim::Guardian && signal == Signal::STOP {
+                kill_process(guardian, Signal::CONT).unwrap();
+            }
+            let code = run.ended().await.code();
+            let was_killed = victim == Victim::Guardian && signal == Signal::KILL;
+            let expected = (!was_killed).then_some(124);
+            assert_eq!(code, expected, "{victim:?} {signal:?}, and {does}");
+        },
+    );
+    let control = async {
+        let mut alone = Command::new(workspace_binary("e2e-worker").unwrap());
+        alone.args(["alone", "--lock", &url, "--resource", "control"]);
+        alone.args(["--ttl-ms", "2000", "--", "sleep", "60"]);
+        let alone = Marked::spawn(alone);
+        alone.until_it_has(1).await;
+        kill_process(alone.guardian(), Signal::STOP).unwrap();
+        let alive = alive_at_the_next_grant(&alone, &url, "control").await;
+        assert_eq!(alive.len(), 1, "the control ended its command");
+    };
+    tokio::join!(join_all(watched), control);
+}
+
+/// Catches: a command that another process was never told of, because one of ours died while it
+/// was being started.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_supervisor_that_dies_at_any_moment_of_the_start_leaves_no_command() {
+    let place = Place::new();
+    let url = place.url();
+    for millis in (0..80).step_by(4) {
+        let resource = format!("r{millis}");
+        let arguments = ["--resource", &resource, "--lock", &url, "--ttl", TTL];
+        let command = ["--", "sleep", "60"];
+        let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        let victim = match millis % 8 {
+            0 => run.try_supervisor(),
+            _ => Some(run.guardian()),
+        };
+        if let Some(victim) = victim {
+            kill_process(victim, Signal::KILL).unwrap();
+            let code = run.ended().await.code();
+            assert!(matches!(code, None | Some(124 | 125)), "{code:?}");
+            run.until_it_is_dead().await;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Many rounds, each with a fault at another moment.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use rustix::process::{Signal, kill_process};
+
+use crate::{
+    ends::alive_at_the_next_grant,
+    support::{Marked, Place, palisade_run},
+};
+
+const ROUNDS: u64 = 200;
+const AT_ONCE: usize = 20;
+
+/// Catches: a moment in which a fault lets the command outlive its lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_200_rounds_no_command_is_alive_after_its_lease() {
+    let place = Place::new();
+    let url = place.url();
+    let round = async |round: u64| {
+        let resource = format!("round{round}");
+        let script = "trap '' TERM; sleep 60 & while true; do wait; done";
+        let arguments = ["--resource", &resource, "--lock", &url, "--ttl", "2s"];
+        let command = ["--", "sh", "-c", script];
+        let run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
+        run.until_it_has(2).await;
+        // Up to two renewals later.
+        tokio::time::sleep(Duration::from_millis(round * 7 % 1400)).await;
+        let victim = match round % 2 {
+            0 => run.guardian(),
+            _ => run.supervisor(),
+        };
+        let signal = match round % 4 {
+            0 | 1 => Signal::STOP,
+            _ => Signal::KILL,
+        };
+        kill_process(victim, signal).unwrap();
+        alive_at_the_next_grant(&run, &url, &resource).await.len()
+    };
+    let alive: usize = stream::iter(0..ROUNDS)
+        .map(round)
+        .buffer_unordered(AT_ONCE)
+        .fold(0, async |sum, alive| sum + alive)
+        .await;
+    assert_eq!(
+        alive, 0,
+        "processes alive after the lease, in {ROUNDS} rounds"
+    );
+}

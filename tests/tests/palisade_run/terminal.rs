@@ -1,0 +1,330 @@
+//! A run in a terminal: each dialogue goes as it goes without us.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::OwnedFd,
+    process::Stdio,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use e2e::{
+    observer::{until, until_within},
+    warden::workspace_binary,
+};
+use rustix::{
+    process::{Signal, kill_process},
+    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
+};
+use tokio::process::Command;
+
+use crate::support::{Marked, Place};
+
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const CTRL_Z: &str = "\x1a";
+
+/// A terminal, and what the program in it has written.
+struct Terminal {
+    master: File,
+    shown: Arc<Mutex<String>>,
+    shell: Marked,
+}
+
+impl Terminal {
+    /// With an interactive shell, which controls jobs.
+    fn with_shell() -> Self {
+        Self::with(&["bash", "--norc", "--noprofile", "-i"])
+    }
+
+    /// With a program that leads the session of the terminal.
+    fn with(program: &[&str]) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let master: OwnedFd = master.unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let terminal = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY);
+        let terminal = terminal.unwrap();
+        let mut shell = Command::new("setsid");
+        shell
+            .args(["--ctty", "--wait"])
+            .args(program)
+            .env("PS1", "prompt> ")
+            .env("TERM", "dumb")
+            .stdin(Stdio::from(terminal.try_clone().unwrap()))
+            .stdout(Stdio::from(terminal.try_clone().unwrap()))
+            .stderr(Stdio::from(terminal))
+            .kill_on_drop(true);
+        let master = File::from(master);
+        let shown = Arc::new(Mutex::new(String::new()));
+        let (mut from, to) = (master.try_clone().unwrap(), Arc::clone(&shown));
+        thread::spawn(move || {
+            let mut bytes = [0; 1024];
+            // An error is the end: nobody has the terminal open any more.
+            while let Ok(read @ 1..) = from.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..read]);
+                to.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push_str(&text);
+            }
+        });
+        Self {
+            master,
+            shown,
+            shell: Marked::spawn(shell),
+        }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn shown(&self) -> String {
+        self.shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Waits for a text, and forgets what was shown up to there.
+    async fn shows(&self, text: &str) {
+        let what = format!("{text:?} is shown");
+        until(&what, async || self.shown().contains(text)).await;
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = shown.find(text).unwrap() + text.len();
+        shown.drain(..end);
+    }
+
+    /// Types a line and waits until the shell has read it.
+    async fn line(&mut self, line: &str) {
+        self.types(&format!("{line}\n"));
+        self.shows(line).await;
+    }
+}
+
+/// What stands in front of a command: nothing, or a run.
+fn prefixes(place: &Place) -> [String; 2] {
+    let palisade = workspace_binary("palisade").unwrap();
+    let palisade = palisade.display();
+    let url = place.url();
+    [
+        String::new(),
+        format!("{palisade} run --resource r --lock {url} --ttl 2s -- "),
+    ]
+}
+
+/// Catches: Ctrl-C that ends the run and not the command, or the command and not the loop around it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_ends_the_command_and_what_is_around_it() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal
+            .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+            .await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_C);
+        terminal.shows("prompt> ").await;
+        terminal.line("echo code=$?").await;
+        terminal.shows("code=130").await;
+
+        let script =
+            "for i in 1 2 3; do RUN sh -c \"echo is there; exec sleep 61\"; echo after; done";
+        let script = script.replace("RUN ", &run);
+        let file = place.file("script");
+        std::fs::write(&file, script).unwrap();
+        terminal.line(&format!("bash {}", file.display())).await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_C);
+        terminal.shows("prompt> ").await;
+        terminal.line("echo code=$?").await;
+        terminal.shows("code=130").await;
+        assert!(!terminal.shown().contains("after"), "the script went on");
+    }
+}
+
+/// Catches: a command that is ended because its user has stopped it, that loses the terminal, or
+/// whose lease goes to another one meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_z_stops_the_command_and_it_goes_on_in_the_foreground() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal
+            .line(&format!("{run}sh -c 'echo is there; exec cat'"))
+            .await;
+        terminal.shows("is there\r\n").await;
+        for _ in 0..2 {
+            terminal.types(CTRL_Z);
+            terminal.shows("Stopped").await;
+            terminal.shows("prompt> ").await;
+            // Longer than the lease.
+            tokio::time::sleep(Duration::from_millis(2500)).await;
+            if !run.is_empty() {
+                let locks = palisade::connect(place.url()).await.unwrap();
+                let seen = locks.inspect("r").await.unwrap();
+                assert!(seen.holder.is_some(), "the lease is gone");
+            }
+            terminal.line("fg").await;
+            terminal.types("typed\n");
+            terminal.shows("typed\r\ntyped\r\n").await;
+        }
+        terminal.types(CTRL_D);
+        terminal.shows("prompt> ").await;
+        terminal.line("echo code=$?").await;
+        terminal.shows("code=0").await;
+    }
+}
+
+/// Catches: a command in the background that takes the terminal from the shell, or that cannot be
+/// brought to the foreground.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_the_background_stops_when_it_reads() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal
+            .line(&format!("{run}sh -c 'read x; echo has-$x' &"))
+            .await;
+        let what = "the job is stopped";
+        let mut looks = 0;
+        loop {
+            terminal.line("jobs").await;
+            terminal.shows("prompt> ").await;
+            looks += 1;
+            terminal.line(&format!("echo look {looks}")).await;
+            let seen = terminal.shown();
+            terminal.shows(&format!("look {looks}\r\n")).await;
+            if seen.contains("Stopped") || looks > 100 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(looks <= 100, "{what}");
+        terminal.line("fg").await;
+        terminal.types("typed\n");
+        terminal.shows("has-typed").await;
+        terminal.line("echo still the shell").await;
+        terminal.shows("still the shell\r\n").await;
+    }
+}
+
+/// Catches: a command that may not change its terminal, or whose place in a pipe is another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_and_pipes_are_those_of_the_command() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal
+            .line(&format!(
+                "{run}sh -c 'stty -echo && stty echo && test -t 0 && test -t 1'"
+            ))
+            .await;
+        terminal.shows("prompt> ").await;
+        terminal.line("echo code=$?").await;
+        terminal.shows("code=0").await;
+        terminal
+            .line(&format!("echo abc | {run}cat | tr a-c x-z"))
+            .await;
+        terminal.shows("xyz\r\n").await;
+        terminal
+            .line(&format!("{run}yes | head -n 1; echo ${{PIPESTATUS[*]}}"))
+            .await;
+        terminal.shows("141 0").await;
+        terminal.line(&format!("{run}sleep 61 | cat")).await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        terminal.line("fg").await;
+        terminal.types(CTRL_C);
+        terminal.shows("prompt> ").await;
+    }
+}
+
+/// Catches: a command that lives on without its terminal, or a lease that does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_hangs_up_ends_the_command_and_frees_the_lease() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let mut terminal = Terminal::with_shell();
+    terminal
+        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+        .await;
+    terminal.shows("is there\r\n").await;
+    let Terminal {
+        master,
+        shell,
+        shown,
+    } = terminal;
+    // The thread that reads has a copy.
+    rustix::process::kill_process(shell.guardian(), Signal::HUP).ok();
+    drop((master, shown));
+    for process in shell.commands_named("bash") {
+        kill_process(process, Signal::HUP).unwrap();
+    }
+    until("the command is dead", async || {
+        shell.commands_named("sleep").is_empty()
+    })
+    .await;
+    let locks = palisade::connect(place.url()).await.unwrap();
+    let free = async || locks.inspect("r").await.unwrap().holder.is_none();
+    until_within(Duration::from_secs(1), "the lease is free", free).await;
+}
+
+/// Catches: a command that goes on after its lease, because the shell continues it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    for signal in [Signal::KILL, Signal::STOP] {
+        let mut terminal = Terminal::with_shell();
+        let file = place.file("went-on");
+        let script = format!(
+            "trap \"touch {}\" CONT; echo is there; while true; do sleep 0.1; done",
+            file.display()
+        );
+        terminal.line(&format!("{run}sh -c '{script}'")).await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        for process in terminal.shell.supervisors() {
+            kill_process(process, signal).unwrap();
+        }
+        let locks = palisade::connect(place.url()).await.unwrap();
+        let next = locks.acquire("r").wait(Duration::from_secs(20)).await;
+        terminal.line("fg").await;
+        terminal.shows("prompt> ").await;
+        terminal.line("echo code=$?").await;
+        terminal.shows("code=124").await;
+        assert!(!file.exists(), "the command was continued");
+        assert_eq!(terminal.shell.commands_named("sleep").len(), 0);
+        next.unwrap().release().await.unwrap();
+    }
+}
+
+/// Catches: a command that nobody continues, because no shell controls it.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_shell_ctrl_z_does_not_stop_the_command_for_good() {
+    let place = Place::new();
+    let palisade = workspace_binary("palisade").unwrap();
+    let url = place.url();
+    let mut terminal = Terminal::with(&[
+        palisade.to_str().unwrap(),
+        "run",
+        "--resource",
+        "r",
+        "--lock",
+        &url,
+        "--",
+        "sh",
+        "-c",
+        "echo is there; exec cat",
+    ]);
+    terminal.shows("is there\r\n").await;
+    terminal.types(CTRL_Z);
+    terminal.types("typed\n");
+    terminal.shows("typed\r\ntyped\r\n").await;
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.shell.ended().await.code(), Some(0));
+}
