@@ -16,6 +16,7 @@ mod connections;
 mod lease_names;
 mod listing;
 mod procedures;
+mod refusal;
 mod renewing;
 mod row;
 mod service;
@@ -32,6 +33,7 @@ pub use self::{
     connections::{no_answer, take},
     lease_names::LeaseNames,
     procedures::{Procedures, forget_every_minute, only},
+    refusal::Refusal,
     row::Row,
     service::{DatabaseService, InDatabase},
     settings::{settings, take_connections},
