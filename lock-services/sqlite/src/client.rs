@@ -18,6 +18,7 @@ use super::{
     connections::{
         Connections, Decided,
         Durability::{self, Flushed, Unflushed},
+        Read,
     },
     file::File,
     look::Seen,
@@ -49,7 +50,9 @@ impl Client {
         };
         // A file that takes no writes would be opened all the same.
         client
-            .write(Unflushed, |rows| Box::pin(rows.forget()))
+            .write(Unflushed, |rows| {
+                Box::pin(async move { Ok(rows.forget().await?) })
+            })
             .await?;
         Ok(client)
     }
@@ -72,7 +75,7 @@ impl Client {
     /// Reads, beside a transaction that may be writing.
     pub(super) async fn read<T: Send + 'static>(
         &self,
-        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Decided<'c, T> + Send + 'static,
+        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Read<'c, T> + Send + 'static,
     ) -> Result<T, Error> {
         let connections = Arc::clone(&self.connections);
         let reading = async move { connections.read(read).await };
@@ -134,7 +137,7 @@ impl Leases for Client {
         self.write(Flushed, move |rows| {
             Box::pin(async move { rows.acquire(&asked).await })
         })
-        .await?
+        .await
     }
 
     async fn acquire_together(
@@ -146,7 +149,7 @@ impl Leases for Client {
         self.write(Flushed, move |rows| {
             Box::pin(async move { rows.acquire_together(&asked).await })
         })
-        .await?
+        .await
     }
 
     async fn renew(&self, leases: &[&RenewRequest]) -> Result<Vec<Renewal>, Error> {
@@ -205,7 +208,7 @@ impl Leases for Client {
         self.write(Flushed, move |rows| {
             Box::pin(async move { rows.force_release(&lease, token).await })
         })
-        .await?
+        .await
     }
 
     async fn list(&self, only: Option<&ResourceName>) -> Result<Vec<Row>, Error> {

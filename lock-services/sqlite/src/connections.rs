@@ -11,6 +11,7 @@ use super::{
     error::{is_busy, of_commit, translate},
     file::File,
     rows::Rows,
+    rule::{Decision, Stop},
 };
 
 /// The pauses before a transaction is begun again while another process writes: from this one to
@@ -27,8 +28,11 @@ pub(super) enum Durability {
     Unflushed,
 }
 
-/// An answer of the file, once it is read.
-pub(super) type Decided<'a, T> = BoxFuture<'a, sqlx::Result<T>>;
+/// The decision of a transaction.
+pub(super) type Decided<'r, T> = BoxFuture<'r, Decision<T>>;
+
+/// An answer that changes nothing.
+pub(super) type Read<'c, T> = BoxFuture<'c, sqlx::Result<T>>;
 
 enum Begun {
     Begun(SqliteConnection),
@@ -98,15 +102,18 @@ impl Connections {
             connection: &mut connection,
         };
         let decided = self.by(deadline, decide(&mut rows)).await;
-        let answer = decided.ok_or_else(|| silent(self.response_timeout))?;
-        let answer = answer.map_err(translate)?;
+        let answer = match decided.ok_or_else(|| silent(self.response_timeout))? {
+            Ok(answer) => Ok(answer),
+            Err(Stop::Refused(refusal)) => Err(refusal),
+            Err(Stop::Failed(error)) => return Err(translate(error)),
+        };
         let commit = sqlx::query("COMMIT").execute(&mut connection);
         let committed = self.by(deadline, commit).await;
         committed
             .ok_or_else(|| silent(self.response_timeout).outcome_unknown())?
             .map_err(of_commit)?;
         *place = Some(connection);
-        Ok(answer)
+        answer
     }
 
     async fn by<T>(&self, deadline: Moment, step: impl Future<Output = T>) -> Option<T> {
@@ -151,7 +158,7 @@ impl Connections {
     /// Reads, beside a transaction that may be writing.
     pub(super) async fn read<T>(
         &self,
-        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Decided<'c, T>,
+        read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Read<'c, T>,
     ) -> Result<T, Error> {
         let reading = async {
             let mut place = self.reader.lock().await;

@@ -13,8 +13,17 @@ use lock_core::{
 
 use super::rows::{Asker, LAST_TOKEN, LeaseRow, Rows};
 
-/// An answer or a refusal. The transaction commits in both cases.
-pub(super) type Decision<T> = sqlx::Result<Result<T, Error>>;
+/// An answer, with which the transaction commits, or no answer.
+pub(super) type Decision<T> = Result<T, Stop>;
+
+/// The end of a decision without an answer.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// A refusal. The transaction commits: it may have ended a lease that ran out.
+    Refused(Error),
+    /// A statement failed, and the transaction with it.
+    Failed(sqlx::Error),
+}
 
 /// The most attempts that share a lease.
 const MOST_ATTEMPTS: usize = 1000;
@@ -36,9 +45,7 @@ impl Rows<'_> {
     /// One look. With a time to wait it takes a place in the queue, or keeps it.
     pub(super) async fn acquire(&mut self, asked: &Acquisition) -> Decision<Reply> {
         let asker = &asked.asker;
-        if let Err(error) = self.check_floor(&asked.request) {
-            return Ok(Err(error));
-        }
+        self.check_floor(&asked.request)?;
         let lease = self.lease(&asker.lease).await?;
         if self.has_ended(asker).await? {
             self.leave_queue(asker).await?;
@@ -52,7 +59,7 @@ impl Rows<'_> {
             free if is_first => self.grant_next(asked, free).await?,
             _kept_for_the_first => return self.wait(asked, self.now).await,
         };
-        Ok(granted.map(Reply::Granted))
+        Ok(Reply::Granted(granted))
     }
 
     /// Another holder has the resource until then, or comes first.
@@ -60,11 +67,11 @@ impl Rows<'_> {
         let left = self.left(until).max(Duration::from_millis(1));
         let Some(wait) = asked.wait else {
             self.leave_queue(&asked.asker).await?;
-            return Ok(Ok(Reply::Held { left }));
+            return Ok(Reply::Held { left });
         };
         let (until, most) = (self.after(wait), asked.request.max_waiters);
         match self.enqueue(&asked.asker, until, most).await? {
-            true => Ok(Ok(queued(left))),
+            true => Ok(queued(left)),
             false => refused(ErrorKind::QueueFull),
         }
     }
@@ -87,11 +94,25 @@ impl Rows<'_> {
             .await
     }
 
+    /// Gives a free resource to an attempt.
     async fn grant_next(&mut self, asked: &Acquisition, free: Option<LeaseRow>) -> Decision<Grant> {
-        match self.grant_free(asked, free.as_ref()).await? {
-            Some(token) => self.granted(asked, token, asked.request.ttl.get()).await,
-            None => refused(ErrorKind::TokensExhausted),
+        let AcquireRequest {
+            ttl,
+            floor,
+            metadata,
+            ..
+        } = &asked.request;
+        let last = match free {
+            Some(free) => free.last_token(),
+            None => self.floor().await?,
+        };
+        let token = (last + 1).max(self.clock()).max(floor.map_or(0, i64::from));
+        if token > LAST_TOKEN {
+            return refused(ErrorKind::TokensExhausted);
         }
+        let note = metadata.as_ref().map(|note| note.as_str());
+        self.grant(&asked.asker, token, ttl.get(), note).await?;
+        self.granted(asked, token, ttl.get()).await
     }
 
     async fn granted(
@@ -109,33 +130,8 @@ impl Rows<'_> {
             }
             None => false,
         };
-        let grant = granted(token.unsigned_abs(), left, asked.asked);
-        Ok(grant.map(|grant| grant.claimed(claimed)))
-    }
-
-    /// Gives a free resource to an attempt. None: there are no tokens left.
-    async fn grant_free(
-        &mut self,
-        asked: &Acquisition,
-        free: Option<&LeaseRow>,
-    ) -> sqlx::Result<Option<i64>> {
-        let AcquireRequest {
-            ttl,
-            floor,
-            metadata,
-            ..
-        } = &asked.request;
-        let last = match free {
-            Some(free) => free.last_token(),
-            None => self.floor().await?,
-        };
-        let token = (last + 1).max(self.clock()).max(floor.map_or(0, i64::from));
-        if token > LAST_TOKEN {
-            return Ok(None);
-        }
-        let note = metadata.as_ref().map(|note| note.as_str());
-        self.grant(&asked.asker, token, ttl.get(), note).await?;
-        Ok(Some(token))
+        let grant = granted(token.unsigned_abs(), left, asked.asked)?;
+        Ok(grant.claimed(claimed))
     }
 
     /// The clock as a token: it has 15 digits until the year 2286.
@@ -177,12 +173,10 @@ impl Rows<'_> {
             leases.push(lease);
         }
         if let Some(left) = held {
-            return Ok(Ok(Attempt::held(left)));
+            return Ok(Attempt::held(left));
         }
         for (one, lease) in asked.iter().zip(&leases) {
-            if let Err(error) = self.check_floor(&one.request) {
-                return Ok(Err(error));
-            }
+            self.check_floor(&one.request)?;
             let last = lease.as_ref().map_or(0, LeaseRow::last_token);
             if last >= LAST_TOKEN {
                 return refused(ErrorKind::TokensExhausted);
@@ -190,16 +184,12 @@ impl Rows<'_> {
         }
         let mut grants = Vec::with_capacity(asked.len());
         for (one, lease) in asked.iter().zip(leases) {
-            let granted = match lease {
+            grants.push(match lease {
                 Some(own) if own.holder == one.asker.holder => self.share(one, own).await?,
                 free => self.grant_next(one, free).await?,
-            };
-            match granted {
-                Ok(grant) => grants.push(grant),
-                Err(error) => return Ok(Err(error)),
-            }
+            });
         }
-        Ok(Ok(Attempt::Granted(grants)))
+        Ok(Attempt::Granted(grants))
     }
 
     /// A tombstone may be left out if no copy of a request of this acquisition can still arrive.
@@ -208,7 +198,7 @@ impl Rows<'_> {
         whole: &Asker,
         token: i64,
         tombstone: bool,
-    ) -> sqlx::Result<Released> {
+    ) -> Decision<Released> {
         let lease = self.lease(&whole.lease).await?;
         if lease.is_some_and(|lease| lease.holder == whole.holder && lease.token == token) {
             if tombstone {
@@ -221,11 +211,7 @@ impl Rows<'_> {
     }
 
     /// Gives back what one attempt has of a lease. The lease ends with its last attempt.
-    pub(super) async fn release_hold(
-        &mut self,
-        hold: &Asker,
-        token: i64,
-    ) -> sqlx::Result<Released> {
+    pub(super) async fn release_hold(&mut self, hold: &Asker, token: i64) -> Decision<Released> {
         let lease = self.lease(&hold.lease).await?;
         match lease {
             Some(lease) if lease.token == token && lease.has(hold) => {
@@ -237,7 +223,7 @@ impl Rows<'_> {
         }
     }
 
-    async fn released_before(&mut self, ended: &Asker, token: i64) -> sqlx::Result<Released> {
+    async fn released_before(&mut self, ended: &Asker, token: i64) -> Decision<Released> {
         Ok(match self.was_released(ended, token).await? {
             true => Released::Released,
             false => Released::NotHolder,
@@ -245,12 +231,12 @@ impl Rows<'_> {
     }
 
     /// Ends an attempt: it holds nothing, waits for nothing, and never will.
-    pub(super) async fn cancel(&mut self, attempt: &Asker) -> sqlx::Result<()> {
+    pub(super) async fn cancel(&mut self, attempt: &Asker) -> Decision<()> {
         let lease = self.lease(&attempt.lease).await?;
         self.bury(attempt, 0).await?;
         self.leave_queue(attempt).await?;
         match lease {
-            Some(lease) if lease.has(attempt) => self.without(attempt, lease).await,
+            Some(lease) if lease.has(attempt) => Ok(self.without(attempt, lease).await?),
             _ => Ok(()),
         }
     }
@@ -267,22 +253,22 @@ impl Rows<'_> {
     /// run out.
     pub(super) async fn force_release(&mut self, name: &str, token: i64) -> Decision<Forced> {
         if let Some(same) = self.revocation_of(name, token).await? {
-            return Ok(ended(same));
+            return ended(same);
         }
         let lease = self.lease(name).await?;
         let Some(lease) = lease.filter(|lease| !lease.is_free() && lease.token == token) else {
-            return Ok(Ok(Forced::NotHeld));
+            return Ok(Forced::NotHeld);
         };
         let revocation = lease.last_token() + 1;
         if revocation > LAST_TOKEN {
             return refused(ErrorKind::TokensExhausted);
         }
         self.revoke(name, lease, revocation).await?;
-        Ok(ended(revocation))
+        ended(revocation)
     }
 }
 
-fn ended(revocation: i64) -> Result<Forced, Error> {
+fn ended(revocation: i64) -> Decision<Forced> {
     let revocation = token(revocation.unsigned_abs())?;
     Ok(Forced::Ended { revocation })
 }
@@ -294,5 +280,17 @@ impl LeaseRow {
 }
 
 fn refused<T>(kind: ErrorKind) -> Decision<T> {
-    Ok(Err(Error::not_applied(kind)))
+    Err(Error::not_applied(kind).into())
+}
+
+impl From<Error> for Stop {
+    fn from(refusal: Error) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<sqlx::Error> for Stop {
+    fn from(failure: sqlx::Error) -> Self {
+        Self::Failed(failure)
+    }
 }
