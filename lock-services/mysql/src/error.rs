@@ -101,7 +101,6 @@ const REFUSALS: [Refusal<u16>; 10] = [
 ];
 
 fn of_server(number: u16) -> Error {
-    let mut known = REFUSALS.iter();
-    let known = known.find(|refusal| refusal.has(|code| *code == number));
-    known.map_or_else(|| Error::unknown(ErrorKind::Refused), Refusal::error)
+    let known = Refusal::error_of(&REFUSALS, |known| *known == number);
+    known.unwrap_or_else(|| Error::unknown(ErrorKind::Refused))
 }

@@ -129,9 +129,8 @@ const REFUSALS: [Refusal<&str>; 12] = [
 ];
 
 fn of_server(code: &str) -> Error {
-    let mut known = REFUSALS.iter();
-    let known = known.find(|refusal| refusal.has(|known| code.starts_with(known)));
-    known.map_or_else(|| Error::not_applied(ErrorKind::Refused), Refusal::error)
+    let known = Refusal::error_of(&REFUSALS, |known| code.starts_with(known));
+    known.unwrap_or_else(|| Error::not_applied(ErrorKind::Refused))
 }
 
 #[cfg(test)]

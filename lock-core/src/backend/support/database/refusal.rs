@@ -41,18 +41,15 @@ impl<C> Refusal<C> {
         }
     }
 
-    /// Whether it has a code of which this is true.
-    pub fn has(&self, is_it: impl Fn(&C) -> bool) -> bool {
-        self.codes.iter().any(is_it)
-    }
-
-    /// The error for it.
-    #[must_use]
-    pub fn error(&self) -> Error {
-        let error = match self.outcome {
-            Outcome::NotApplied => Error::not_applied(self.kind),
-            Outcome::Unknown => Error::unknown(self.kind),
+    /// The error of the first of them that has this code.
+    pub fn error_of(refusals: &[Self], is_it: impl Fn(&C) -> bool) -> Option<Error> {
+        let known = refusals
+            .iter()
+            .find(|known| known.codes.iter().any(&is_it))?;
+        let error = match known.outcome {
+            Outcome::NotApplied => Error::not_applied(known.kind),
+            Outcome::Unknown => Error::unknown(known.kind),
         };
-        error.because(self.why)
+        Some(error.because(known.why))
     }
 }
