@@ -1,84 +1,115 @@
-//! A call of a procedure of ours, as one statement.
+//! A call as a statement.
 
 use std::fmt::Write as _;
 
-use lock_core::{ResourceName, backend::support::LeaseNames};
+use lock_core::backend::support::{
+    database::{Argument, Call},
+    fingerprint,
+};
+use serde_json::Value;
 
-/// A procedure and its arguments. The text has each text in hex: no character in it has a meaning,
-/// whatever `sql_mode` and the character set of the session are.
-#[derive(Clone, Debug)]
-pub(super) struct Call {
-    text: String,
-    arguments: usize,
+/// The statement has each text in hex: no character in it has a meaning, whatever `sql_mode` and
+/// the character set of the session are.
+pub(super) fn statement(call: &Call) -> String {
+    let mut columns = Vec::new();
+    let mut literals = Vec::with_capacity(call.arguments.len());
+    for argument in &call.arguments {
+        match column(argument) {
+            Some(column) => columns.push(column),
+            None => literals.push(literal(argument)),
+        }
+    }
+    // A list of leases is the first argument.
+    if !columns.is_empty() {
+        literals.insert(0, text_literal(&list(&columns).to_string()));
+    }
+    format!("CALL fenced_{}({})", call.procedure, literals.join(", "))
 }
 
-impl Call {
-    pub(super) fn new(procedure: &str) -> Self {
-        Self {
-            text: format!("CALL fenced_{procedure}("),
-            arguments: 0,
+/// A column of a list, by its name.
+fn column(argument: &Argument) -> Option<(&str, Vec<Value>)> {
+    match argument {
+        Argument::Numbers(name, numbers) => {
+            Some((*name, numbers.iter().copied().map(Value::from).collect()))
         }
-    }
-
-    pub(super) fn lease(self, names: &LeaseNames, resource: &ResourceName) -> Self {
-        self.text(&names.of(resource))
-    }
-
-    pub(super) fn text(self, text: &str) -> Self {
-        self.text_or_null(Some(text))
-    }
-
-    pub(super) fn text_or_null(mut self, text: Option<&str>) -> Self {
-        self.separate();
-        match text {
-            None => self.text.push_str("NULL"),
-            Some(text) => {
-                self.text.push_str("_utf8mb4 x'");
-                for byte in text.bytes() {
-                    // Writing to a `String` cannot fail.
-                    write!(self.text, "{byte:02x}").unwrap_or_default();
-                }
-                self.text.push('\'');
-            }
+        Argument::Texts(name, texts) => {
+            Some((*name, texts.iter().cloned().map(Value::from).collect()))
         }
-        self
+        _ => None,
     }
+}
 
-    pub(super) fn number(self, number: i64) -> Self {
-        self.number_or_null(Some(number))
-    }
+/// The list of leases that has these columns, with an object for each lease.
+fn list(columns: &[(&str, Vec<Value>)]) -> Value {
+    let count = columns.first().map_or(0, |(_, values)| values.len());
+    let lease = |place: usize| {
+        let cells = columns.iter();
+        let cells = cells.map(|(name, values)| ((*name).to_owned(), values[place].clone()));
+        Value::Object(cells.collect())
+    };
+    (0..count).map(lease).collect()
+}
 
-    pub(super) fn number_or_null(mut self, number: Option<i64>) -> Self {
-        self.separate();
-        let number = number.map_or_else(|| "NULL".to_owned(), |number| number.to_string());
-        self.text.push_str(&number);
-        self
-    }
-
-    pub(super) fn statement(mut self) -> String {
-        self.text.push(')');
-        self.text
-    }
-
-    fn separate(&mut self) {
-        if self.arguments > 0 {
-            self.text.push_str(", ");
+fn literal(argument: &Argument) -> String {
+    match argument {
+        Argument::Flag(flag) => u8::from(*flag).to_string(),
+        Argument::Number(Some(number)) => number.to_string(),
+        Argument::Small(Some(number)) => number.to_string(),
+        Argument::Text(Some(text)) => text_literal(text),
+        Argument::Time(time) => time.as_micros().to_string(),
+        Argument::Attempts(ids) => {
+            let ids: Vec<_> = ids.iter().map(|id| fingerprint(id)).collect();
+            text_literal(&ids.join(","))
         }
-        self.arguments += 1;
+        _null => "NULL".to_owned(),
     }
+}
+
+fn text_literal(text: &str) -> String {
+    let mut literal = "_utf8mb4 x'".to_owned();
+    for byte in text.bytes() {
+        // Writing to a `String` cannot fail.
+        write!(literal, "{byte:02x}").unwrap_or_default();
+    }
+    literal + "'"
 }
 
 #[cfg(test)]
 mod tests {
+    use lock_core::backend::support::database::AnswerShape;
+
     use super::*;
+
+    fn sent(arguments: Vec<Argument>) -> String {
+        statement(&Call {
+            procedure: "look",
+            arguments,
+            answer: AnswerShape::Rows,
+        })
+    }
 
     #[test]
     fn a_text_stays_inside_its_literal() {
-        let call = Call::new("look").text("a'); DROP \\").number(1);
-        let call = call.text_or_null(None).number_or_null(None);
+        let text = Argument::Text(Some("a'); DROP \\".to_owned()));
         assert_eq!(
-            call.statement(),
+            sent(vec![
+                text,
+                Argument::Number(Some(1)),
+                Argument::Text(None),
+                Argument::Number(None)
+            ]),
             "CALL fenced_look(_utf8mb4 x'6127293b2044524f50205c', 1, NULL, NULL)"
+        );
+    }
+
+    #[test]
+    fn a_list_has_an_object_for_each_lease() {
+        let texts = Argument::Texts("resource", vec![Some("a".to_owned()), None]);
+        let columns = [column(&texts).unwrap(), ("token", vec![1.into(), 2.into()])];
+        let list = list(&columns).to_string();
+        assert_eq!(
+            list,
+            r#"[{"resource":"a","token":1},{"resource":null,"token":2}]"#
         );
     }
 }

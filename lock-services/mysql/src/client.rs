@@ -1,38 +1,33 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use lock_core::{
-    Error, ErrorKind,
+    Error,
     backend::{
-        Moment, Runtime,
-        support::{LeaseNames, Tasks, connecting::Settings, lock, unlogged},
+        Runtime,
+        support::{
+            Tasks,
+            connecting::Settings,
+            database::{
+                Call, Database, LeaseNames, Procedures, Renewal, Row as _, ServerClock, no_answer,
+                only,
+            },
+            unlogged,
+        },
     },
 };
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, mysql::MySqlRow};
 
-use super::{connections::Connections, error::translate, row::Row};
-
-/// For so long after it was sent a request to acquire may come into effect. Tombstones last longer.
-const REQUEST_TTL: Duration = Duration::from_secs(30);
+use super::{call::statement, connections::Connections, error::translate, row::Row};
 
 /// Sends requests to the database, each on a task that brings it to its end.
 pub(super) struct Client {
     connections: Connections,
-    pub(super) tasks: Tasks,
-    pub(super) runtime: Arc<dyn Runtime>,
-    pub(super) response_timeout: Duration,
-    pub(super) names: LeaseNames,
-    server_time: Mutex<ClockSample>,
-}
-
-/// A time of the database's clock, and the moment when it was read, by ours.
-#[derive(Clone, Copy, Debug, Default)]
-struct ClockSample {
-    unix: Duration,
-    at: Moment,
+    tasks: Tasks,
+    names: LeaseNames,
+    response_timeout: Duration,
+    pub(super) clock: ServerClock,
+    /// Distinguishes the waiters of this process.
+    name: String,
 }
 
 impl Client {
@@ -43,43 +38,69 @@ impl Client {
     ) -> Result<Self, Error> {
         let client = Self {
             connections,
-            tasks: Tasks::here(Arc::clone(&runtime)),
-            runtime,
-            response_timeout: settings.response_timeout,
+            name: format!("{:032x}", runtime.random()),
+            tasks: Tasks::here(runtime),
             names: LeaseNames::new(&settings.prefix),
-            server_time: Mutex::default(),
+            response_timeout: settings.response_timeout,
+            clock: ServerClock::default(),
         };
         client.check_server().await?;
         client.read_clock().await?;
         Ok(client)
     }
 
-    /// A time of the database's clock that was read after this moment.
-    pub(super) fn clock_was(&self, unix: Duration, at: Moment) {
-        *lock(&self.server_time) = ClockSample { unix, at };
-    }
-
-    /// The time, by the database's clock, until which a request that is sent now may come into
-    /// effect: a proxy may keep it for minutes.
-    pub(super) fn not_after_us(&self) -> i64 {
-        let ClockSample { unix, at } = *lock(&self.server_time);
-        let time = unix + self.runtime.now().since(at) + REQUEST_TTL;
-        i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
-    }
-
     /// Sends a statement, and waits for its answer. If the caller goes away meanwhile, the request
     /// goes on: its connection is free again only when it was answered, or is closed.
-    pub(super) async fn rows(&self, statement: String) -> Result<Vec<Row>, Error> {
-        let (connections, runtime) = (self.connections.clone(), Arc::clone(&self.runtime));
+    pub(super) async fn send(&self, statement: String) -> Result<Vec<Row>, Error> {
+        let (connections, runtime) = (self.connections.clone(), Arc::clone(self.tasks.runtime()));
         let sent = send(connections, runtime, self.response_timeout, statement);
-        let answer = self.tasks.run_to_end(sent).await;
-        answer.map_err(|ended| Error::unknown(ErrorKind::ShutDown).caused_by(ended))?
+        let rows = self.tasks.run_to_end(sent).await??;
+        Ok(rows.into_iter().map(Row).collect())
+    }
+}
+
+impl Database for Client {
+    type Row = Row;
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
-    /// The same for a statement that has one row for an answer.
-    pub(super) async fn one(&self, statement: String) -> Result<Row, Error> {
-        let row = self.rows(statement).await?.pop();
-        row.ok_or_else(|| Error::unknown(ErrorKind::Refused).because("the database gave no answer"))
+    fn names(&self) -> &LeaseNames {
+        &self.names
+    }
+
+    fn longest_pause(&self) -> Option<Duration> {
+        const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+        Some(LONGEST_PAUSE)
+    }
+}
+
+impl Procedures for Client {
+    async fn rows(&self, call: Call) -> Result<Vec<Row>, Error> {
+        self.send(statement(&call)).await
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn clock(&self) -> &ServerClock {
+        &self.clock
+    }
+
+    async fn read_clock(&self) -> Result<(), Error> {
+        self.read_version_and_clock().await
+    }
+
+    fn renewals(rows: Vec<Row>, _count: usize) -> Result<Vec<Renewal>, Error> {
+        let letters = only(rows)?.text("outcomes")?;
+        let renewals = letters.chars().map(|letter| match letter {
+            'r' => Renewal::Renewed,
+            'n' => Renewal::NotHolder,
+            _busy => Renewal::Busy,
+        });
+        Ok(renewals.collect())
     }
 }
 
@@ -90,17 +111,14 @@ async fn send(
     runtime: Arc<dyn Runtime>,
     timeout: Duration,
     statement: String,
-) -> Result<Vec<Row>, Error> {
+) -> Result<Vec<MySqlRow>, Error> {
     let mut connection = connections.take().await?;
     let query = sqlx::raw_sql(AssertSqlSafe(statement));
     let query = unlogged(query.fetch_all(&mut *connection));
     let error = match runtime.timeout(timeout, query).await {
-        Some(Ok(rows)) => return Ok(rows.into_iter().map(Row::from).collect()),
+        Some(Ok(rows)) => return Ok(rows),
         Some(Err(error)) => translate(error),
-        None => {
-            let silent = Error::unknown(ErrorKind::Unavailable);
-            silent.because(format!("no answer within {timeout:?}"))
-        }
+        None => no_answer(timeout),
     };
     connection.close_on_drop();
     Err(error)

@@ -1,6 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Error, ErrorKind, backend::Runtime};
+use lock_core::{
+    Error, ErrorKind,
+    backend::{Runtime, support::database},
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
     Row as _,
@@ -47,31 +50,21 @@ impl Connections {
         if let Some(idle) = self.pool.try_acquire() {
             return Ok(idle);
         }
-        let connecting = async {
-            tokio::select! {
-                biased;
-                connected = self.pool.acquire() => connected,
-                refusal = self.refusal_after(self.timeout * 3 / 4) => Err(refusal),
-            }
-        };
-        let connecting = self.runtime.timeout(self.timeout, connecting).await;
-        let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        connected.map_err(not_connected)
+        let pooled = self.pool.acquire();
+        let taken = database::take(&*self.runtime, self.timeout, pooled, self.refusal()).await;
+        let taken = taken.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        taken.map_err(not_connected)
     }
 
-    /// Why the pool makes no connection, once it has tried for that long: it would only say that
-    /// its time is up. Never, if that is not why it waits.
-    async fn refusal_after(&self, time: Duration) -> sqlx::Error {
-        self.runtime.sleep(time).await;
+    /// Why the server takes no connections, if that is so.
+    async fn refusal(&self) -> Option<sqlx::Error> {
         let connected = async {
             let mut connection = self.pool.connect_options().connect().await?;
             set_up(&mut connection, self.timeout).await?;
             connection.close().await
         };
-        match connected.await {
-            Err(error) if is_refusal_to_connect(&error) => error,
-            _ => std::future::pending().await,
-        }
+        let error = connected.await.err()?;
+        is_refusal_to_connect(&error).then_some(error)
     }
 }
 

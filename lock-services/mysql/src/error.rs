@@ -1,6 +1,6 @@
 use std::io;
 
-use lock_core::{Error, ErrorKind, Outcome};
+use lock_core::{Error, ErrorKind, backend::support::database::Refusal};
 use sqlx::mysql::MySqlDatabaseError;
 
 /// Translates a failure of the client or the server into its meaning for a request that was sent.
@@ -58,90 +58,49 @@ fn number(error: &sqlx::Error) -> Option<u16> {
     Some(error.number())
 }
 
-/// The meaning of a refusal of the server.
-type Refusal = (&'static [u16], ErrorKind, Outcome, &'static str);
-
 /// For each request to such a server.
 pub(super) const TAKES_NO_WRITES: &str = "the server takes no writes: it is read_only";
 
-/// A failure that passes by itself after a failover, a restart or a burst is unavailable, and the
-/// request is repeated.
-const REFUSALS: [Refusal; 10] = [
-    (
-        // A lock timeout, NOWAIT, a deadlock, a record that has changed.
-        &[1205, 3572, 1213, 1020],
-        ErrorKind::Unavailable,
-        Outcome::NotApplied,
-        "the database was busy",
-    ),
-    (
-        &[1290, 1792, 1836],
-        ErrorKind::Unavailable,
-        Outcome::NotApplied,
-        TAKES_NO_WRITES,
-    ),
-    (
+const REFUSALS: [Refusal<u16>; 10] = [
+    // A lock timeout, NOWAIT, a deadlock, a record that has changed.
+    Refusal::passes(&[1205, 3572, 1213, 1020], "the database was busy"),
+    Refusal::passes(&[1290, 1792, 1836], TAKES_NO_WRITES),
+    Refusal::passes(
         &[1568],
-        ErrorKind::Unavailable,
-        Outcome::NotApplied,
         "its session was left inside a transaction by another client",
     ),
-    (
-        &[1040, 1203, 1226],
-        ErrorKind::Unavailable,
-        Outcome::NotApplied,
-        "the server has too many connections",
-    ),
-    (
-        // Interrupted, killed, a shutdown, a timeout of a statement or a session. These may strike
-        // while the commit is under way.
+    Refusal::passes(&[1040, 1203, 1226], "the server has too many connections"),
+    // Interrupted, killed, a shutdown, a timeout of a statement or a session.
+    Refusal::passes(
         &[1317, 1927, 1053, 1969, 3024, 4031],
-        ErrorKind::Unavailable,
-        Outcome::Unknown,
         "the server ended the request",
-    ),
-    (
-        // No memory, no room, a failure of the storage engine or of the binary log.
+    )
+    .may_have_happened(),
+    // No memory, no room, a failure of the storage engine or of the binary log.
+    Refusal::passes(
         &[1037, 1038, 1041, 1021, 1114, 1026, 1030, 1180, 1598, 3],
-        ErrorKind::Unavailable,
-        Outcome::Unknown,
         "the server lacks room or memory, or cannot write",
-    ),
-    (
+    )
+    .may_have_happened(),
+    Refusal::for_good(
         &[1305, 1146, 1318, 1449],
-        ErrorKind::Refused,
-        Outcome::NotApplied,
         "the procedures of leases are missing or old: apply the migrations",
     ),
-    (
+    Refusal::for_good(
         &[1044, 1142, 1370],
-        ErrorKind::Refused,
-        Outcome::NotApplied,
         "the user lacks the right to call a procedure of leases",
     ),
-    (
+    Refusal::for_good(
         &[1045, 1049, 1130, 1698, 1251],
-        ErrorKind::Refused,
-        Outcome::NotApplied,
         "the server refused the login",
     ),
-    (
+    Refusal::for_good(
         &[1665],
-        ErrorKind::Refused,
-        Outcome::NotApplied,
         "the binary log has statements: set binlog_format to ROW or MIXED",
     ),
 ];
 
 fn of_server(number: u16) -> Error {
-    let mut known = REFUSALS.iter();
-    let Some((_, kind, outcome, why)) = known.find(|(numbers, ..)| numbers.contains(&number))
-    else {
-        return Error::unknown(ErrorKind::Refused);
-    };
-    let error = match outcome {
-        Outcome::NotApplied => Error::not_applied(*kind),
-        _ => Error::unknown(*kind),
-    };
-    error.because(*why)
+    let known = Refusal::error_of(&REFUSALS, |known| *known == number);
+    known.unwrap_or_else(|| Error::unknown(ErrorKind::Refused))
 }

@@ -40,16 +40,11 @@
 //! ttl of the first is over, and the store refuses one of them.
 #![forbid(unsafe_code)]
 
-mod acquire;
 mod backend;
 mod call;
-mod calls;
 mod client;
 mod connections;
 mod error;
-mod holding;
-mod looking;
-mod operating;
 mod row;
 mod server;
 mod service_url;

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, ErrorKind};
+use lock_core::{
+    Error, ErrorKind,
+    backend::support::database::{Call, Database as _, Procedures as _, Row as _, only},
+};
 use tracing::warn;
 
-use super::{call::Call, client::Client, error::TAKES_NO_WRITES};
+use super::{client::Client, error::TAKES_NO_WRITES};
 
 /// The interface that this client was written for.
 const VERSION: u64 = 1;
@@ -25,7 +28,7 @@ impl Client {
         let refused = |why: &'static str| Err(Error::not_applied(ErrorKind::Refused).because(why));
         let mut has_binary_log = false;
         let mut logs_statements = false;
-        for row in self.rows(SETTINGS.to_owned()).await? {
+        for row in self.send(SETTINGS.to_owned()).await? {
             let (name, value) = (row.text("Variable_name")?, row.text("Value")?);
             let is_on = !["OFF", "0"].contains(&&*value);
             match &*name {
@@ -51,7 +54,8 @@ impl Client {
         if has_binary_log && logs_statements {
             return refused("the binary log has statements: set binlog_format to ROW or MIXED");
         }
-        if self.one(SYSDATE.to_owned()).await?.number("ahead_us")? < 5000 {
+        let sysdate = only(self.send(SYSDATE.to_owned()).await?)?;
+        if sysdate.number("ahead_us")? < 5000 {
             return refused(
                 "the server was started with --sysdate-is-now, so that each user can set the clock",
             );
@@ -60,9 +64,9 @@ impl Client {
     }
 
     /// Reads the database's clock and the version of its interface.
-    pub(super) async fn read_clock(&self) -> Result<(), Error> {
-        let at = self.runtime.now();
-        let row = self.one(Call::new("lock_service").statement()).await?;
+    pub(super) async fn read_version_and_clock(&self) -> Result<(), Error> {
+        let at = self.tasks().runtime().now();
+        let row = only(self.rows(Call::new("lock_service")).await?)?;
         let version = row.number("version")?;
         if version != VERSION {
             let why = format!(
@@ -71,7 +75,8 @@ impl Client {
             );
             return Err(Error::not_applied(ErrorKind::Refused).because(why));
         }
-        self.clock_was(Duration::from_micros(row.number("unix_us")?), at);
+        let unix = Duration::from_micros(row.number("unix_us")?);
+        self.clock.was(unix, at);
         Ok(())
     }
 }

@@ -1,27 +1,28 @@
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use lock_core::{
-    Attempt, Capabilities, Error, Extension, Fairness, Fencing, FencingToken, Inspection, Listed,
-    Operation, Released, ResourceName, Sequencer, Waking,
+    Error, Operation, Waking,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, ConnectOptions, Forced, Grant, LockBackend,
-        RenewRequest, Renewed, Requests, Runtime,
-        support::{OwnedTask, connecting::connect},
+        ConnectOptions, Runtime,
+        support::{
+            OwnedTask,
+            connecting::connect,
+            database::{DatabaseService, InDatabase, Leases, forget_every_minute},
+        },
     },
 };
 use sqlx::{PgPool, postgres::PgConnectOptions};
 
 use super::{
-    KIND, acquire::Asking, client::Client, connections::Connections, listener::ListenAddress,
-    service_url::ServiceUrl, tombstones, waiters::Waiters,
+    KIND, client::Client, connections::Connections, listener::ListenAddress,
+    service_url::ServiceUrl,
 };
 
 /// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
 /// its connections.
 #[derive(Debug)]
 pub struct PostgresBackend {
-    client: Arc<Client>,
-    waiters: Arc<Waiters>,
+    service: DatabaseService<Client>,
     _forgetting: OwnedTask,
 }
 
@@ -108,81 +109,21 @@ impl PostgresBackend {
             Some(address) => ListenAddress::direct(address),
             None => ListenAddress::perhaps_pooled(presumed, &*runtime),
         };
-        let client = Arc::new(Client::connect(connections, &url.settings, runtime).await?);
+        let client = Client::connect(connections, listen, &url.settings, runtime).await?;
+        let client = Arc::new(client);
         Ok(Self {
-            waiters: Waiters::new(Arc::clone(&client), listen),
-            _forgetting: tombstones::forget_every_minute(&client),
-            client,
+            _forgetting: forget_every_minute(&client),
+            service: DatabaseService::new(client),
         })
     }
 }
 
-impl Drop for PostgresBackend {
-    fn drop(&mut self) {
-        self.waiters.stop();
-    }
-}
+impl InDatabase for PostgresBackend {
+    const KIND: &'static str = KIND;
+    const WAKING: Waking = Waking::Pushed;
 
-impl LockBackend for PostgresBackend {
-    fn kind(&self) -> &'static str {
-        KIND
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new(Fencing::BestEffort, Fairness::Fifo, Waking::Pushed)
-            .counting(lock_core::TokenScale::Clock)
-            .extended(Extension::ALL)
-    }
-
-    fn runtime(&self) -> Arc<dyn Runtime> {
-        Arc::clone(&self.client.runtime)
-    }
-
-    fn requests<'a>(&'a self, request: &'a AcquireRequest) -> impl Requests + 'a {
-        Asking::new(&self.client, &self.waiters, request)
-    }
-
-    async fn renew(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
-        self.client.renew(leases).await
-    }
-
-    async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
-        self.client.release(lease, tombstone).await
-    }
-
-    async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        self.client.cancel(attempt).await
-    }
-
-    async fn inspect(&self, resource: &ResourceName) -> Result<Inspection, Error> {
-        self.client.inspect(resource).await
-    }
-
-    async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        self.client.release_hold(lease, attempt).await
-    }
-
-    async fn force_release(
-        &self,
-        resource: &ResourceName,
-        token: FencingToken,
-    ) -> Result<Forced, Error> {
-        self.client.force_release(resource, token).await
-    }
-
-    async fn list(&self) -> Result<Vec<Listed>, Error> {
-        self.client.list().await
-    }
-
-    async fn acquire_together(
-        &self,
-        requests: &[AcquireRequest],
-    ) -> Result<Attempt<Vec<Grant>>, Error> {
-        self.client.acquire_together(requests).await
-    }
-
-    fn lease_name<'a>(&self, resource: &'a ResourceName) -> Cow<'a, str> {
-        self.client.names.of(resource).into()
+    fn service(&self) -> &DatabaseService<impl Leases> {
+        &self.service
     }
 }
 

@@ -1,152 +1,158 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use lock_core::{
-    Error, ErrorKind,
+    Error,
     backend::{
-        Moment, Runtime,
-        support::{LeaseNames, Tasks, connecting::Settings, lock, unlogged},
+        BoxFuture, Runtime,
+        support::{
+            Tasks,
+            connecting::Settings,
+            database::{
+                Call, Database, LeaseNames, Procedures, Renewal, Row as _, ServerClock, Waiters,
+                no_answer, only,
+            },
+            unlogged,
+        },
     },
 };
-use sqlx::{AssertSqlSafe, PgConnection, Row, postgres::PgRow};
+use sqlx::{AssertSqlSafe, PgConnection, postgres::PgRow};
 
 use super::{
-    call::{Call, Value},
+    call,
     connections::Connections,
-    error::{TAKES_NO_WRITES, is_not_for_prepared, is_session_over, translate},
+    error::{is_not_for_prepared, is_session_over, translate},
+    listener::{self, ListenAddress},
     own_session::is_own_session,
-    sql,
+    row::Row,
 };
-
-/// For so long after it was sent a request to acquire may come into effect. Tombstones last longer.
-const REQUEST_TTL: Duration = Duration::from_secs(30);
-
-/// The interface that this client was written for.
-const VERSION: i32 = 2;
 
 /// Sends requests to the database, each on a task that brings it to its end.
 pub(super) struct Client {
     connections: Connections,
-    pub(super) tasks: Tasks,
-    pub(super) runtime: Arc<dyn Runtime>,
+    tasks: Tasks,
+    names: LeaseNames,
     pub(super) response_timeout: Duration,
-    pub(super) names: LeaseNames,
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
-    server_time: Mutex<ClockSample>,
-}
-
-/// A time of the database's clock, and the moment when it was read, by ours.
-#[derive(Clone, Copy, Debug, Default)]
-struct ClockSample {
-    unix: Duration,
-    at: Moment,
+    pub(super) clock: ServerClock,
+    /// The channel of notices about turns: one for each client.
+    channel: String,
+    pub(super) listen_address: ListenAddress,
+    /// Whether notices arrive.
+    pub(super) listens: AtomicBool,
 }
 
 impl Client {
     pub(super) async fn connect(
         connections: Connections,
+        listen_address: ListenAddress,
         settings: &Settings,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Self, Error> {
-        let response_timeout = settings.response_timeout;
         let client = Self {
             connections,
-            tasks: Tasks::here(Arc::clone(&runtime)),
-            runtime,
-            response_timeout,
+            channel: format!("fenced_{:016x}", runtime.random() >> 64),
+            tasks: Tasks::here(runtime),
             names: LeaseNames::new(&settings.prefix),
+            response_timeout: settings.response_timeout,
             prepares: Arc::default(),
-            server_time: Mutex::default(),
+            clock: ServerClock::default(),
+            listen_address,
+            listens: AtomicBool::new(false),
         };
         client.check_owner().await?;
         let is_read_committed = client.check_server().await?;
-        let address = client.connections.address();
-        let runtime = &*client.runtime;
+        let (address, timeout) = (client.connections.address(), client.response_timeout);
         let prepares =
-            is_read_committed && is_own_session(&address, response_timeout, runtime).await;
+            is_read_committed && is_own_session(&address, timeout, &**client.runtime()).await;
         client.prepares.store(prepares, Ordering::Relaxed);
         Ok(client)
     }
 
-    /// Fails if a superuser would run functions that another role has made.
-    async fn check_owner(&self) -> Result<(), Error> {
-        let row = self.plain(sql::OWNER.to_owned()).await?;
-        let owner: Option<String> = row.try_get("owner").map_err(translate)?;
-        owner.map_or(Ok(()), |owner| {
-            let why = format!(
-                "its schema `fenced` belongs to {owner:?}, whose code a superuser must not run: \
-                 log in as another role"
-            );
-            Err(Error::not_applied(ErrorKind::Refused).because(why))
-        })
-    }
-
-    /// Reads the database's clock and the version of its interface. Returns whether sessions are at
-    /// READ COMMITTED. Fails if the server takes no writes.
-    pub(super) async fn check_server(&self) -> Result<bool, Error> {
-        let at = self.runtime.now();
-        let row = self.plain(sql::WELCOME.to_owned()).await?;
-        let version: i32 = row.try_get("version").map_err(translate)?;
-        if version != VERSION {
-            let why = format!(
-                "its schema `fenced` has version {version} of the lock functions, and this program \
-                 needs {VERSION}: use programs and migrations of one release"
-            );
-            return Err(Error::not_applied(ErrorKind::Refused).because(why));
-        }
-        if row.try_get::<&str, _>("read_only").map_err(translate)? == "on" {
-            let error = Error::not_applied(ErrorKind::Unavailable);
-            return Err(error.because(TAKES_NO_WRITES));
-        }
-        let micros: i64 = row.try_get("unix_micros").map_err(translate)?;
-        let unix = Duration::from_micros(micros.unsigned_abs());
-        *lock(&self.server_time) = ClockSample { unix, at };
-        let isolation: &str = row.try_get("isolation").map_err(translate)?;
-        Ok(isolation == "read committed")
-    }
-
-    /// The time, by the database's clock, until which a request that is sent now may come into
-    /// effect: a pooler may keep it for minutes.
-    pub(super) fn not_after(&self) -> Value {
-        let ClockSample { unix, at } = *lock(&self.server_time);
-        Value::Time(unix + self.runtime.now().since(at) + REQUEST_TTL)
-    }
-
-    /// Sends a call, and waits for its answer. If the caller goes away meanwhile, the request goes
-    /// on: its connection is free again only when it was answered, or is closed.
-    pub(super) async fn rows(&self, call: Call) -> Result<Vec<PgRow>, Error> {
-        self.request(Request::Call(call.of(&self.names))).await
-    }
-
-    /// The same for a call that has one row for an answer.
-    pub(super) async fn one(&self, call: Call) -> Result<PgRow, Error> {
-        only(self.rows(call).await?)
+    pub(super) const fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.tasks.runtime()
     }
 
     /// Sends a statement that is no call, and has one row for an answer.
-    pub(super) async fn plain(&self, sql: String) -> Result<PgRow, Error> {
+    pub(super) async fn plain(&self, sql: String) -> Result<Row, Error> {
         only(self.request(Request::Plain(sql)).await?)
     }
 
-    async fn request(&self, request: Request) -> Result<Vec<PgRow>, Error> {
+    /// If the caller goes away meanwhile, the request goes on: its connection is free again only
+    /// when it was answered, or is closed.
+    async fn request(&self, request: Request) -> Result<Vec<Row>, Error> {
         let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
-        let (runtime, timeout) = (Arc::clone(&self.runtime), self.response_timeout);
+        let (runtime, timeout) = (Arc::clone(self.runtime()), self.response_timeout);
         let sent = send(connections, runtime, timeout, prepares, request);
-        let answer = self.tasks.run_to_end(sent).await;
-        answer.map_err(|ended| Error::unknown(ErrorKind::ShutDown).caused_by(ended))?
+        let rows = self.tasks.run_to_end(sent).await??;
+        Ok(rows.into_iter().map(Row).collect())
     }
 }
 
-fn only(mut rows: Vec<PgRow>) -> Result<PgRow, Error> {
-    rows.pop()
-        .ok_or_else(|| Error::unknown(ErrorKind::Refused).because("the database gave no answer"))
+impl Database for Client {
+    type Row = Row;
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    fn names(&self) -> &LeaseNames {
+        &self.names
+    }
+
+    fn longest_pause(&self) -> Option<Duration> {
+        const WITHOUT_NOTICES: Duration = Duration::from_millis(250);
+        (!self.listens.load(Ordering::Relaxed)).then_some(WITHOUT_NOTICES)
+    }
+
+    fn listen(waiters: Arc<Waiters<Self>>) -> Option<BoxFuture<'static, ()>> {
+        Some(Box::pin(listener::listen(waiters)))
+    }
+}
+
+impl Procedures for Client {
+    async fn rows(&self, call: Call) -> Result<Vec<Row>, Error> {
+        self.request(Request::Call(call)).await
+    }
+
+    fn name(&self) -> &str {
+        &self.channel
+    }
+
+    fn clock(&self) -> &ServerClock {
+        &self.clock
+    }
+
+    async fn read_clock(&self) -> Result<(), Error> {
+        self.check_server().await.map(drop)
+    }
+
+    fn renewals(rows: Vec<Row>, count: usize) -> Result<Vec<Renewal>, Error> {
+        let mut renewals = vec![Renewal::Busy; count];
+        for row in rows {
+            let place = usize::try_from(row.number("place")?).unwrap_or(0);
+            let renewal = match &*row.text("outcome")? {
+                "renewed" => Renewal::Renewed,
+                "not_holder" => Renewal::NotHolder,
+                _busy => Renewal::Busy,
+            };
+            // Places begin at 1.
+            if let Some(at) = place
+                .checked_sub(1)
+                .and_then(|place| renewals.get_mut(place))
+            {
+                *at = renewal;
+            }
+        }
+        Ok(renewals)
+    }
 }
 
 enum Request {
@@ -166,7 +172,7 @@ impl Request {
             Self::Plain(sql) => sql,
             Self::Call(call) => {
                 if prepares.load(Ordering::Relaxed) {
-                    let (sql, arguments) = call.prepared().map_err(sqlx::Error::Encode)?;
+                    let (sql, arguments) = call::prepared(&call).map_err(sqlx::Error::Encode)?;
                     let query = sqlx::query_with(sql, arguments);
                     match query.fetch_all(&mut *connection).await {
                         Err(error) if is_not_for_prepared(&error) => {}
@@ -174,7 +180,7 @@ impl Request {
                     }
                     prepares.store(false, Ordering::Relaxed);
                 }
-                call.text()
+                call::text(&call)
             }
         };
         let query = sqlx::raw_sql(AssertSqlSafe(text));
@@ -201,8 +207,7 @@ async fn send(
         }
         None => {
             connection.close_on_drop();
-            let silent = Error::unknown(ErrorKind::Unavailable);
-            Err(silent.because(format!("no answer within {timeout:?}")))
+            Err(no_answer(timeout))
         }
     }
 }

@@ -5,7 +5,10 @@ use std::{
 
 use lock_core::{
     Error,
-    backend::{Runtime, support::lock},
+    backend::{
+        Runtime,
+        support::{database, lock},
+    },
 };
 use sqlx::{
     ConnectOptions, PgPool, Postgres,
@@ -71,26 +74,16 @@ impl Connections {
             return Ok(idle);
         }
         self.follow();
-        let connecting = async {
-            tokio::select! {
-                biased;
-                connected = self.pool.acquire() => connected,
-                refusal = self.refusal_after(timeout * 3 / 4) => Err(refusal),
-            }
-        };
-        let connecting = self.runtime.timeout(timeout, connecting).await;
-        let connected = connecting.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        connected.map_err(not_connected)
+        let pooled = self.pool.acquire();
+        let taken = database::take(&*self.runtime, timeout, pooled, self.refusal()).await;
+        let taken = taken.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        taken.map_err(not_connected)
     }
 
-    /// Why the server takes no connections, once the pool has tried for that long: it would only
-    /// say that its time is up. Never, if that is not why it waits.
-    async fn refusal_after(&self, time: Duration) -> sqlx::Error {
-        self.runtime.sleep(time).await;
-        match self.address().connect().await {
-            Err(error) if is_refusal_to_connect(&error) => error,
-            _ => std::future::pending().await,
-        }
+    /// Why the server takes no connections, if that is so.
+    async fn refusal(&self) -> Option<sqlx::Error> {
+        let error = self.address().connect().await.err()?;
+        is_refusal_to_connect(&error).then_some(error)
     }
 
     fn follow(&self) {

@@ -1,6 +1,6 @@
 use std::io;
 
-use lock_core::{Error, ErrorKind, Outcome};
+use lock_core::{Error, ErrorKind, backend::support::database::Refusal};
 use sqlx::error::DatabaseError;
 
 /// Translates a failure of the client or the server into its meaning for a request that was sent.
@@ -86,140 +86,51 @@ fn has_code(error: &dyn DatabaseError, codes: &[&str]) -> bool {
 /// inside a transaction, the server has ended it, or it is one to a server that takes no writes. A
 /// name may lead to another server by now.
 pub(super) fn is_session_over(error: &sqlx::Error) -> bool {
+    const OVER: [&str; 9] = [
+        "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "0A000", "53", "08",
+    ];
     let code = error.as_database_error().and_then(DatabaseError::code);
-    let refusal = code.and_then(|code| refusal(&code));
-    is_stray(error) || refusal.is_some_and(|refusal| refusal.session == Session::Over)
-}
-
-/// The meaning of a refusal of the server.
-#[derive(Clone, Copy, Debug)]
-struct Refusal {
-    /// The SQLSTATE, or how it begins.
-    code: &'static str,
-    kind: ErrorKind,
-    /// Whether nothing was done.
-    outcome: Outcome,
-    session: Session,
-    why: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Session {
-    Kept,
-    Over,
-}
-
-const fn refused(code: &'static str, why: &'static str) -> Refusal {
-    Refusal {
-        code,
-        kind: ErrorKind::Refused,
-        outcome: Outcome::NotApplied,
-        session: Session::Kept,
-        why,
-    }
-}
-
-/// A failure that passes by itself after a failover, a restart or a burst is unavailable, and the
-/// request is repeated.
-const fn passes(code: &'static str, session: Session, why: &'static str) -> Refusal {
-    Refusal {
-        kind: ErrorKind::Unavailable,
-        session,
-        ..refused(code, why)
-    }
-}
-
-const fn may_have_happened(refusal: Refusal) -> Refusal {
-    Refusal {
-        outcome: Outcome::Unknown,
-        ..refusal
-    }
+    let is_over = code.is_some_and(|code| OVER.iter().any(|over| code.starts_with(over)));
+    is_over || is_stray(error)
 }
 
 /// For each request of such a session.
 pub(super) const TAKES_NO_WRITES: &str =
     "the server takes no writes: it is a standby, or default_transaction_read_only is on";
 
-/// The refusals of a server, the more exact codes first. Each is met by a test in `tests/postgres`:
-/// `refusals`, `standby`, `rights`, `outages` or `pooled`.
-const REFUSALS: [Refusal; 17] = [
-    // A cancel or a shutdown may strike while the commit is under way.
-    may_have_happened(passes("57014", Session::Kept, "the request was cancelled")),
-    may_have_happened(passes(
-        "57P01",
-        Session::Over,
-        "the server ended the session",
-    )),
-    may_have_happened(passes(
-        "57P02",
-        Session::Over,
-        "the server ended the session",
-    )),
+/// The refusals of a server, by its SQLSTATE or how that begins. Each is met by a test in
+/// `tests/postgres`: `refusals`, `standby`, `rights`, `outages` or `pooled`.
+const REFUSALS: [Refusal<&str>; 12] = [
+    Refusal::passes(&["57014"], "the request was cancelled").may_have_happened(),
+    Refusal::passes(&["57P01", "57P02"], "the server ended the session").may_have_happened(),
     // Before a request, never in one.
-    passes(
-        "57P05",
-        Session::Over,
+    Refusal::passes(
+        &["57P05", "25P03"],
         "the server ended the session because it was idle",
     ),
-    passes(
-        "25P03",
-        Session::Over,
-        "the server ended the session because it was idle",
-    ),
-    passes(
-        "57P03",
-        Session::Over,
+    Refusal::passes(
+        &["57P03"],
         "the server takes no connection now: it starts, stops or recovers",
     ),
-    passes("25006", Session::Over, TAKES_NO_WRITES),
+    Refusal::passes(&["25006"], TAKES_NO_WRITES),
     // The queue is an unlogged table, which a standby does not have.
-    passes(
-        "0A000",
-        Session::Over,
-        "the server takes no writes: it is a standby",
-    ),
+    Refusal::passes(&["0A000"], "the server takes no writes: it is a standby"),
     // Too many connections, no memory, a full disk.
-    passes(
-        "53",
-        Session::Over,
-        "the server lacks room, memory or connections",
-    ),
+    Refusal::passes(&["53"], "the server lacks room, memory or connections"),
     // A serialization failure, a deadlock, a lock timeout.
-    passes("40", Session::Kept, "the database was busy"),
-    passes("55P03", Session::Kept, "the database was busy"),
-    may_have_happened(passes("08", Session::Over, "the connection was lost")),
-    refused(
-        "3F000",
+    Refusal::passes(&["40", "55P03"], "the database was busy"),
+    Refusal::passes(&["08"], "the connection was lost").may_have_happened(),
+    Refusal::for_good(
+        &["3F000", "42P01", "42883"],
         "the schema `fenced` is missing or old: apply its migrations",
     ),
-    refused(
-        "42P01",
-        "the schema `fenced` is missing or old: apply its migrations",
-    ),
-    refused(
-        "42883",
-        "the schema `fenced` is missing or old: apply its migrations",
-    ),
-    refused("42501", "the role lacks a right on the schema `fenced`"),
-    refused("28", "the server refused the login"),
+    Refusal::for_good(&["42501"], "the role lacks a right on the schema `fenced`"),
+    Refusal::for_good(&["28"], "the server refused the login"),
 ];
 
-fn refusal(code: &str) -> Option<Refusal> {
-    let known = REFUSALS.iter();
-    known
-        .copied()
-        .find(|refusal| code.starts_with(refusal.code))
-}
-
 fn of_server(code: &str) -> Error {
-    let Some(known) = refusal(code) else {
-        return Error::not_applied(ErrorKind::Refused);
-    };
-    let error = match known.outcome {
-        Outcome::NotApplied => Error::not_applied(known.kind),
-        _ => Error::unknown(known.kind),
-    };
-    error.because(known.why)
+    let known = Refusal::error_of(&REFUSALS, |known| code.starts_with(known));
+    known.unwrap_or_else(|| Error::not_applied(ErrorKind::Refused))
 }
 
 #[cfg(test)]

@@ -46,21 +46,17 @@
 //! them.
 #![forbid(unsafe_code)]
 
-mod acquire;
 mod backend;
 mod call;
 mod client;
 mod connections;
 mod error;
-mod holding;
 mod listener;
-mod operating;
 mod own_session;
-mod rows;
+mod row;
+mod server;
 mod service_url;
 mod sql;
-mod tombstones;
-mod waiters;
 
 pub use self::{
     backend::{PostgresBackend, address_of},

@@ -1,10 +1,16 @@
-use std::{sync::Arc, time::Duration};
-
-use lock_core::{Error, backend::Runtime};
-use sqlx::{
-    PgPool,
-    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
 };
+
+use lock_core::{
+    Error,
+    backend::{
+        Runtime,
+        support::database::{Procedures, Waiters},
+    },
+};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
 use tracing::{debug, warn};
 
 use super::{
@@ -21,7 +27,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const NO_NOTICES_PAUSE: Duration = Duration::from_secs(60);
 
 /// Where to listen.
-#[derive(Clone)]
 pub(super) struct ListenAddress {
     options: PgConnectOptions,
     /// Unless the user says that this is the database itself.
@@ -48,15 +53,6 @@ impl ListenAddress {
     }
 }
 
-/// An event of the listener.
-pub(super) enum ListenEvent<'a> {
-    Notice(&'a str),
-    /// From here on all notices arrive.
-    Connected,
-    /// From here on none arrives.
-    Disconnected,
-}
-
 /// Why listening ended.
 enum End {
     Lost(Error),
@@ -65,22 +61,12 @@ enum End {
 }
 
 /// Listens on a connection of its own, for as long as the task is not ended.
-pub(super) async fn listen(
-    client: Arc<Client>,
-    address: ListenAddress,
-    channel: String,
-    tell: impl Fn(ListenEvent<'_>) + Send + Sync,
-) {
+pub(super) async fn listen(waiters: Arc<Waiters<Client>>) {
+    let client = waiters.database();
     let mut warned = false;
     loop {
-        let pool = PgPoolOptions::new()
-            .max_connections(1)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .acquire_timeout(client.response_timeout)
-            .connect_lazy_with(address.options.clone());
-        let end = receive(&client, &address, &pool, &channel, &tell).await;
-        tell(ListenEvent::Disconnected);
+        let end = receive(&waiters).await;
+        notices_arrive(&waiters, false);
         let pause = match end {
             Err(End::NoNotices) => {
                 if !std::mem::replace(&mut warned, true) {
@@ -97,20 +83,34 @@ pub(super) async fn listen(
             }
             Ok(()) => PAUSE,
         };
-        client.runtime.sleep(pause).await;
+        client.runtime().sleep(pause).await;
     }
 }
 
+/// Some notices may have been lost before this.
+fn notices_arrive(waiters: &Waiters<Client>, arrive: bool) {
+    waiters.database().listens.store(arrive, Ordering::Relaxed);
+    waiters.look_now();
+}
+
+/// Wakes the waiter that a notice names, by its resource and the fingerprint of its holder.
+fn wake(waiters: &Waiters<Client>, notice: &PgNotification) {
+    let (resource, holder) = notice.payload().split_once(' ').unwrap_or_default();
+    waiters.wake(resource, holder);
+}
+
 /// Receives notices until the connection is lost.
-async fn receive(
-    client: &Client,
-    address: &ListenAddress,
-    pool: &PgPool,
-    channel: &str,
-    tell: &(impl Fn(ListenEvent<'_>) + Sync),
-) -> Result<(), End> {
+async fn receive(waiters: &Waiters<Client>) -> Result<(), End> {
     let lost = |error| End::Lost(translate(error));
-    let listener = PgListener::connect_with(pool).await;
+    let client = waiters.database();
+    let (address, timeout) = (&client.listen_address, client.response_timeout);
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(timeout)
+        .connect_lazy_with(address.options.clone());
+    let listener = PgListener::connect_with(&pool).await;
     let mut listener = listener.map_err(|error| match is_refused(&error) {
         true => End::NoNotices,
         false => lost(error),
@@ -121,19 +121,17 @@ async fn receive(
     {
         return Err(End::NoNotices);
     }
-    listener.listen(channel).await.map_err(lost)?;
-    let sent = client.plain(sql::notify(channel)).await;
-    let received = client
-        .runtime
-        .timeout(client.response_timeout, listener.recv());
+    listener.listen(client.name()).await.map_err(lost)?;
+    let sent = client.plain(sql::notify(client.name())).await;
+    let received = client.runtime().timeout(timeout, listener.recv());
     match (sent, received.await) {
-        (_, Some(notice)) => tell(ListenEvent::Notice(notice.map_err(lost)?.payload())),
+        (_, Some(notice)) => wake(waiters, &notice.map_err(lost)?),
         (Ok(_), None) => return Err(End::NoNotices),
         (Err(error), None) => return Err(End::Lost(error)),
     }
-    tell(ListenEvent::Connected);
+    notices_arrive(waiters, true);
     while let Some(notice) = listener.try_recv().await.map_err(lost)? {
-        tell(ListenEvent::Notice(notice.payload()));
+        wake(waiters, &notice);
     }
     Ok(())
 }

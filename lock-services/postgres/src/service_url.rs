@@ -1,13 +1,12 @@
 //! The URL of a lock service.
 
-use std::time::Duration;
-
 use lock_core::{
-    Error, ErrorKind, InitialToken,
+    Error,
     backend::{
         ConnectOptions,
         support::{
             connecting::{Settings, invalid},
+            database::{settings, take_connections},
             database_url,
         },
     },
@@ -25,20 +24,11 @@ pub(super) struct ServiceUrl {
 
 impl ServiceUrl {
     pub(super) fn read(options: &ConnectOptions) -> Result<Self, Error> {
-        let bounds = Duration::from_millis(10)..=Duration::from_secs(10);
-        let mut settings = options.read(Duration::from_secs(2), bounds)?;
+        let mut settings = settings(options, "database")?;
         let listen = settings.take("listen")?;
-        let connections = settings.take_number("connections")?.unwrap_or(8);
-        if connections == 0 {
-            return Err(invalid("at least one connection is needed"));
-        }
-        if settings.initial_token != InitialToken::Clock {
-            let error = Error::not_applied(ErrorKind::Unsupported);
-            return Err(error.because("tokens start at the clock of the database"));
-        }
         Ok(Self {
+            connections: take_connections(&mut settings)?,
             listen: listen.map(|url| address(&url)).transpose()?,
-            connections,
             settings,
         })
     }
@@ -50,10 +40,8 @@ impl ServiceUrl {
 }
 
 fn address(url: &str) -> Result<PgConnectOptions, Error> {
-    if !["postgres://", "postgresql://"]
-        .iter()
-        .any(|scheme| url.starts_with(scheme))
-    {
+    let schemes = ["postgres://", "postgresql://"];
+    if !schemes.iter().any(|scheme| url.starts_with(scheme)) {
         return Err(invalid(
             "not a URL, such as postgres://user:password@host/database",
         ));

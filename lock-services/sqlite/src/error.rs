@@ -1,4 +1,4 @@
-use lock_core::{Error, ErrorKind};
+use lock_core::{Error, ErrorKind, backend::support::database::Refusal};
 
 const BUSY: i32 = 5;
 const LOCKED: i32 = 6;
@@ -9,31 +9,31 @@ const FULL: i32 = 13;
 const CANNOT_OPEN: i32 = 14;
 const NO_DATABASE: i32 = 26;
 
+const REFUSALS: [Refusal<i32>; 6] = [
+    Refusal::passes(&[BUSY, LOCKED], "another transaction writes the file"),
+    Refusal::passes(&[FULL], "the disk of the file is full"),
+    Refusal::passes(&[IO], "the file cannot be read or written"),
+    Refusal::for_good(
+        &[READ_ONLY],
+        "the file, or its folder, is not writable by this process",
+    ),
+    Refusal::for_good(
+        &[CANNOT_OPEN],
+        "the file cannot be opened: its folder has to exist and to be writable",
+    ),
+    Refusal::for_good(&[CORRUPT, NO_DATABASE], "the file is no sound database"),
+];
+
 /// Translates a failure before a commit: the transaction is over, and nothing of it was written.
 pub(super) fn translate(error: sqlx::Error) -> Error {
-    let (kind, why) = match code(&error) {
-        Some(BUSY | LOCKED) => (
-            ErrorKind::Unavailable,
-            "another transaction writes the file",
-        ),
-        Some(FULL) => (ErrorKind::Unavailable, "the disk of the file is full"),
-        Some(IO) => (ErrorKind::Unavailable, "the file cannot be read or written"),
-        Some(READ_ONLY) => (
-            ErrorKind::Refused,
-            "the file, or its folder, is not writable by this process",
-        ),
-        Some(CANNOT_OPEN) => (
-            ErrorKind::Refused,
-            "the file cannot be opened: its folder has to exist and to be writable",
-        ),
-        Some(CORRUPT | NO_DATABASE) => (ErrorKind::Refused, "the file is no sound database"),
-        Some(_) => (ErrorKind::Refused, "SQLite refuses a statement"),
-        None => (
-            ErrorKind::Unavailable,
-            "the connection to the file has ended",
-        ),
+    let translated = match code(&error) {
+        Some(code) => Refusal::error_of(&REFUSALS, |known| *known == code).unwrap_or_else(|| {
+            Error::not_applied(ErrorKind::Refused).because("SQLite refuses a statement")
+        }),
+        None => Error::not_applied(ErrorKind::Unavailable)
+            .because("the connection to the file has ended"),
     };
-    Error::not_applied(kind).because(why).caused_by(error)
+    translated.caused_by(error)
 }
 
 /// The same for a commit. A disk that fails in a commit leaves open whether it was written.

@@ -6,14 +6,8 @@ use std::{
 };
 
 use lock_core::{
-    Error, ErrorKind, InitialToken,
-    backend::{
-        ConnectOptions,
-        support::{
-            connecting::{Settings, invalid},
-            database_url,
-        },
-    },
+    Error, ErrorKind,
+    backend::support::{connecting::invalid, database_url},
 };
 #[cfg(target_os = "linux")]
 use rustix::fs::FsWord;
@@ -30,17 +24,6 @@ const SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The file of the leases.
 #[derive(Clone, Debug)]
 pub(super) struct File(SqliteConnectOptions);
-
-/// Reads the options of a lock service.
-pub(super) fn settings(options: &ConnectOptions) -> Result<Settings, Error> {
-    let bounds = Duration::from_millis(10)..=Duration::from_secs(10);
-    let settings = options.read(Duration::from_secs(2), bounds)?;
-    if settings.initial_token != InitialToken::Clock {
-        let error = Error::not_applied(ErrorKind::Unsupported);
-        return Err(error.because("tokens start at the clock of the host"));
-    }
-    Ok(settings)
-}
 
 impl File {
     /// The file that a URL names. It is made if it is missing.

@@ -43,13 +43,13 @@
 //! ttl.
 #![forbid(unsafe_code)]
 
-mod acquire;
 mod backend;
 mod client;
+mod connections;
 mod error;
 mod file;
 mod look;
-mod operating;
+mod row;
 mod rows;
 mod rule;
 

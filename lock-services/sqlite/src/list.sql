@@ -8,7 +8,8 @@ WITH living AS (
   WHERE wait_until > ?1 AND abs(?1 - seen_at) <= ?2 AND (?3 IS NULL OR resource = ?3)
   GROUP BY resource
 )
-SELECT l.resource, l.token, l.holder, l.expires_at, l.metadata, coalesce(w.waiters, 0) AS waiters
+SELECT l.resource, l.token, l.holder, (l.expires_at - ?1) / 1000 AS left_ms, l.metadata,
+       coalesce(w.waiters, 0) AS waiters
 FROM living l LEFT JOIN waiting w USING (resource)
 UNION ALL
 SELECT w.resource, NULL, NULL, NULL, NULL, w.waiters

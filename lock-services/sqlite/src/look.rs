@@ -1,32 +1,24 @@
-use std::{sync::Arc, time::Duration};
+//! How the waiters of this process look whether it is their turn.
+
+use std::time::Duration;
 
 use lock_core::{
     Error,
     backend::support::{
+        database::{Database as _, LeaseNames, Place, WaiterKey},
         fingerprint,
-        waiters::{Look, Place, WaiterKey},
     },
 };
-use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
-use tokio::sync::Mutex;
+use sqlx::{Row, sqlite::SqliteRow};
 
-use super::{
-    client::{Client, Durability},
-    rows::{SILENCE, shown},
-};
+use super::{client::Client, connections::Durability, error::translate, rows::SILENCE};
 
-/// So late a release by another process may be seen.
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// The part of a holder, as it is kept, that others may see.
+const SHOWN: usize = 16;
 
-/// Looks for the waiters of this process. While the file does not change, it has the rows that were
-/// read last.
-pub(super) struct LookInFile {
-    client: Arc<Client>,
-    last: Mutex<Seen>,
-}
-
+/// The answer to the last look. While the file does not change, it is not read again.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     /// It changes with each commit of another connection.
     version: i64,
     attempts: Vec<String>,
@@ -41,74 +33,70 @@ struct SeenRow {
     held_until: i64,
 }
 
-impl LookInFile {
-    pub(super) fn new(client: Arc<Client>) -> Self {
-        Self {
-            client,
-            last: Mutex::default(),
-        }
-    }
-
-    async fn version(&self) -> Result<i64, Error> {
-        self.client
-            .read(|connection| {
-                Box::pin(sqlx::query_scalar("PRAGMA main.data_version").fetch_one(connection))
-            })
-            .await
-    }
-
-    async fn rows(&self, attempts: &[String], now: i64) -> Result<Vec<SeenRow>, Error> {
-        let asked = json(attempts);
-        let client = Arc::clone(&self.client);
-        self.client
-            .read(move |connection| {
-                Box::pin(async move {
-                    let rows = look(connection, &asked, now).await?;
-                    rows.iter().map(|row| seen(row, &client)).collect()
-                })
-            })
-            .await
-    }
-}
-
-impl Look for LookInFile {
-    async fn look(
+impl Client {
+    pub(super) async fn look_in_file(
         &self,
         attempts: &[String],
         touch: bool,
     ) -> Result<Vec<(WaiterKey, Place)>, Error> {
         if touch {
             let alive = json(attempts);
-            let touched = self.client.write(Durability::Unflushed, move |rows| {
-                Box::pin(async move { rows.touch(&alive).await })
+            let touched = self.write(Durability::Unflushed, move |rows| {
+                Box::pin(async move { Ok(rows.touch(&alive).await?) })
             });
             touched.await?;
         }
-        let mut last = self.last.lock().await;
+        let mut seen = self.seen.lock().await;
         // The version is that of rows which are read later, or of older ones.
         let version = self.version().await?;
-        let now = self.client.unix_micros();
+        let now = self.unix_micros();
         // A waiter that dies changes nothing in the file.
-        if touch || (last.version, &*last.attempts) != (version, attempts) {
-            *last = Seen {
-                rows: self.rows(attempts, now).await?,
+        if touch || (seen.version, &*seen.attempts) != (version, attempts) {
+            *seen = Seen {
+                rows: self.waiters(attempts, now).await?,
                 version,
                 attempts: attempts.to_vec(),
             };
         }
-        Ok(last
-            .rows
-            .iter()
-            .map(|row| (row.key.clone(), row.at(now)))
-            .collect())
+        let rows = seen.rows.iter();
+        Ok(rows.map(|row| (row.key.clone(), row.at(now))).collect())
     }
 
-    fn longest_pause(&self) -> Option<Duration> {
-        Some(LONGEST_PAUSE)
+    async fn version(&self) -> Result<i64, Error> {
+        self.read(|connection| {
+            Box::pin(sqlx::query_scalar("PRAGMA main.data_version").fetch_one(connection))
+        })
+        .await
+    }
+
+    async fn waiters(&self, attempts: &[String], now: i64) -> Result<Vec<SeenRow>, Error> {
+        let asked = json(attempts);
+        let rows = self.read(move |connection| {
+            let query = sqlx::query(include_str!("look.sql"));
+            let query = query.bind(asked).bind(now).bind(SILENCE);
+            Box::pin(query.fetch_all(connection))
+        });
+        let rows = rows.await?;
+        let seen = rows.iter().map(|row| SeenRow::read(row, self.names()));
+        seen.collect::<Result<_, _>>().map_err(translate)
     }
 }
 
 impl SeenRow {
+    fn read(row: &SqliteRow, names: &LeaseNames) -> sqlx::Result<Self> {
+        let (lease, holder): (&str, &str) = (row.try_get("resource")?, row.try_get("holder")?);
+        Ok(Self {
+            key: WaiterKey {
+                resource: names.resource_of(lease).unwrap_or(lease).to_owned(),
+                holder: holder.get(..SHOWN).unwrap_or(holder).to_owned(),
+                attempt: fingerprint(row.try_get("attempt")?),
+            },
+            is_own: row.try_get("is_own")?,
+            is_first: row.try_get("is_first")?,
+            held_until: row.try_get("held_until")?,
+        })
+    }
+
     fn at(&self, now: i64) -> Place {
         let left = u64::try_from(self.held_until - now).unwrap_or(0);
         Place {
@@ -117,34 +105,6 @@ impl SeenRow {
             left: Duration::from_micros(left),
         }
     }
-}
-
-async fn look(
-    connection: &mut SqliteConnection,
-    attempts: &str,
-    now: i64,
-) -> sqlx::Result<Vec<SqliteRow>> {
-    sqlx::query(include_str!("look.sql"))
-        .bind(attempts)
-        .bind(now)
-        .bind(SILENCE)
-        .fetch_all(connection)
-        .await
-}
-
-fn seen(row: &SqliteRow, client: &Client) -> sqlx::Result<SeenRow> {
-    let lease: &str = row.try_get("resource")?;
-    let attempt: &str = row.try_get("attempt")?;
-    Ok(SeenRow {
-        key: WaiterKey {
-            resource: client.names.resource_of(lease).unwrap_or(lease).to_owned(),
-            holder: shown(row.try_get("holder")?).to_owned(),
-            attempt: fingerprint(attempt),
-        },
-        is_own: row.try_get("is_own")?,
-        is_first: row.try_get("is_first")?,
-        held_until: row.try_get("held_until")?,
-    })
 }
 
 /// Attempts are of letters, digits and hyphens.

@@ -19,12 +19,18 @@ pub(super) struct Rows<'c> {
     pub(super) now: i64,
 }
 
-/// A resource, a holder as it is kept, and an attempt of it.
-#[derive(Clone, Copy)]
-pub(super) struct Asker<'a> {
-    pub(super) resource: &'a str,
-    pub(super) holder: &'a str,
-    pub(super) attempt: &'a str,
+/// The name of a lease, a holder as it is kept, and an attempt of it, or none for the whole
+/// acquisition.
+pub(super) struct Asker {
+    pub(super) lease: String,
+    pub(super) holder: String,
+    pub(super) attempt: String,
+}
+
+impl Asker {
+    fn columns(&self) -> (&str, &str, &str) {
+        (&self.lease, &self.holder, &self.attempt)
+    }
 }
 
 /// A row of a resource that was ever held.
@@ -103,32 +109,22 @@ impl Rows<'_> {
         let Some(row) = row else { return Ok(None) };
         let mut lease = LeaseRow::read(&row)?;
         if !lease.is_free() && lease.expires_at <= self.now {
-            let Self { now, .. } = *self;
-            self.end(resource, &lease.holder, 0).await?;
-            lease = LeaseRow {
-                holder: String::new(),
-                expires_at: now,
-                attempts: Vec::new(),
-                ..lease
-            };
+            self.lose(resource, std::mem::take(&mut lease.holder))
+                .await?;
+            lease.attempts.clear();
         }
         Ok(Some(lease))
     }
 
-    /// Ends a lease, and with it the acquisition. The token is 0 if it was lost.
-    pub(super) async fn end(
-        &mut self,
-        resource: &str,
-        holder: &str,
-        token: i64,
-    ) -> sqlx::Result<()> {
+    /// Ends a lease that its holder has lost, and with it the acquisition.
+    async fn lose(&mut self, lease: &str, holder: String) -> sqlx::Result<()> {
         let whole = Asker {
-            resource,
+            lease: lease.to_owned(),
             holder,
-            attempt: "",
+            attempt: String::new(),
         };
-        self.bury(whole, token).await?;
-        self.free(resource).await
+        self.bury(&whole, 0).await?;
+        self.free(lease).await
     }
 
     pub(super) async fn free(&mut self, resource: &str) -> sqlx::Result<()> {
@@ -146,7 +142,7 @@ impl Rows<'_> {
     /// Gives a free resource to an attempt.
     pub(super) async fn grant(
         &mut self,
-        asker: Asker<'_>,
+        asker: &Asker,
         token: i64,
         ttl: Duration,
         metadata: Option<&str>,
@@ -156,14 +152,10 @@ impl Rows<'_> {
             ON CONFLICT DO UPDATE SET token = excluded.token, holder = excluded.holder, \
             expires_at = excluded.expires_at, attempts = excluded.attempts, \
             metadata = excluded.metadata";
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = asker;
+        let (lease, holder, attempt) = asker.columns();
         let expires_at = self.after(ttl);
         change!(
-            self, GRANT, resource, token, holder, expires_at, attempt, metadata
+            self, GRANT, lease, token, holder, expires_at, attempt, metadata
         )
         .map(drop)
     }
@@ -178,17 +170,13 @@ impl Rows<'_> {
     }
 
     /// Remembers that an acquisition has ended, or this attempt of it.
-    pub(super) async fn bury(&mut self, ended: Asker<'_>, token: i64) -> sqlx::Result<()> {
+    pub(super) async fn bury(&mut self, ended: &Asker, token: i64) -> sqlx::Result<()> {
         const BURY: &str = "INSERT INTO main.fenced_tombstone \
             (resource, holder, attempt, token, ended_at) VALUES (?, ?, ?, ?, ?) \
             ON CONFLICT DO UPDATE SET ended_at = excluded.ended_at";
         self.forget().await?;
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = ended;
-        change!(self, BURY, resource, holder, attempt, token, self.now).map(drop)
+        let (lease, holder, attempt) = ended.columns();
+        change!(self, BURY, lease, holder, attempt, token, self.now).map(drop)
     }
 
     /// Forgets the tombstones that have served.
@@ -198,31 +186,19 @@ impl Rows<'_> {
     }
 
     /// Whether this acquisition, or this attempt of it, has ended.
-    pub(super) async fn has_ended(&mut self, asker: Asker<'_>) -> sqlx::Result<bool> {
+    pub(super) async fn has_ended(&mut self, asker: &Asker) -> sqlx::Result<bool> {
         const HAS_ENDED: &str = "SELECT EXISTS (SELECT 1 FROM main.fenced_tombstone \
              WHERE resource = ? AND holder = ? AND attempt IN ('', ?))";
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = asker;
-        value!(self, HAS_ENDED, resource, holder, attempt)
+        let (lease, holder, attempt) = asker.columns();
+        value!(self, HAS_ENDED, lease, holder, attempt)
     }
 
     /// Whether the lease with this token was released by its holder, or the hold of this attempt.
-    pub(super) async fn was_released(
-        &mut self,
-        ended: Asker<'_>,
-        token: i64,
-    ) -> sqlx::Result<bool> {
+    pub(super) async fn was_released(&mut self, ended: &Asker, token: i64) -> sqlx::Result<bool> {
         const WAS_RELEASED: &str = "SELECT EXISTS (SELECT 1 FROM main.fenced_tombstone \
              WHERE resource = ? AND holder = ? AND attempt = ? AND token = ?)";
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = ended;
-        value!(self, WAS_RELEASED, resource, holder, attempt, token)
+        let (lease, holder, attempt) = ended.columns();
+        value!(self, WAS_RELEASED, lease, holder, attempt, token)
     }
 
     /// The holder of the first waiter that is alive. Those that are not are dropped. A sign of life
@@ -239,22 +215,18 @@ impl Rows<'_> {
             .await
     }
 
-    pub(super) async fn leave_queue(&mut self, asker: Asker<'_>) -> sqlx::Result<()> {
+    pub(super) async fn leave_queue(&mut self, asker: &Asker) -> sqlx::Result<()> {
         const LEAVE: &str = "DELETE FROM main.fenced_waiter \
                              WHERE resource = ? AND holder = ? AND attempt = ?";
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = asker;
-        change!(self, LEAVE, resource, holder, attempt).map(drop)
+        let (lease, holder, attempt) = asker.columns();
+        change!(self, LEAVE, lease, holder, attempt).map(drop)
     }
 
     /// Takes a place at the end of the queue, or keeps the one that the attempt has. False if as
     /// many other acquisitions wait as are allowed.
     pub(super) async fn enqueue(
         &mut self,
-        asker: Asker<'_>,
+        asker: &Asker,
         wait_until: i64,
         most: Option<u32>,
     ) -> sqlx::Result<bool> {
@@ -264,38 +236,32 @@ impl Rows<'_> {
                               WHERE resource = ? AND holder <> ?";
         const ENQUEUE: &str = "INSERT INTO main.fenced_waiter \
             (resource, holder, attempt, wait_until, seen_at) VALUES (?, ?, ?, ?, ?)";
-        let Asker {
-            resource,
-            holder,
-            attempt,
-        } = asker;
-        if change!(self, KEEP, self.now, wait_until, resource, holder, attempt)? > 0 {
+        let (lease, holder, attempt) = asker.columns();
+        if change!(self, KEEP, self.now, wait_until, lease, holder, attempt)? > 0 {
             return Ok(true);
         }
         if let Some(most) = most {
-            let others: i64 = value!(self, OTHERS, resource, holder)?;
+            let others: i64 = value!(self, OTHERS, lease, holder)?;
             if others >= i64::from(most) {
                 return Ok(false);
             }
         }
-        change!(
-            self, ENQUEUE, resource, holder, attempt, wait_until, self.now
-        )?;
+        change!(self, ENQUEUE, lease, holder, attempt, wait_until, self.now)?;
         Ok(true)
     }
 
     /// Renews a lease that lives, to no less than it has. False if there is none.
     pub(super) async fn renew(
         &mut self,
-        resource: &str,
-        holder: &str,
+        whole: &Asker,
         token: i64,
         ttl: Duration,
     ) -> sqlx::Result<bool> {
         const RENEW: &str = "UPDATE main.fenced_lease SET expires_at = max(expires_at, ?) \
-            WHERE resource = ? AND token = ? AND holder = ? AND expires_at > ?";
+            WHERE resource = ? AND holder = ? AND token = ? AND expires_at > ?";
         let until = self.after(ttl);
-        let renewed = change!(self, RENEW, until, resource, token, holder, self.now)?;
+        let (lease, holder, _) = whole.columns();
+        let renewed = change!(self, RENEW, until, lease, holder, token, self.now)?;
         Ok(renewed > 0)
     }
 
@@ -303,14 +269,14 @@ impl Rows<'_> {
     pub(super) async fn revoke(
         &mut self,
         resource: &str,
-        lease: &LeaseRow,
+        lease: LeaseRow,
         revocation: i64,
     ) -> sqlx::Result<()> {
         const FORGET: &str = "DELETE FROM main.fenced_forced_release WHERE ended_at < ?";
         const REVOKE: &str = "UPDATE main.fenced_lease SET revocation = ? WHERE resource = ?";
         const REMEMBER: &str = "INSERT INTO main.fenced_forced_release \
             (resource, token, revocation, ended_at) VALUES (?, ?, ?, ?)";
-        self.end(resource, &lease.holder, 0).await?;
+        self.lose(resource, lease.holder).await?;
         change!(self, REVOKE, revocation, resource)?;
         change!(self, FORGET, self.now - TOMBSTONE_TIME)?;
         change!(self, REMEMBER, resource, lease.token, revocation, self.now).map(drop)
@@ -358,9 +324,4 @@ impl Rows<'_> {
         let claimed = change!(self, CLAIM, resource, token, holder, issuer)?;
         Ok(claimed > 0)
     }
-}
-
-/// The part of a holder, as it is kept, that others may see.
-pub(super) fn shown(holder: &str) -> &str {
-    holder.get(..16).unwrap_or(holder)
 }

@@ -1,26 +1,23 @@
 //! For implementors of a lock service: parts that several of ours share.
 //!
 //! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
+//! - [`database`]: a lock service in a database, but for the database itself.
 //! - [`database_url`]: URLs whose client library ignores unknown parameters.
-//! - [`LeaseNames`]: the names of leases in a database, with their prefix.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
-//! - [`waiters`]: one task that looks for all waiters of a process, in a database.
 //! - [`fingerprint`]: the part that may be shown of a presented text.
 //! - [`unlogged()`]: sends statements whose text has secrets.
 //! - [`Tasks`]: tasks on which requests run, whether or not their callers are polled.
 //! - [`lock`]: locks a mutex whatever has panicked before.
 
 pub mod connecting;
+pub mod database;
 pub mod database_url;
-mod lease_names;
 mod tasks;
 pub mod tls_files;
 mod tombstones;
 mod unlogged;
-pub mod waiters;
 
 pub use self::{
-    lease_names::LeaseNames,
     tasks::{OwnedTask, RuntimeEnded, Tasks},
     tombstones::{End, Tombstones},
     unlogged::unlogged,

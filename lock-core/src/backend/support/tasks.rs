@@ -7,10 +7,9 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use thiserror::Error;
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::{BoxFuture, Runtime};
+use crate::{BoxFuture, Error, ErrorKind, Runtime};
 
 /// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
 /// runtime on which this was made.
@@ -25,10 +24,17 @@ pub struct Tasks {
 }
 
 /// The runtime on which the lock service was made has ended: make a new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the runtime on which the lock service was made has ended")]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
 pub struct RuntimeEnded;
+
+/// The request may have been sent.
+impl From<RuntimeEnded> for Error {
+    fn from(ended: RuntimeEnded) -> Self {
+        Self::unknown(ErrorKind::ShutDown).caused_by(ended)
+    }
+}
 
 /// A task that ends soon after this is dropped: at its present await, or the next.
 #[derive(Debug)]

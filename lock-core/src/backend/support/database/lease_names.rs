@@ -1,5 +1,4 @@
-use super::PREFIX;
-use crate::ResourceName;
+use crate::{ResourceName, backend::support::PREFIX};
 
 /// The names of the leases of one prefix in a database: `PREFIX RESOURCE`, or the resource alone
 /// for the default prefix, so that callers from SQL need not know of it. No resource has a space in
@@ -19,11 +18,6 @@ impl LeaseNames {
             prefix => format!("{prefix} "),
         };
         Self { before }
-    }
-
-    /// Makes the name of a resource that of its lease.
-    pub fn complete(&self, resource: &mut String) {
-        resource.insert_str(0, &self.before);
     }
 
     /// The name of the lease of a resource.

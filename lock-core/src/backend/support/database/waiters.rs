@@ -11,10 +11,13 @@ use foldhash::{HashMap, HashMapExt as _};
 use tokio::sync::Notify;
 use tracing::debug;
 
-use super::{OwnedTask, Tasks, fingerprint, lock};
+use super::Leases;
 use crate::{
     Error, ErrorKind,
-    backend::{AttemptRef, Moment, Wake, WakeUps},
+    backend::{
+        AttemptRef, Moment, Wake, WakeUps,
+        support::{OwnedTask, fingerprint, lock},
+    },
 };
 
 /// A waiter that has not looked for 3 s is passed over.
@@ -22,20 +25,6 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The pause before the second look. Each pause after it is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-
-/// How a database shows the waiters of this process whether it is their turn.
-pub trait Look: Send + Sync + 'static {
-    /// Looks once for these attempts, given by their IDs. With `touch` it is a sign of life of all.
-    /// An attempt that is not in the answer is not in the queue.
-    fn look(
-        &self,
-        attempts: &[String],
-        touch: bool,
-    ) -> impl Future<Output = Result<Vec<(WaiterKey, Place)>, Error>> + Send;
-
-    /// The longest pause between two looks; none while the database wakes the waiters.
-    fn longest_pause(&self) -> Option<Duration>;
-}
 
 /// The names of a waiter, as the database shows them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,9 +52,8 @@ pub struct Place {
 
 /// The waiters of this process at a lock service in a database. One task looks for all of them
 /// while there are some.
-pub struct Waiters<L> {
-    look: L,
-    tasks: Tasks,
+pub struct Waiters<D> {
+    database: Arc<D>,
     state: Mutex<State>,
     /// A waiter has come, or the place of one may have changed: look now.
     changed: Notify,
@@ -75,6 +63,7 @@ pub struct Waiters<L> {
 struct State {
     waiters: BTreeMap<WaiterKey, Waiter>,
     looking: Option<OwnedTask>,
+    listening: Option<OwnedTask>,
     stopped: bool,
 }
 
@@ -86,30 +75,30 @@ struct Waiter {
 }
 
 /// One attempt among the waiters, until this is dropped.
-pub struct Waiting<L> {
-    waiters: Arc<Waiters<L>>,
+pub(super) struct Waiting<D> {
+    waiters: Arc<Waiters<D>>,
     key: WaiterKey,
     wake_ups: Arc<WakeUps>,
 }
 
-impl<L: Look> Waiters<L> {
-    /// No waiters yet. The task that looks for them will be one of these tasks.
-    pub fn new(look: L, tasks: Tasks) -> Arc<Self> {
+impl<D: Leases> Waiters<D> {
+    /// No waiters yet.
+    pub(super) fn new(database: Arc<D>) -> Arc<Self> {
         Arc::new(Self {
-            look,
-            tasks,
+            database,
             state: Mutex::default(),
             changed: Notify::new(),
         })
     }
 
-    /// How they look.
-    pub const fn look(&self) -> &L {
-        &self.look
+    /// The client that looks for them.
+    #[must_use]
+    pub fn database(&self) -> &D {
+        &self.database
     }
 
     /// Makes a place for an attempt. Before its first request, so that no wake-up is missed.
-    pub fn place(self: &Arc<Self>, attempt: &AttemptRef) -> Waiting<L> {
+    pub(super) fn place(self: &Arc<Self>, attempt: &AttemptRef) -> Waiting<D> {
         let id = attempt.id.to_string();
         let key = WaiterKey {
             resource: attempt.resource.as_str().to_owned(),
@@ -148,24 +137,33 @@ impl<L: Look> Waiters<L> {
         self.changed.notify_one();
     }
 
-    /// Ends the task. A waiter that is left looks for itself when its wait is over.
-    pub fn stop(&self) {
+    /// Ends the tasks. A waiter that is left looks for itself when its wait is over.
+    pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;
-        drop(state.looking.take());
+        drop((state.looking.take(), state.listening.take()));
     }
 
-    /// Starts the task that looks for the waiters, if there is none.
+    /// Starts the tasks that look, and that listen, for the waiters, unless they run.
     fn start(self: &Arc<Self>) {
         let mut state = lock(&self.state);
-        if !state.stopped && state.looking.is_none() {
+        if state.stopped {
+            return;
+        }
+        let tasks = self.database.tasks();
+        if state.looking.is_none() {
             let looking = Arc::clone(self).look_while_some_wait();
-            state.looking = Some(self.tasks.own(looking));
+            state.looking = Some(tasks.own(looking));
+        }
+        let listens = state.listening.as_ref();
+        if listens.is_none_or(OwnedTask::is_finished) {
+            let listening = D::listen(Arc::clone(self));
+            state.listening = listening.map(|listening| tasks.own(listening));
         }
     }
 
     async fn look_while_some_wait(self: Arc<Self>) {
-        let runtime = self.tasks.runtime();
+        let runtime = self.database.tasks().runtime();
         let (mut pause, mut alive_at) = (FIRST_PAUSE, Moment::default());
         let mut is_silent = false;
         loop {
@@ -200,7 +198,7 @@ impl<L: Look> Waiters<L> {
                     pause
                 }
             };
-            let longest = self.look.longest_pause();
+            let longest = self.database.longest_pause();
             let next = longest.map_or(first, |_| std::cmp::min(first, pause));
             let until = std::cmp::min(runtime.now() + next, alive_at);
             tokio::select! {
@@ -234,7 +232,7 @@ impl<L: Look> Waiters<L> {
         }
         let (keys, attempts): (Vec<_>, Vec<_>) = queued.into_iter().unzip();
         let mut found = HashMap::new();
-        found.extend(self.look.look(&attempts, touch).await?);
+        found.extend(self.database.look(&attempts, touch).await?);
         let mut next = None;
         let state = lock(&self.state);
         for key in keys {
@@ -260,9 +258,9 @@ impl<L: Look> Waiters<L> {
     }
 }
 
-impl<L: Look> Waiting<L> {
+impl<D: Leases> Waiting<D> {
     /// The database has said that this attempt waits.
-    pub fn queued(&self) {
+    pub(super) fn queued(&self) {
         if let Some(waiter) = lock(&self.waiters.state).waiters.get_mut(&self.key) {
             waiter.queued = true;
         }
@@ -272,25 +270,19 @@ impl<L: Look> Waiting<L> {
 
     /// Completes when it may be the turn of this attempt, or when the silence of the database
     /// begins or ends.
-    pub async fn woken(&self) -> Wake {
+    pub(super) async fn woken(&self) -> Wake {
         self.wake_ups.next().await
     }
 }
 
-impl<L> Drop for Waiting<L> {
+impl<D> Drop for Waiting<D> {
     fn drop(&mut self) {
         lock(&self.waiters.state).waiters.remove(&self.key);
     }
 }
 
-impl<L> fmt::Debug for Waiters<L> {
+impl<D> fmt::Debug for Waiters<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiters").finish_non_exhaustive()
-    }
-}
-
-impl<L> fmt::Debug for Waiting<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Waiting").field(&self.key).finish()
     }
 }
