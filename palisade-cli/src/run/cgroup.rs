@@ -12,19 +12,23 @@ use rustix::process::Pid;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cgroup(PathBuf);
 
+/// The name of the folder, in front of the number of the guardian.
+const PREFIX: &str = "palisade-run-";
+
 impl Cgroup {
     /// That of the command of a guardian, inside the cgroup of this process. `None` if there is no
     /// cgroup v2.
     pub(super) fn of(guardian: Pid) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let name = format!("palisade-run-{}", guardian.as_raw_nonzero());
+        let name = format!("{PREFIX}{}", guardian.as_raw_nonzero());
         Some(Self(folder(&own, &mounts)?.join(name)))
     }
 
     /// Makes it, with this process in it. It stays as it is if this process may not do that, or if
     /// its processes could not be killed (before Linux 5.14).
     pub(super) fn make_for(&self, process: Pid) {
+        self.remove_abandoned();
         let made = fs::create_dir(&self.0);
         if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
             return;
@@ -33,6 +37,19 @@ impl Cgroup {
             && let Err(error) = self.add(process)
         {
             tracing::debug!(%error, "the command has no cgroup of its own");
+        }
+    }
+
+    /// Removes those whose guardian and supervisor were both killed at once.
+    fn remove_abandoned(&self) {
+        let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
+        for sibling in siblings.into_iter().flatten().flatten() {
+            let name = sibling.file_name();
+            let guardian = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            let is_abandoned = |guardian| !Path::new("/proc").join(guardian).exists();
+            if guardian.is_some_and(is_abandoned) {
+                Self(sibling.path()).remove();
+            }
         }
     }
 

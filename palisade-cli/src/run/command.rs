@@ -115,9 +115,7 @@ pub(super) async fn run(
         cgroup,
         children: signal(SignalKind::child())?,
     };
-    let fate = running
-        .from_start_to_end(command, hold.environment, stdin)
-        .await?;
+    let fate = running.run(command, hold.environment, stdin).await?;
     // It is gone if the lease was lost.
     let _gone = hold.ended.send(fate);
     Ok(fate)
@@ -224,7 +222,7 @@ enum Event {
 }
 
 impl Running {
-    async fn from_start_to_end(
+    async fn run(
         &mut self,
         command: &[OsString],
         environment: Vec<(&'static str, String)>,
@@ -255,7 +253,7 @@ impl Running {
             self.end(None).await;
             return Ok(fate);
         }
-        if let Some(error) = self.execute(socket, stdin).await? {
+        if let Some(error) = self.execute(leader, socket, stdin).await? {
             self.until_exit(leader).await?;
             self.end(None).await;
             return Ok(Fate::NotExecuted(error));
@@ -286,7 +284,12 @@ impl Running {
     }
 
     /// Has the launcher become the command. Returns the number of the error if the system refuses.
-    async fn execute(&mut self, socket: StdUnixStream, stdin: OwnedFd) -> io::Result<Option<i32>> {
+    async fn execute(
+        &mut self,
+        leader: Pid,
+        socket: StdUnixStream,
+        stdin: OwnedFd,
+    ) -> io::Result<Option<i32>> {
         peer::send_file(&socket, stdin.as_fd())?;
         drop(stdin);
         // From here on nobody but the command reads its input and writes its output, so that its
@@ -301,6 +304,8 @@ impl Running {
         let mut socket = UnixStream::from_std(socket)?;
         let mut error = Vec::new();
         loop {
+            // By Ctrl-Z in just that moment.
+            self.tell_of_stops(leader).await;
             tokio::select! {
                 read = socket.read_buf(&mut error) => {
                     if read? == 0 {
@@ -321,14 +326,19 @@ impl Running {
             if let Some(status) = waitid(WaitId::Pid(leader), ended)? {
                 return Ok(Exit::of(&status));
             }
-            let changed = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED;
-            if let Some(status) = waitid(WaitId::Pid(leader), changed | WaitIdOptions::NOHANG)? {
-                let is_stopped = FromSupervisor::Stopped(status.stopped());
-                self.guardian.tell(&is_stopped).await;
-                continue;
-            }
+            self.tell_of_stops(leader).await;
             let event = self.event().await;
             self.handle(event).await;
+        }
+    }
+
+    /// Tells the guardian if the command was stopped, or goes on, since the last look.
+    async fn tell_of_stops(&mut self, leader: Pid) {
+        let changed = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+        // It is an error to ask that of a process that has ended.
+        while let Ok(Some(status)) = waitid(WaitId::Pid(leader), changed) {
+            let is_stopped = FromSupervisor::Stopped(status.stopped());
+            self.guardian.tell(&is_stopped).await;
         }
     }
 

@@ -50,6 +50,14 @@ impl Margins {
         Self { grace, kill }
     }
 
+    /// Those of the guardian, which is the second to act: a supervisor that answers knows more.
+    pub(crate) fn of_guardian(self) -> Self {
+        Self {
+            kill: self.kill / 2,
+            ..self
+        }
+    }
+
     /// From SIGKILL to the end of the lease.
     pub(crate) const fn kill(&self) -> Duration {
         self.kill

@@ -49,7 +49,7 @@ pub(crate) fn guard(args: &RunArgs) -> ExitCode {
         Ok(grace) => grace,
         Err(why) => return finish(Err(Failure::Usage(why))),
     };
-    let margins = Margins::new(args.ttl.get(), grace);
+    let margins = Margins::new(args.ttl.get(), grace).of_guardian();
     let guarded = Guardian::begin(Report::of(args), margins).and_then(Guardian::guard);
     match guarded {
         Ok(code) => ExitCode::from(code),
@@ -422,19 +422,17 @@ impl Guardian {
         if let Some(terminal) = &mut self.terminal {
             terminal.take_back();
         }
-        let (signal, had_terminal) = match &self.command {
-            Stage::Running(_) => {
-                self.tell_of_silence();
-                self.kill_supervisor();
-                return exit::LOST;
-            }
-            Stage::Over {
-                signal,
-                had_terminal,
-            } => (*signal, *had_terminal),
-            Stage::Waiting => (None, false),
-        };
-        if had_terminal {
+        let is_running = matches!(self.command, Stage::Running(_));
+        if self.has_ended_it || is_running {
+            self.tell_of_silence();
+            self.kill_supervisor();
+            return exit::LOST;
+        }
+        if let Stage::Over {
+            signal,
+            had_terminal: true,
+        } = self.command
+        {
             self.pass_on_interrupt(signal);
         }
         match self.supervisor_ended.and_then(|status| status.code()) {

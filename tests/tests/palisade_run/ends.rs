@@ -115,7 +115,28 @@ async fn a_supervisor_that_dies_at_any_moment_of_the_start_leaves_no_command() {
             kill_process(victim, Signal::KILL).unwrap();
             let code = run.ended().await.code();
             assert!(matches!(code, None | Some(124 | 125)), "{code:?}");
-            run.until_it_is_dead().await;
+            run.until_all_is_over().await;
         }
     }
+}
+
+/// Catches: a daemon that goes on after the lease of the command that has started it.
+#[tokio::test]
+async fn a_process_that_leaves_the_group_ends_where_there_is_a_cgroup() {
+    let place = Place::new();
+    let url = place.url();
+    let arguments = ["--resource", "r", "--lock", &url, "--ttl", TTL];
+    let command = ["--", "sh", "-c", "setsid sleep 60 & sleep 61 & wait"];
+    let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
+    run.until_it_has(3).await;
+    let cgroup = format!("palisade-run-{}", run.guardian().as_raw_nonzero());
+    let own = std::fs::read_to_string(format!(
+        "/proc/{}/cgroup",
+        run.commands()[0].as_raw_nonzero()
+    ));
+    let has_cgroup = own.unwrap().contains(&cgroup);
+    kill_process(run.supervisor(), Signal::KILL).unwrap();
+    assert_eq!(run.ended().await.code(), Some(124));
+    // Elsewhere it is not promised, and the page of `palisade run` says so.
+    assert_eq!(run.commands().len(), usize::from(!has_cgroup));
 }

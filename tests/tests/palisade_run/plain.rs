@@ -305,3 +305,49 @@ async fn signals_reach_the_command() {
     .await;
     assert!(ignoring.status.success(), "{:?}", ignoring.status.signal());
 }
+
+/// Catches: a documented command that does not run, or a header that a service does not take.
+#[tokio::test]
+async fn curl_under_a_run_enters_by_its_header() {
+    let place = Place::new();
+    let url = place.url();
+    let keys = place.file("keys");
+    let palisade = e2e::warden::workspace_binary("palisade").unwrap();
+    let key = Command::new(&palisade).arg("signing-key").output().await;
+    std::fs::write(&keys, key.unwrap().stdout).unwrap();
+    let keys = keys.to_str().unwrap();
+    let mut bank = e2e::process::Process::spawn(
+        "palisade-demo",
+        [
+            "serve",
+            "--lock",
+            &url,
+            "--store",
+            &url,
+            "--signing-keys",
+            keys,
+            "--addr",
+            "127.0.0.1:0",
+        ],
+    );
+    let address = loop {
+        let line = bank.line().await.unwrap();
+        let words = line.split_whitespace();
+        if let Some(url) = words.into_iter().find(|word| word.starts_with("http://")) {
+            break url.trim_end_matches(['/', ',', '.']).to_owned();
+        }
+    };
+    let folder = palisade.parent().unwrap().display().to_string();
+    let ran = Command::new("sh")
+        .args(["-ec", &e2e::documented::script_for_run("curl.sh")])
+        .env(
+            "PATH",
+            format!("{folder}:{}", std::env::var("PATH").unwrap()),
+        )
+        .envs([("STORE", url.as_str()), ("KEYS", keys), ("BANK", &address)])
+        .output()
+        .await
+        .unwrap();
+    let said = format!("{} {}", stdout(&ran), stderr(&ran));
+    assert!(ran.status.success() && said.contains("150"), "{said}");
+}

@@ -1,1 +1,245 @@
-//!
+//! A command as a job, once for each slot.
+
+use std::process::Output;
+
+use e2e::{documented::script_for_run, servers::postgres_database};
+use rustix::process::{Signal, kill_process};
+use sqlx::{Connection, Executor, PgConnection, Row};
+
+use crate::support::{Marked, Place, output, palisade_run, stderr, stdout};
+
+/// A run of the job `report` in a file of SQLite.
+async fn report(url: &str, slot: &[&str], script: &str) -> Output {
+    let head = ["--resource", "report", "--store", url, "--verbose"];
+    let command = ["--", "sh", "-c", script];
+    output(&[&head[..], slot, &command].concat()).await
+}
+
+/// Catches: a slot that is run twice, that is marked although its command has failed, or whose
+/// failure nobody can see.
+#[tokio::test]
+async fn a_slot_is_marked_after_exit_code_0_and_not_run_again() {
+    let place = Place::new();
+    let url = place.url();
+    let slot = ["--once", "2026-11-29"];
+    let failed = report(&url, &slot, "echo ran; exit 3").await;
+    assert_eq!(
+        (failed.status.code(), stdout(&failed).as_str()),
+        (Some(3), "ran\n")
+    );
+    let pausing = report(&url, &slot, "echo ran").await;
+    assert_eq!(
+        (pausing.status.code(), stdout(&pausing).as_str()),
+        (Some(75), "")
+    );
+    assert!(
+        stderr(&pausing).contains("has failed, and is due in"),
+        "{}",
+        stderr(&pausing)
+    );
+    let shown = jobs(&["show", "--store", &url, "report", "2026-11-29"]).await;
+    assert!(
+        stdout(&shown).contains("failed 1 times: exit code 3"),
+        "{}",
+        stdout(&shown)
+    );
+    let retry = [
+        "retry",
+        "--store",
+        &url,
+        "--lock",
+        &url,
+        "report",
+        "2026-11-29",
+    ];
+    assert!(jobs(&retry).await.status.success());
+    let ran = report(&url, &slot, "echo $FENCING_SLOT in $FENCING_RESOURCE").await;
+    assert_eq!(
+        stdout(&ran),
+        "2026-11-29 in job:report\n",
+        "{}",
+        stderr(&ran)
+    );
+    let done = report(&url, &slot, "echo ran").await;
+    assert_eq!((done.status.code(), stdout(&done).as_str()), (Some(0), ""));
+    assert!(
+        stderr(&done).contains("is done already"),
+        "{}",
+        stderr(&done)
+    );
+    let other = report(&url, &["--once", "2026-11-30"], "echo ran").await;
+    assert_eq!(stdout(&other), "ran\n");
+}
+
+async fn jobs(arguments: &[&str]) -> Output {
+    let palisade = e2e::warden::workspace_binary("palisade").unwrap();
+    let mut command = tokio::process::Command::new(palisade);
+    command.arg("jobs").args(arguments).output().await.unwrap()
+}
+
+/// Catches: a slot that counts as done although its runner was killed.
+#[tokio::test]
+async fn a_slot_whose_runner_was_killed_is_run_again() {
+    let place = Place::new();
+    let url = place.url();
+    let arguments = [
+        "--resource",
+        "report",
+        "--store",
+        &url,
+        "--once",
+        "s",
+        "--ttl",
+        "1s",
+    ];
+    let mut run = Marked::spawn(palisade_run(
+        &[&arguments[..], &["--", "sleep", "60"]].concat(),
+    ));
+    run.until_it_has(1).await;
+    kill_process(run.supervisor(), Signal::KILL).unwrap();
+    assert_eq!(run.ended().await.code(), Some(124));
+    let again = report(&url, &["--once", "s", "--wait", "30s"], "echo ran").await;
+    assert_eq!(stdout(&again), "ran\n", "{}", stderr(&again));
+}
+
+/// Catches: two hosts that both run a time of a schedule.
+#[tokio::test]
+async fn a_schedule_gives_the_newest_time_that_is_due() {
+    let place = Place::new();
+    let url = place.url();
+    let every = [
+        "--every",
+        "0 2 * * *",
+        "--zone",
+        "Europe/Vienna",
+        "--wait",
+        "30s",
+    ];
+    let hosts =
+        futures_util::future::join_all((0..4).map(|_| report(&url, &every, "echo $FENCING_SLOT")));
+    let said: String = hosts.await.iter().map(stdout).collect();
+    let hour = ["T00:00:00Z\n", "T01:00:00Z\n"]
+        .iter()
+        .find(|hour| said.ends_with(**hour));
+    assert!(hour.is_some() && said.lines().count() == 1, "{said}");
+    let wrong = report(&url, &["--every", "0 2 30 2 *"], "true").await;
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("never due"), "{}", stderr(&wrong));
+}
+
+/// Catches: a documented command that does not run, a psql session that is not let in, or one that
+/// is let in after its lease.
+#[tokio::test]
+async fn psql_under_a_run_enters_by_its_environment() {
+    let database = postgres_database().await;
+    let url = database.url();
+    let mut owner = PgConnection::connect(url).await.unwrap();
+    let table = "CREATE TABLE account (id integer PRIMARY KEY, balance integer);
+                 INSERT INTO account VALUES (1, 100)";
+    owner.execute(table).await.unwrap();
+    let place = Place::new();
+    let script = place.file("deposit.sh");
+    std::fs::write(&script, script_for_run("deposit.sh")).unwrap();
+    let script = script.to_str().unwrap();
+    let arguments = [
+        "--resource",
+        "account:1",
+        "--store",
+        url,
+        "--",
+        "sh",
+        "-e",
+        script,
+    ];
+    for balance in [110, 120] {
+        let ran = palisade_run(&arguments)
+            .env("URL", for_psql(url))
+            .output()
+            .await
+            .unwrap();
+        assert!(ran.status.success(), "{}", stderr(&ran));
+        assert_eq!(balance_of(&mut owner).await, balance);
+    }
+    // The same session after the lease of another.
+    let leaked = ["--resource", "account:1", "--store", url, "--", "env"];
+    let environment = stdout(&palisade_run(&leaked).output().await.unwrap());
+    let ran = palisade_run(&arguments)
+        .env("URL", for_psql(url))
+        .output()
+        .await
+        .unwrap();
+    assert!(ran.status.success());
+    let mut stale = tokio::process::Command::new("sh");
+    let known = environment.lines().filter_map(|line| line.split_once('='));
+    stale.envs(known.filter(|(name, _)| name.starts_with("FENCING_")));
+    let stale = stale
+        .args(["-e", script])
+        .env("URL", for_psql(url))
+        .output()
+        .await
+        .unwrap();
+    assert!(!stale.status.success());
+    assert!(stderr(&stale).contains("stale"), "{}", stderr(&stale));
+    assert_eq!(balance_of(&mut owner).await, 130);
+}
+
+/// Without the parameters that only sqlx has.
+fn for_psql(url: &str) -> &str {
+    url.split('?').next().unwrap()
+}
+
+async fn balance_of(owner: &mut PgConnection) -> i32 {
+    let row = owner
+        .fetch_one("SELECT balance FROM account")
+        .await
+        .unwrap();
+    row.get(0)
+}
+
+/// Catches: a result that is written twice, because the runner died between the command's commit and
+/// the marker.
+#[tokio::test]
+async fn a_command_that_marks_its_slot_by_sql_runs_exactly_once() {
+    let database = postgres_database().await;
+    let url = database.url();
+    let mut owner = PgConnection::connect(url).await.unwrap();
+    let table = "CREATE TABLE account (id integer PRIMARY KEY, balance integer);
+                 INSERT INTO account VALUES (1, 100)";
+    owner.execute(table).await.unwrap();
+    let place = Place::new();
+    let script = place.file("once.sh");
+    std::fs::write(&script, script_for_run("interest.sh")).unwrap();
+    let arguments = [
+        "--resource",
+        "interest",
+        "--store",
+        url,
+        "--once",
+        "2026-11",
+        "--ttl",
+        "1s",
+        "--wait",
+        "30s",
+        "--",
+        "sh",
+        "-c",
+        "sh -e \"$SCRIPT\" && touch \"$SCRIPT.done\" && $THEN",
+    ];
+    let mut run = palisade_run(&arguments);
+    run.env("SCRIPT", &script)
+        .env("URL", for_psql(url))
+        .env("THEN", "sleep 60");
+    let mut killed = Marked::spawn(run);
+    let done = place.file("once.sh.done");
+    e2e::observer::until("it is committed", async || done.exists()).await;
+    kill_process(killed.supervisor(), Signal::KILL).unwrap();
+    assert_eq!(killed.ended().await.code(), Some(124));
+    let mut again = palisade_run(&arguments);
+    again
+        .env("SCRIPT", &script)
+        .env("URL", for_psql(url))
+        .env("THEN", "true");
+    let again = again.output().await.unwrap();
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(balance_of(&mut owner).await, 101);
+}

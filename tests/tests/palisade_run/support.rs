@@ -140,9 +140,10 @@ impl Marked {
         .await;
     }
 
-    pub(crate) async fn until_it_is_dead(&self) {
-        until("all processes of the command are dead", async || {
-            self.commands().is_empty()
+    /// Waits until neither the command nor we have a process.
+    pub(crate) async fn until_all_is_over(&self) {
+        until("all processes have ended", async || {
+            self.processes(|_| true).is_empty()
         })
         .await;
     }
