@@ -17,6 +17,7 @@ use sqlx::PgPool;
 
 use crate::{
     bank::Bank,
+    cases::OnPostgres,
     world::{count, migrate, named},
 };
 
@@ -56,7 +57,7 @@ async fn fail_over(server: &DatabaseServer, standby: &DatabaseServer, pools: &[&
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_holders_by_a_standby_that_lacked_the_last_grant_the_store_refuses_the_older_one() {
     let server = DatabaseServer::postgres(&[]).await;
-    let bank = Bank::open(server.url(), "account:1").await;
+    let bank = Bank::<OnPostgres>::open(server.url(), "account:1").await;
     let (one, other) = (Clients::of(&server).await, Clients::of(&server).await);
     let earlier = bank.acquire(&one.locks, TTL).await.unwrap();
     bank.deposit(earlier.sequencer()).await.unwrap();
