@@ -86,8 +86,8 @@ async fn a_database_without_the_schema_says_so<S: MySqlServer>() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
 
-/// The session of this database that asks for a row of a lease, but for these. They stay in the list
-/// for a moment: one that was killed, and one whose statement was answered.
+/// The session of this database that asks for a row of a lease, but for these: a session that was
+/// killed, or whose statement was answered, stays in the list for a moment.
 async fn waits_for_a_row(root: &MySqlPool, but: &[i64]) -> i64 {
     let but: Vec<_> = but.iter().map(i64::to_string).collect();
     let waiting = format!(
