@@ -350,36 +350,6 @@ async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
     assert!(user.store.high_water(&resource).await.unwrap().is_some());
 }
 
-/// In a session that keeps texts as they come. MySQL cuts the name there.
-/// Catches: a row whose name no client can say, so that it stays for ever.
-async fn no_table_keeps_a_name_with_a_byte_above_127<S: MySqlServer>() {
-    let user = User::<S>::as_documented().await;
-    let mut owner = user.world.store().pool().acquire().await.unwrap();
-    owner.execute("SET sql_mode = ''").await.unwrap();
-    for (table, columns, values) in [
-        (
-            "fenced_high_water_mark",
-            "token, holder, issuer",
-            "1, '', 'redis'",
-        ),
-        ("fenced_lease", "token, attempts, is_quiet", "1, '', 0"),
-    ] {
-        for name in ["x'72E9'", "_ascii x'C3A9'", "CONCAT('a', x'80', 'b')"] {
-            let insert =
-                format!("INSERT INTO {table} (resource, {columns}) VALUES ({name}, {values})");
-            let kept = owner.execute(AssertSqlSafe(insert)).await.is_ok();
-            assert!(!kept || on::<S, _>(false, true), "{table}: {name}");
-        }
-        let odd =
-            format!("SELECT COUNT(*) FROM {table} WHERE HEX(resource) REGEXP '^(..)*[89A-F]'");
-        let odd: i64 = sqlx::query_scalar(AssertSqlSafe(odd))
-            .fetch_one(&mut *owner)
-            .await
-            .unwrap();
-        assert_eq!(odd, 0, "{table}");
-    }
-}
-
 /// The floor is in the same row.
 /// Catches: a user who keeps idle marks of all resources from being forgotten, or a right that is
 /// wider than this statement needs.
@@ -416,6 +386,5 @@ on_both!(
     a_probe_of_the_least_rights_writes_and_leaves_nothing,
     a_job_with_any_content_can_be_listed,
     a_mark_has_names_and_a_token,
-    no_table_keeps_a_name_with_a_byte_above_127,
     only_a_user_with_the_right_to_it_states_the_longest_hold,
 );
