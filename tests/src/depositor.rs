@@ -13,7 +13,7 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Debian's own, which has the drivers of databases.
-const PYTHON: &str = "/usr/bin/python3";
+pub const DEBIANS_PYTHON: &str = "/usr/bin/python3";
 
 /// A program in Python that prints lines of JSON, and goes on at each line of its input. It is
 /// killed when this is dropped.
@@ -25,20 +25,29 @@ pub struct Depositor {
 }
 
 impl Depositor {
-    /// Starts it at a database.
+    /// Starts it at a database, in Debian's Python.
     ///
     /// # Panics
     /// If it cannot be started.
     #[must_use]
     pub fn start(program: &Path, database: &str, amount: &str) -> Self {
-        let mut child = Command::new(PYTHON)
+        Self::start_in(Path::new(DEBIANS_PYTHON), program, database, amount)
+    }
+
+    /// The same, in another interpreter.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start_in(python: &Path, program: &Path, database: &str, amount: &str) -> Self {
+        let mut child = Command::new(python)
             .arg(program)
             .args([database, amount])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .unwrap_or_else(|error| panic!("{PYTHON}: {error}"));
+            .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
             unreachable!("both are piped");

@@ -148,7 +148,8 @@ impl<DB: Storage> FencedStore<DB> {
     /// # Errors
     /// [`AdminError::NotForgettable`] if the age is less than an hour or than the longest hold, or
     /// if tokens do not follow the clock and no [`below`](Forget::below) was given. It changes
-    /// nothing. Otherwise errors of the database. Earlier batches then stay done.
+    /// nothing. In Postgres [`NotReady::RightMissing`](crate::NotReady::RightMissing) if the role
+    /// may not forget. Otherwise errors of the database. Earlier batches then stay done.
     ///
     /// # Cancel safety
     /// Cancel safe: the present batch is finished in the background.
@@ -183,8 +184,13 @@ impl<DB: Storage> FencedStore<DB> {
     /// State it once, before the first claim. The store keeps the longest hold of all clients.
     /// [`FencedLocks`](crate::FencedLocks) needs no statement.
     ///
+    /// It counts for all marks, and only rises. So a role of an application needs a right of its
+    /// own: docs/operations.md has the statement that grants it.
+    ///
     /// # Errors
-    /// [`AdminError::NotForgettable`] for more than 366 days. Otherwise errors of the database.
+    /// [`AdminError::NotForgettable`] for more than 366 days;
+    /// [`NotReady::RightMissing`](crate::NotReady::RightMissing) with the statement that grants
+    /// the missing right. Otherwise errors of the database.
     ///
     /// # Cancel safety
     /// It is finished in the background.

@@ -54,9 +54,9 @@ impl Errors for MySql {
         }
     }
 
-    /// Whether the user lacks a right: on the database, or on a table.
+    /// Whether the user lacks a right: on the database, on a table, or on a column.
     fn is_denied(error: &sqlx::Error) -> bool {
-        matches!(number(error), Some(1044 | 1142))
+        matches!(number(error), Some(1044 | 1142 | 1143))
     }
 
     /// The server, the transaction, or the table is read only.

@@ -24,7 +24,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0005_jobs",
         "0006_leases",
         "0007_lease_calls",
-        "0008_forgetting"
+        "0008_forgetting",
+        "0011_ascii"
     }
 });
 

@@ -13,6 +13,7 @@ use super::{
     errors::is_name_missing,
     fence, forget,
     options::{MySqlTxOptions, limited},
+    rights,
 };
 use crate::{
     FenceError, HighWater, Storage,
@@ -173,7 +174,10 @@ impl Storage for MySql {
 
     async fn state_longest_hold(pool: &MySqlPool, hold: Duration) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
-        by_statements::state_longest_hold::<Self>(&mut connection, hold).await
+        match by_statements::state_longest_hold::<Self>(&mut connection, hold).await {
+            Err(error) => Err(rights::of_refused_hold(&mut connection, error).await),
+            stated => stated,
+        }
     }
 }
 

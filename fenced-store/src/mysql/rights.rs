@@ -2,7 +2,7 @@
 //! explain a statement. That needs the same right as the statement itself, and the user may have it
 //! for this table, for the database, or by a role.
 
-use sqlx::{MySql, MySqlPool};
+use sqlx::{MySql, MySqlConnection, MySqlPool};
 
 use crate::{
     FenceError, NotReady, Rights,
@@ -54,20 +54,46 @@ pub(super) async fn check(pool: &MySqlPool, rights: Rights) -> Result<(), FenceE
             match MySql::rows(&mut connection, &explain, &[]).await {
                 Ok(_) => {}
                 Err(error) if MySql::is_denied(&error) => {
-                    let user = MySql::look(&mut connection, "SELECT CURRENT_USER()", &[]).await?;
-                    let user = user.first().map(|row| MySql::text(row, 0)).transpose()?;
-                    let user = user.unwrap_or_default();
-                    let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
                     // The statement gives all the rights that are needed on the table.
-                    let grant = format!("{} ON {table} TO '{name}'@'{host}'", verbs.join(", "));
-                    return Err(FenceError::NotReady(NotReady::RightMissing {
-                        what: format!("{verb} on {table}"),
-                        grant: format!("GRANT {grant}"),
-                    }));
+                    let what = format!("{verb} on {table}");
+                    return Err(missing(&mut connection, what, &verbs.join(", "), table).await?);
                 }
                 Err(error) => return Err(MySql::of_our_call(error)),
             }
         }
     }
     Ok(())
+}
+
+/// The error of a call that a user without a right to it has made. Any other error stays as it is.
+/// A user needs the rights to this column only: with the others it could lower the floor.
+pub(super) async fn of_refused_hold(
+    connection: &mut MySqlConnection,
+    error: FenceError,
+) -> FenceError {
+    match &error {
+        FenceError::Db { source } if MySql::is_denied(source) => {}
+        _ => return error,
+    }
+    let (what, table) = ("state the longest hold".to_owned(), "fenced_forgotten");
+    let rights = "SELECT, UPDATE (longest_hold_ms)";
+    let missing = missing(connection, what, rights, table).await;
+    missing.unwrap_or(error)
+}
+
+/// The error that says how this user gets rights on a table.
+async fn missing(
+    connection: &mut MySqlConnection,
+    what: String,
+    rights: &str,
+    table: &str,
+) -> Result<FenceError, FenceError> {
+    let user = MySql::look(connection, "SELECT CURRENT_USER()", &[]).await?;
+    let user = user.first().map(|row| MySql::text(row, 0)).transpose()?;
+    let user = user.unwrap_or_default();
+    let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
+    Ok(FenceError::NotReady(NotReady::RightMissing {
+        what,
+        grant: format!("GRANT {rights} ON {table} TO '{name}'@'{host}'"),
+    }))
 }

@@ -6,7 +6,7 @@ use lock_core::Sequencer;
 use serde::Deserialize;
 use sqlx::{PgPool, Postgres, Row};
 
-use super::errors::detail_of;
+use super::{errors::detail_of, rights::of_refused_call};
 use crate::{
     FenceError,
     admin::AdminError,
@@ -32,14 +32,23 @@ pub(super) async fn forget(
     let below = order
         .below
         .map_or("NULL".to_owned(), |below| below.to_string());
-    let call = match rows {
-        Rows::Marks => format!("forget_marks($1 * interval '1 ms', {below}, $2, {MOST})"),
-        Rows::Leases => format!("forget_leases($1 * interval '1 ms', $2, {MOST})"),
+    let (routine, arguments) = match rows {
+        Rows::Marks => ("forget_marks", format!("{below}, $2, {MOST}")),
+        Rows::Leases => ("forget_leases", format!("$2, {MOST}")),
     };
-    let call = format!("SELECT forgotten::pg_catalog.int8, last FROM fenced.{call}");
+    let call = format!(
+        "SELECT forgotten::pg_catalog.int8, last \
+         FROM fenced.{routine}($1 * interval '1 ms', {arguments})"
+    );
     let mut tx = begin_unfenced(pool).await?;
-    let rows = Postgres::rows(&mut tx, &call, &[age, Text(after)]).await;
-    let rows = rows.map_err(refusal)?;
+    let rows = match Postgres::rows(&mut tx, &call, &[age, Text(after)]).await {
+        Ok(rows) => rows,
+        Err(refused) => {
+            // The pool may have one connection.
+            drop(tx);
+            return Err(refusal(pool, routine, refused).await);
+        }
+    };
     tx.commit().await.map_err(Postgres::of_commit)?;
     let row = rows
         .first()
@@ -53,10 +62,10 @@ pub(super) async fn forget(
     })
 }
 
-fn refusal(source: sqlx::Error) -> AdminError {
+async fn refusal(pool: &PgPool, routine: &str, source: sqlx::Error) -> AdminError {
     match detail_of(&source, "FN022") {
         Some(NotForgettable { reason }) => AdminError::NotForgettable { reason },
-        None => Postgres::of_our_call(source).into(),
+        None => of_refused_call(pool, routine, source).await.into(),
     }
 }
 
@@ -69,8 +78,11 @@ pub(super) async fn state_longest_hold(pool: &PgPool, hold: Duration) -> Result<
     let millis = Number(hold.as_millis().try_into().unwrap_or(i64::MAX));
     let state = "SELECT fenced.state_longest_hold($1 * interval '1 ms')";
     let mut tx = begin_unfenced(pool).await?;
-    let stated = Postgres::rows(&mut tx, state, &[millis]).await;
-    stated.map_err(Postgres::of_our_call)?;
+    if let Err(refused) = Postgres::rows(&mut tx, state, &[millis]).await {
+        // The pool may have one connection.
+        drop(tx);
+        return Err(of_refused_call(pool, "state_longest_hold", refused).await);
+    }
     tx.commit().await.map_err(Postgres::of_commit)
 }
 

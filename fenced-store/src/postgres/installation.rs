@@ -31,7 +31,8 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         "0006_leases",
         "0007_lease_calls",
         "0008_forgetting",
-        "0009_tickets"
+        "0009_tickets",
+        "0010_longest_hold"
     }
 });
 

@@ -1,5 +1,4 @@
-//! The check whether a role has the rights for fenced writes. Every role can read that in the
-//! catalog.
+//! The check whether a role has the rights for a call. Every role can read that in the catalog.
 
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 
@@ -17,6 +16,26 @@ pub(super) async fn check(pool: &PgPool, rights: Rights) -> Result<(), FenceErro
         Rights::Write => TO_WRITE.to_owned(),
         Rights::ClaimAndWrite => format!("{TO_WRITE}, {TO_CLAIM}"),
     };
+    check_calls(pool, &routines).await
+}
+
+/// The error of a call that a role without the right to it has made: it names the missing rights.
+/// Any other error stays as it is.
+pub(super) async fn of_refused_call(
+    pool: &PgPool,
+    routine: &str,
+    source: sqlx::Error,
+) -> FenceError {
+    if Postgres::is_denied(&source)
+        && let Err(missing @ FenceError::NotReady(_)) =
+            check_calls(pool, &format!("'{routine}'")).await
+    {
+        return missing;
+    }
+    Postgres::of_our_call(source)
+}
+
+async fn check_calls(pool: &PgPool, routines: &str) -> Result<(), FenceError> {
     let missing = format!(include_str!("sql/rights.sql"), routines = routines);
     let missing = pool.fetch_all(sqlx::raw_sql(AssertSqlSafe(missing))).await;
     let missing = missing.map_err(Postgres::of_our_call)?;

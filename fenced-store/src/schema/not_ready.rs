@@ -105,7 +105,7 @@ pub enum NotReady {
         /// The table, or its trigger.
         table: String,
     },
-    /// The role lacks a right that a fenced write needs.
+    /// The role lacks a right that a fenced write needs, or the operation that was asked for.
     #[error(
         "this role may not {what}: let the owner of the tables run {grant}; see docs/operations.md"
     )]

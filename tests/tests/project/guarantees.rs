@@ -45,7 +45,7 @@ fn tests() -> BTreeSet<String> {
 }
 
 /// The beginnings of the lists of cases in the macros that make tests of them.
-const LISTS_OF_CASES: [&str; 9] = [
+const LISTS_OF_CASES: [&str; 11] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
     "store_cases!($harness:\n",
@@ -53,6 +53,8 @@ const LISTS_OF_CASES: [&str; 9] = [
     "job_pause_cases!($harness:\n",
     "pause_cases!($harness:\n",
     "server_cases!($server:\n",
+    "database_cases!($database:\n",
+    "crash_cases!($server:\n",
     "on_each_server!(",
     "on_both!(\n",
 ];

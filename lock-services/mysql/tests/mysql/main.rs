@@ -7,16 +7,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod any_language;
+#[path = "../../../in_a_database/bank.rs"]
 mod bank;
+mod cases;
 mod conformance;
-mod crashed;
+#[path = "../../../in_a_database/crashes.rs"]
+mod crashes;
 mod dropped;
 mod forget;
+#[path = "../../../in_a_database/mod.rs"]
+mod in_a_database;
 mod late;
 mod load;
 mod one_database;
 mod outages;
-mod processes;
 mod rights;
 mod traps;
 mod world;

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::{
     bank::Bank,
+    cases::OnPostgres,
     world::{connect, count, manager, migrate, named},
 };
 
@@ -50,7 +51,7 @@ async fn token(locks: &LockManager, resource: &str) -> FencingToken {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_rise_although_the_clock_of_the_database_goes_back_by_an_hour() {
     let server = DatabaseServer::postgres_with_own_clock().await;
-    let bank = Bank::open(server.url(), "account:1").await;
+    let bank = Bank::<OnPostgres>::open(server.url(), "account:1").await;
     let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
     let mut last = token(&locks, "r").await;
     let held = bank.acquire(&locks, TTL).await.unwrap();
@@ -77,7 +78,7 @@ async fn tokens_rise_although_the_clock_of_the_database_goes_back_by_an_hour() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_store() {
     let server = DatabaseServer::postgres_with_own_clock().await;
-    let bank = Bank::open(server.url(), "account:1").await;
+    let bank = Bank::<OnPostgres>::open(server.url(), "account:1").await;
     let (locks, other) = (manager(server.url()).await, manager(server.url()).await);
     let renewing = locks.acquire("renewing").ttl(Ttl::secs(3)).await.unwrap();
     let first = bank.pause(&locks, TTL).await;

@@ -13,10 +13,11 @@ use lock_core::{
 };
 use palisade_postgres::PostgresBackend;
 use rustix::process::{Pid, Signal, kill_process};
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::{
     bank::Bank,
+    cases::OnPostgres,
     world::{count, migrate, named},
 };
 
@@ -56,7 +57,7 @@ async fn fail_over(server: &DatabaseServer, standby: &DatabaseServer, pools: &[&
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_holders_by_a_standby_that_lacked_the_last_grant_the_store_refuses_the_older_one() {
     let server = DatabaseServer::postgres(&[]).await;
-    let bank = Bank::open(server.url(), "account:1").await;
+    let bank = Bank::<OnPostgres>::open(server.url(), "account:1").await;
     let (one, other) = (Clients::of(&server).await, Clients::of(&server).await);
     let earlier = bank.acquire(&one.locks, TTL).await.unwrap();
     bank.deposit(earlier.sequencer()).await.unwrap();
@@ -128,4 +129,62 @@ async fn no_client_gets_a_grant_that_a_synchronous_standby_does_not_have() {
     guard.release().await.unwrap();
     let next = other.locks.acquire("r").ttl(TTL).await.unwrap();
     assert!(next.token() > token);
+}
+
+/// The table of waiters as it was before `0009_tickets`: its sequence is not in the log.
+const UNLOGGED_TICKETS: &str = "alter table fenced.waiter alter column ticket drop default;
+    alter table fenced.waiter alter column ticket add generated always as identity";
+
+/// A standby that is promoted as soon as it has these tables, before it has written them to disk.
+async fn promoted_after(tables: &str) -> DatabaseServer {
+    let server = DatabaseServer::postgres(&[]).await;
+    let standby = server.standby().await;
+    migrate(server.url()).await;
+    let pool = PgPool::connect(server.url()).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(tables))
+        .execute(&pool)
+        .await
+        .unwrap();
+    let caught_up =
+        "select count(*) from pg_stat_replication where replay_lsn = pg_current_wal_lsn()";
+    until("it has caught up", async || {
+        count(&pool, caught_up).await == 1
+    })
+    .await;
+    server.kill().await;
+    standby.promote().await;
+    standby
+}
+
+/// Since PostgreSQL 15, where the sequence of an unlogged table is unlogged, too.
+/// Catches: a queue without places on a standby that was promoted right after the migration.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_is_promoted_right_after_the_migration_has_queues() {
+    let standby = promoted_after("").await;
+    let (one, other) = (
+        palisade::connect(standby.url()).await.unwrap(),
+        palisade::connect(standby.url()).await.unwrap(),
+    );
+    let first = one.acquire("r").ttl(TTL).await.unwrap();
+    let next = tokio::spawn(async move { other.acquire("r").ttl(TTL).await.unwrap() });
+    until("it waits", async || {
+        let seen = one.inspect(&named("r")).await.unwrap();
+        next.is_finished() || seen.waiters == Some(1)
+    })
+    .await;
+    let token = first.token();
+    first.release().await.unwrap();
+    assert!(next.await.unwrap().token() > token);
+
+    // The control.
+    let standby = promoted_after(UNLOGGED_TICKETS).await;
+    let pool = PgPool::connect(standby.url()).await.unwrap();
+    let acquire = async |holder: &str| {
+        let acquire = "select outcome from fenced.acquire('r', $1, 'a', 60000, null, '')";
+        let acquire = sqlx::query_scalar::<_, String>(acquire).bind(holder.to_owned());
+        acquire.fetch_one(&pool).await
+    };
+    assert_eq!(acquire("first").await.unwrap(), "granted");
+    let lost = acquire("next").await.unwrap_err();
+    assert!(lost.to_string().contains("in sequence"), "{lost}");
 }

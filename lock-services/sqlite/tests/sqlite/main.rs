@@ -7,11 +7,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod any_language;
+mod cases;
 mod conformance;
 mod dropped;
 mod forget;
+#[path = "../../../in_a_database/mod.rs"]
+mod in_a_database;
 mod interrupted_write;
 mod one_file;
-mod processes;
 mod unusable;
 mod world;

@@ -11,9 +11,6 @@ use palisade_sqlite::SqliteBackend;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-/// The number of waiters in a file.
-pub(crate) const WAITERS: &str = "SELECT count(*) FROM fenced_waiter";
-
 /// A folder for one file. It goes when this is dropped.
 pub(crate) struct Folder(TempDir);
 

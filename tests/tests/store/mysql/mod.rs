@@ -24,6 +24,7 @@ macro_rules! on_both {
 }
 
 mod around;
+mod ascii;
 mod client;
 mod commits;
 mod dropped;

@@ -7,7 +7,10 @@ use e2e::{
     servers::{MySqlServer, until},
 };
 use fenced_jobs::JobSlots;
-use fenced_store::{FenceError, FencedStore, MySqlFencedStore, MySqlTxOptions, NotReady, Rights};
+use fenced_store::{
+    FenceError, FencedStore, Forget, MySqlFencedStore, MySqlTxOptions, NotReady, Rights,
+    admin::AdminError,
+};
 use lock_core::ResourceName;
 use sqlx::{AssertSqlSafe, Executor, MySqlPool, mysql::MySqlConnectOptions};
 
@@ -321,6 +324,9 @@ async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
         ("'two words'", "1", "'redis'"),
         ("CONCAT('line', x'0A')", "1", "'redis'"),
         ("CONCAT('back', x'5C')", "1", "'redis'"),
+        ("x'72E9'", "1", "'redis'"),
+        ("_ascii x'72E9'", "1", "'redis'"),
+        ("'r'", "1", "x'72E9'"),
         ("'quo\"te'", "1", "'redis'"),
         ("REPEAT('x', 257)", "1", "'redis'"),
         ("'r'", "0", "'redis'"),
@@ -344,6 +350,31 @@ async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
     assert!(user.store.high_water(&resource).await.unwrap().is_some());
 }
 
+/// The floor is in the same row.
+/// Catches: a user who keeps idle marks of all resources from being forgotten, or a right that is
+/// wider than this statement needs.
+async fn only_a_user_with_the_right_to_it_states_the_longest_hold<S: MySqlServer>() {
+    const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+    let user = User::<S>::as_documented().await;
+    let (own, owner) = (&user.store, user.world.store());
+    let hourly = Forget::older_than(Duration::from_secs(60 * 60));
+    let grant = match own.state_longest_hold(YEAR).await.unwrap_err() {
+        AdminError::Store(FenceError::NotReady(NotReady::RightMissing { grant, .. })) => grant,
+        other => panic!("{other:?}"),
+    };
+    owner.forget_marks(&hourly).await.unwrap();
+
+    user.as_owner(grant).await;
+    own.state_longest_hold(YEAR).await.unwrap();
+    let refused = owner.forget_marks(&hourly).await.unwrap_err();
+    assert!(
+        matches!(refused, AdminError::NotForgettable { .. }),
+        "{refused:?}"
+    );
+    let lower = "UPDATE fenced_forgotten SET marks = 0";
+    assert!(own.pool().execute(lower).await.is_err(), "{lower}");
+}
+
 on_both!(
     the_documented_rights_are_enough_for_a_user,
     the_error_names_the_missing_right_of_a_user_and_how_to_give_it,
@@ -355,4 +386,5 @@ on_both!(
     a_probe_of_the_least_rights_writes_and_leaves_nothing,
     a_job_with_any_content_can_be_listed,
     a_mark_has_names_and_a_token,
+    only_a_user_with_the_right_to_it_states_the_longest_hold,
 );

@@ -177,6 +177,9 @@ const HOSTILE: &[(&str, &str)] = &[
 #[tokio::test]
 async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     let roles = Roles::as_documented().await;
+    roles
+        .as_admin("GRANT EXECUTE ON FUNCTION fenced.state_longest_hold TO app")
+        .await;
     let app = roles.store_of("app").await;
     for (call, constraint) in HOSTILE {
         let select = AssertSqlSafe(format!("SELECT fenced.{call}"));

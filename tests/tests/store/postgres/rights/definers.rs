@@ -27,10 +27,6 @@ const DEFINERS: &[(&str, &[&str])] = &[
     ),
     ("marks, which triggers read", &["check_row_write"]),
     (
-        "the longest hold, which only rises",
-        &["state_longest_hold"],
-    ),
-    (
         "leases, waiters and tombstones, by the rule",
         &[
             "acquire",
@@ -77,6 +73,7 @@ const OF_OPERATORS: &[&str] = &[
     "seal_floor",
     "seal_issuer",
     "seal_mark",
+    "state_longest_hold",
 ];
 
 struct Function {

@@ -1,8 +1,8 @@
 //! The documented rights are enough for their purpose, and no more than enough.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use fenced_store::{FenceError, NotReady, Rights};
+use fenced_store::{FenceError, Forget, NotReady, Rights, admin::AdminError};
 use sqlx::{AssertSqlSafe, Executor, PgPool};
 
 use crate::{
@@ -115,6 +115,7 @@ async fn an_application_cannot_touch_a_mark() {
         "SELECT fenced.forget_marks('2 h')",
         "SELECT fenced.forget_leases('2 h')",
         "SELECT fenced.mark_floor()",
+        "SELECT fenced.state_longest_hold('366 days')",
         "SELECT fenced.seal_floor('redis', 'redis', 999999999999999, 'why')",
         "SELECT fenced.reset_floor(33, 1, 'why')",
         "UPDATE fenced.forgotten SET marks = 999999999999999",
@@ -153,6 +154,39 @@ async fn a_role_may_be_let_write_and_not_claim() {
     let mut tx = writer.begin(&grant).await.unwrap();
     PostgresServer::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// The role has all other rights of an application.
+/// Catches: a role that keeps idle marks of all resources from being forgotten.
+#[tokio::test]
+async fn only_a_role_with_the_right_to_it_states_the_longest_hold() {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    const YEAR: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+    let roles = Roles::as_documented().await;
+    let (app, owner) = (
+        roles.store_of("app").await,
+        roles.store_of("fence_owner").await,
+    );
+    let hourly = Forget::older_than(HOUR);
+    let missing = |refused| match refused {
+        AdminError::Store(FenceError::NotReady(NotReady::RightMissing { what, grant, .. })) => {
+            (what, grant)
+        }
+        other => panic!("{other:?}"),
+    };
+    let (what, _) = missing(app.forget_marks(&hourly).await.unwrap_err());
+    assert_eq!(what, "call fenced.forget_marks");
+    let (what, grant) = missing(app.state_longest_hold(YEAR).await.unwrap_err());
+    assert_eq!(what, "call fenced.state_longest_hold");
+    owner.forget_marks(&hourly).await.unwrap();
+
+    roles.as_admin(&grant).await;
+    app.state_longest_hold(YEAR).await.unwrap();
+    let refused = owner.forget_marks(&hourly).await.unwrap_err();
+    assert!(
+        matches!(refused, AdminError::NotForgettable { .. }),
+        "{refused:?}"
+    );
 }
 
 /// A setting for a database in which functions are not public.

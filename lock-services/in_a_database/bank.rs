@@ -15,13 +15,15 @@ use e2e::{
     history::{Event, History},
     servers::until,
 };
-use fenced_store::{FenceError, MySqlFencedStore};
+use fenced_store::{FenceError, FencedStore};
 use lock_core::{
     Error, LeaseGuard, LockManager, Sequencer, Ttl,
     backend::{Runtime, TokioRuntime},
 };
-use sqlx::{MySqlPool, mysql::MySqlPoolOptions};
+use sqlx::Pool;
 use tokio::{task::JoinSet, time::timeout};
+
+use crate::in_a_database::{Database, number};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -34,13 +36,22 @@ const TABLES: &str = "
       (account varchar(64) not null, number bigint not null, token bigint not null,
        balance bigint not null);
     create table if not exists plain_lease
-      (resource varchar(64) primary key, holder text not null, end_us bigint not null);
+      (resource varchar(64) primary key, holder varchar(64) not null, end_us bigint not null);
     create table if not exists twin (name varchar(64) primary key, balance bigint not null)";
 
+/// A server with a database.
+pub(crate) trait Server: Database {
+    /// Its clock: the microseconds since 1970.
+    const NOW_US: &'static str;
+
+    /// A pool whose commits are flushed, and that soon gives up when the server is away.
+    fn durable(url: &str) -> impl Future<Output = Pool<Self::Db>> + Send;
+}
+
 /// One account, on which every client deposits 1, and its twin.
-pub(crate) struct Bank {
+pub(crate) struct Bank<S: Server> {
     name: &'static str,
-    store: MySqlFencedStore,
+    store: FencedStore<S::Db>,
     pub(crate) history: History,
     /// Numbers of the deposits that were accepted, and of those that certainly were not.
     accepted: Mutex<Vec<i64>>,
@@ -55,20 +66,19 @@ pub(crate) struct Paused {
     twin: i64,
 }
 
-impl Bank {
+impl<S: Server> Bank<S> {
     pub(crate) async fn open(url: &str, name: &'static str) -> Self {
-        let pool = MySqlPoolOptions::new().acquire_timeout(Duration::from_secs(5));
-        let store = MySqlFencedStore::new(pool.connect(url).await.unwrap());
+        let store = FencedStore::new(S::durable(url).await);
         store.migrate().await.unwrap();
-        sqlx::raw_sql(TABLES).execute(store.pool()).await.unwrap();
-        for account in [
-            "insert into account values (?, 0)",
-            "insert into twin values (?, 0)",
-            "insert into plain_lease values (?, '', 0)",
-        ] {
-            let account = sqlx::query(account).bind(name).execute(store.pool());
-            account.await.unwrap();
-        }
+        let accounts = format!(
+            "{TABLES};
+             insert into account values ('{name}', 0);
+             insert into twin values ('{name}', 0);
+             insert into plain_lease values ('{name}', '', 0)"
+        );
+        let mut session = store.pool().acquire().await.unwrap();
+        S::execute(&mut session, &accounts).await.unwrap();
+        drop(session);
         Self {
             name,
             store,
@@ -79,8 +89,13 @@ impl Bank {
         }
     }
 
-    pub(crate) const fn pool(&self) -> &MySqlPool {
+    pub(crate) fn pool(&self) -> &Pool<S::Db> {
         self.store.pool()
+    }
+
+    async fn execute(&self, statement: &str) -> u64 {
+        let mut session = self.pool().acquire().await.unwrap();
+        S::execute(&mut session, statement).await.unwrap()
     }
 
     pub(crate) async fn acquire(&self, locks: &LockManager, ttl: Ttl) -> Result<LeaseGuard, Error> {
@@ -99,8 +114,9 @@ impl Bank {
     }
 
     async fn balance(&self) -> Result<i64, FenceError> {
-        let read = sqlx::query_scalar("select balance from account where name = ?");
-        Ok(read.bind(self.name).fetch_one(self.pool()).await?)
+        let read = format!("select balance from account where name = '{}'", self.name);
+        let mut session = self.pool().acquire().await?;
+        Ok(S::numbers(&mut session, &read).await?[0][0])
     }
 
     /// A whole section under a lease: claims, reads and writes.
@@ -132,12 +148,11 @@ impl Bank {
         number: i64,
     ) -> Result<(), FenceError> {
         let mut tx = self.store.begin(grant).await?;
-        let update = sqlx::query("update account set balance = ? where name = ?");
-        let update = update.bind(balance).bind(self.name);
-        update.execute(&mut *tx).await?;
-        let entry = sqlx::query("insert into entry values (?, ?, ?, ?)").bind(self.name);
-        let entry = entry.bind(number).bind(i64::from(grant.token()));
-        entry.bind(balance).execute(&mut *tx).await?;
+        let (name, token) = (self.name, grant.token());
+        let update = format!("update account set balance = {balance} where name = '{name}'");
+        S::execute(&mut tx, &update).await?;
+        let entry = format!("insert into entry values ('{name}', {number}, {token}, {balance})");
+        S::execute(&mut tx, &entry).await?;
         tx.commit().await.map(drop)
     }
 
@@ -171,14 +186,15 @@ impl Bank {
     /// balance that it has overwritten, and that no token has fallen from one write to the next.
     /// Returns the number of writes.
     pub(crate) async fn assert_sound(&self) -> usize {
-        let entries = "select number, token, balance from entry where account = ?
-            order by balance, token desc";
-        let entries: Vec<(i64, i64, i64)> = sqlx::query_as(entries)
-            .bind(self.name)
-            .fetch_all(self.pool())
-            .await
-            .unwrap();
-        let balances: Vec<_> = entries.iter().map(|(_, _, balance)| *balance).collect();
+        let entries = format!(
+            "select number, token, balance from entry where account = '{}'
+             order by balance, token desc",
+            self.name
+        );
+        let mut session = self.pool().acquire().await.unwrap();
+        let entries = S::numbers(&mut session, &entries).await.unwrap();
+        drop(session);
+        let balances: Vec<_> = entries.iter().map(|entry| entry[2]).collect();
         let balance = self.balance().await.unwrap();
         assert_eq!(
             balances,
@@ -186,10 +202,10 @@ impl Bank {
             "an update was lost"
         );
         assert!(
-            entries.is_sorted_by_key(|(_, token, _)| *token),
+            entries.is_sorted_by_key(|entry| entry[1]),
             "stale: {entries:?}"
         );
-        let stored: BTreeSet<_> = entries.iter().map(|(number, ..)| *number).collect();
+        let stored: BTreeSet<_> = entries.iter().map(|entry| entry[0]).collect();
         let accepted = locked(&self.accepted);
         let lost = accepted.iter().filter(|number| !stored.contains(number));
         assert_eq!(lost.count(), 0, "accepted writes are gone");
@@ -228,9 +244,11 @@ impl Bank {
         .await;
         let read = self.twin().await;
         self.write_twin(read + 1).await;
-        let end = "update plain_lease set end_us = 0 where resource = ?";
-        let end = sqlx::query(end).bind(self.name).execute(self.pool());
-        end.await.unwrap();
+        let end = format!(
+            "update plain_lease set end_us = 0 where resource = '{}'",
+            self.name
+        );
+        self.execute(&end).await;
     }
 
     /// How many deposits are missing on the account that nothing protects.
@@ -239,32 +257,33 @@ impl Bank {
     }
 
     async fn takes_plain_lease(&self, ttl: Ttl) -> bool {
-        let take = "update plain_lease
-            set holder = ?, end_us = unix_timestamp(sysdate(6)) * 1000000 + ? * 1000
-            where resource = ? and end_us < unix_timestamp(sysdate(6)) * 1000000";
-        let holder = format!("{:016x}", rand::random::<u64>());
-        let ttl = i64::try_from(ttl.get().as_millis()).unwrap();
-        let take = sqlx::query(take).bind(holder).bind(ttl).bind(self.name);
-        let taken = take.execute(self.pool()).await.unwrap();
-        taken.rows_affected() == 1
+        let (name, now_us, ttl_us) = (self.name, S::NOW_US, ttl.get().as_micros());
+        let holder = rand::random::<u64>();
+        let take = format!(
+            "update plain_lease set holder = '{holder:016x}', end_us = {now_us} + {ttl_us}
+             where resource = '{name}' and end_us < {now_us}"
+        );
+        self.execute(&take).await == 1
     }
 
     async fn twin(&self) -> i64 {
-        let read = sqlx::query_scalar("select balance from twin where name = ?");
-        read.bind(self.name).fetch_one(self.pool()).await.unwrap()
+        let read = format!("select balance from twin where name = '{}'", self.name);
+        number::<S>(self.pool(), &read).await
     }
 
     async fn write_twin(&self, balance: i64) {
-        let write = sqlx::query("update twin set balance = ? where name = ?");
-        let write = write.bind(balance).bind(self.name).execute(self.pool());
-        write.await.unwrap();
+        let write = format!(
+            "update twin set balance = {balance} where name = '{}'",
+            self.name
+        );
+        self.execute(&write).await;
         self.into_twin.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Paused {
     /// Goes on as if nothing had happened: writes one more than it has read.
-    pub(crate) async fn goes_on(&self, bank: &Bank) -> Result<(), FenceError> {
+    pub(crate) async fn goes_on<S: Server>(&self, bank: &Bank<S>) -> Result<(), FenceError> {
         bank.write_twin(self.twin + 1).await;
         bank.write(self.guard.sequencer(), self.read).await
     }

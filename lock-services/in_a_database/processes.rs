@@ -2,19 +2,16 @@
 
 use std::{future::IntoFuture, time::Duration};
 
-use e2e::{
-    process::Process,
-    servers::{MySqlDatabase, until},
-};
+use e2e::process::Process;
 use lock_core::{
     LeaseGuard, LockManager, Released, Ttl,
     backend::{Runtime, TokioRuntime},
 };
 use serde_json::{Value, json};
-use sqlx::MySqlPool;
+use sqlx::Pool;
 use tokio::{task::JoinHandle, time::timeout};
 
-use crate::world::{count, database, manager};
+use super::{Database, until_waiting};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -24,26 +21,34 @@ const SILENCE: Duration = Duration::from_secs(3);
 /// The delay of a busy machine, and the pause between two looks.
 const SLACK: Duration = Duration::from_secs(4);
 
-struct World {
-    database: MySqlDatabase,
-    pool: MySqlPool,
+struct World<D: Database> {
+    database: D,
+    pool: Pool<D::Db>,
     locks: LockManager,
 }
 
-impl World {
+impl<D: Database> World<D> {
     async fn new() -> Self {
-        let database = database().await;
+        let database = D::fresh().await;
         Self {
-            pool: MySqlPool::connect(database.url()).await.unwrap(),
-            locks: manager(database.url()).await,
+            pool: database.pool().await,
+            locks: palisade::connect(database.url()).await.unwrap(),
             database,
         }
     }
 
-    fn worker(&self, what: &[&str], ttl_ms: &str) -> Process {
-        let lock = ["--lock", self.database.url()];
-        let resource = ["--resource", "r", "--ttl-ms", ttl_ms];
-        Process::spawn("e2e-worker", [what, &lock, &resource].concat())
+    fn worker(&self, ttl_ms: &str) -> Process {
+        let url = self.database.url();
+        let arguments = [
+            "hold",
+            "--lock",
+            &url,
+            "--resource",
+            "r",
+            "--ttl-ms",
+            ttl_ms,
+        ];
+        Process::spawn("e2e-worker", arguments)
     }
 
     async fn acquire(&self) -> LeaseGuard {
@@ -55,11 +60,7 @@ impl World {
     }
 
     async fn until_waiting(&self, waiters: i64) {
-        let waiting = "select count(*) from fenced_waiter";
-        until("they wait", async || {
-            count(&self.pool, waiting).await == waiters
-        })
-        .await;
+        until_waiting::<D>(&self.pool, "r", waiters).await;
     }
 }
 
@@ -72,10 +73,10 @@ fn token(held: &Value) -> u64 {
     held["acquired"].as_u64().unwrap()
 }
 
-async fn is_passed_over(stop: bool) {
-    let world = World::new().await;
+async fn is_passed_over<D: Database>(stop: bool) {
+    let world = World::<D>::new().await;
     let first = world.acquire().await;
-    let mut failing = world.worker(&["hold"], "2000");
+    let mut failing = world.worker("2000");
     world.until_waiting(1).await;
     let next = world.waiter();
     world.until_waiting(2).await;
@@ -101,15 +102,14 @@ async fn is_passed_over(stop: bool) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiter_that_was_killed_or_stopped_is_passed_over() {
-    tokio::join!(is_passed_over(false), is_passed_over(true));
+pub(crate) async fn a_waiter_that_was_killed_or_stopped_is_passed_over<D: Database>() {
+    tokio::join!(is_passed_over::<D>(false), is_passed_over::<D>(true));
 }
 
-async fn costs_its_ttl(stop: bool) {
+async fn costs_its_ttl<D: Database>(stop: bool) {
     const TTL: Duration = Duration::from_secs(1);
-    let world = World::new().await;
-    let mut failing = world.worker(&["hold"], "1000");
+    let world = World::<D>::new().await;
+    let mut failing = world.worker("1000");
     let held: Value = failing.event().await;
     let next = world.waiter();
     world.until_waiting(1).await;
@@ -133,7 +133,18 @@ async fn costs_its_ttl(stop: bool) {
     assert_eq!(next.release().await.unwrap(), Released::Released);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_holder_that_was_killed_or_stopped_costs_the_next_one_its_ttl() {
-    tokio::join!(costs_its_ttl(false), costs_its_ttl(true));
+pub(crate) async fn a_holder_that_was_killed_or_stopped_costs_the_next_one_its_ttl<D: Database>() {
+    tokio::join!(costs_its_ttl::<D>(false), costs_its_ttl::<D>(true));
+}
+
+/// Catches: a release that only the waiters of the same process see.
+pub(crate) async fn a_waiter_sees_the_release_of_another_process<D: Database>() {
+    let world = World::<D>::new().await;
+    let mut holder = world.worker("60000");
+    let held: Value = holder.event().await;
+    let next = world.waiter();
+    world.until_waiting(1).await;
+    holder.send(&"release").await;
+    let next = next.await.unwrap();
+    assert!(next.token().get() > token(&held));
 }
