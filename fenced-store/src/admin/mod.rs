@@ -8,8 +8,8 @@
 //!
 //! In Postgres they are SQL functions: `fenced.seal_issuer`, `fenced.seal_mark` and
 //! `fenced.reset_high_water`. Only their owner may call them, unless the owner grants more rights:
-//! see `docs/operations.md`. SQLite, MySQL and MariaDB cannot protect these tables from the user of
-//! the application.
+//! see `docs/operations/rights.md`. SQLite, MySQL and MariaDB cannot protect these tables from the
+//! user of the application.
 
 mod carry_out;
 mod error;

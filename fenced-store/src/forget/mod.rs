@@ -185,7 +185,7 @@ impl<DB: Storage> FencedStore<DB> {
     /// [`FencedLocks`](crate::FencedLocks) needs no statement.
     ///
     /// It counts for all marks, and only rises. So a role of an application needs a right of its
-    /// own: docs/operations.md has the statement that grants it.
+    /// own: docs/operations/forgotten-marks.md has the statement that grants it.
     ///
     /// # Errors
     /// [`AdminError::NotForgettable`] for more than 366 days;

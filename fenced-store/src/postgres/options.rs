@@ -70,8 +70,8 @@ impl PgTxOptions {
     ///
     /// Only transactions of the claimed resource that an older grant fences are ended, and none if
     /// the claim itself is stale by then. The end of a session of another role needs rights, see
-    /// docs/operations.md. A prepared transaction cannot be ended this way. Without the right, and
-    /// for a prepared transaction, the claim fails with
+    /// docs/operations/rights.md. A prepared transaction cannot be ended this way. Without the
+    /// right, and for a prepared transaction, the claim fails with
     /// [`FenceError::Busy`](crate::FenceError::Busy), and its source gives the reason.
     pub const fn terminate_older(mut self, terminate: bool) -> Self {
         self.terminate_older = terminate;

@@ -107,13 +107,14 @@ pub enum NotReady {
     },
     /// The role lacks a right that a fenced write needs, or the operation that was asked for.
     #[error(
-        "this role may not {what}: let the owner of the tables run {grant}; see docs/operations.md"
+        "this role may not {what}: let the owner of the tables run {grant}; \
+         see docs/operations/rights.md"
     )]
     #[non_exhaustive]
     RightMissing {
         /// The action that the role may not do.
         what: String,
-        /// The statement that gives the role the right, as in `docs/operations.md`.
+        /// The statement that gives the role the right, as in `docs/operations/rights.md`.
         grant: String,
     },
 }

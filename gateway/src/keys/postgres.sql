@@ -13,7 +13,7 @@ BEGIN
                 USING MESSAGE = format(
                     'this role may not use the table of idempotency keys: let its owner say GRANT '
                     'SELECT, INSERT, UPDATE, DELETE ON gateway_idempotency_keys TO %I; see '
-                    'docs/operations.md', current_user);
+                    'docs/operations/rights.md', current_user);
         END IF;
         RETURN;
     END IF;

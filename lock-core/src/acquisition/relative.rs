@@ -105,7 +105,7 @@ impl Acquisition {
         [confirmed, noted]
     }
 
-    /// The name of the state, for the table in `docs/models.md`.
+    /// The name of the state, for the table in `tests/models/acquisition.md`.
     #[doc(hidden)]
     #[must_use]
     pub const fn state(&self) -> &'static str {

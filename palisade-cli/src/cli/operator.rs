@@ -98,7 +98,7 @@ In Postgres and SQLite all of it is one transaction. In MariaDB and MySQL a chan
 cannot be rolled back: if it fails half way, drop the tables that begin with `fenced_` and
 `_fenced_migrations`, and start again.
 
-In Postgres the role that applies it owns the marks; docs/operations.md has the rights that
+In Postgres the role that applies it owns the marks; docs/operations/rights.md has the rights that
 applications and operators need then.";
 
 /// A kind of database.
@@ -263,7 +263,7 @@ It asks at a terminal; a script adds --yes.
 
 The names are those under which the services are used: `serve --issuer`, and in Rust
 `LockManagerBuilder::issuer`. Lock services of different kinds have different names by default.
-docs/operations.md has the whole story.
+docs/operations/another-lock-service.md has the whole story.
 
 ",
     exit_codes!()

@@ -138,7 +138,7 @@ async fn the_doctor_names_the_cause_that_keeps_leases_from_being_granted() {
     let user = redis.allow_documented("-evalsha").await;
     let (code, found) = examined(&["--lock", &user]);
     assert_eq!(code, Some(1), "{found:#?}");
-    assert_has(&found, "wrong lock: ..evalsha..docs/operations.md");
+    assert_has(&found, "wrong lock: ..evalsha..docs/operations/rights.md");
     let user = redis.allow_documented("").await;
     assert_has(&examined(&["--lock", &user]).1, granted);
 

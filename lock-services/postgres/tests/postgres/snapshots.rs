@@ -16,7 +16,7 @@ async fn cycles(url: &str) {
     }
 }
 
-/// Sessions that the query of docs/operations.md names.
+/// Sessions that the query of docs/operations/postgres.md names.
 async fn named(pool: &PgPool) -> Vec<i32> {
     let query = AssertSqlSafe(query_for_operators("old snapshots"));
     let rows = sqlx::raw_sql(query).fetch_all(pool).await.unwrap();

@@ -63,7 +63,7 @@ async fn tables_and_rights<DB: Dialect>(findings: &mut Findings, store: &FencedS
         Err(error) => {
             findings.wrong(
                 with_sources(&error),
-                "see docs/operations.md, What is checked at the start",
+                "see docs/operations/upgrade.md, What is checked at the start",
             );
             true
         }

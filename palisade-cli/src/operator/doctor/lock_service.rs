@@ -64,7 +64,7 @@ pub(super) async fn examine_lock(
 fn refused(findings: &mut Findings, error: &Error) {
     let change = match error.kind() {
         ErrorKind::Refused => {
-            "change what the server refuses; if it is a right, docs/operations.md has the list"
+            "change what the server refuses; docs/operations/rights.md has the list of rights"
         }
         ErrorKind::Unavailable => {
             "examine it again when this is over: until then no client gets a lease here"

@@ -215,7 +215,7 @@ fn the_page_shows_the_machine() {
         writeln!(table, "| {shown} | {event} | {} |", steps.join("; ")).expect("it is a string");
         last = state;
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/models.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("acquisition.md");
     let page = fs::read_to_string(&path).expect("the page is there");
     let (head, rest) = page.split_once(BEGIN).expect("the table begins");
     let (drawn, tail) = rest.split_once(END).expect("the table ends");
@@ -226,6 +226,6 @@ fn the_page_shows_the_machine() {
     }
     assert!(
         drawn == table,
-        "docs/models.md is out of date: PALISADE_DRAW=1 draws it anew"
+        "tests/models/acquisition.md is out of date: PALISADE_DRAW=1 draws it anew"
     );
 }

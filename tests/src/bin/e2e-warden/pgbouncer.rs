@@ -62,8 +62,8 @@ impl PgBouncer {
         Ok(command)
     }
 
-    /// The settings that docs/operations.md asks for, with so few connections that clients share
-    /// them.
+    /// The settings that docs/operations/postgres.md asks for, with so few connections that clients
+    /// share them.
     fn settings(&self, port: u16, users: &Path) -> String {
         format!(
             "[databases]\n\

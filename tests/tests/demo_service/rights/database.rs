@@ -14,8 +14,8 @@ use crate::{
     gateway::{Gateway, send},
 };
 
-/// The rights that docs/operations.md gives a gateway. The first is on the objects that `serve`
-/// made itself when a role started it that may.
+/// The rights that docs/operations/rights.md gives a gateway. The first is on the objects that
+/// `serve` made itself when a role started it that may.
 const DOCUMENTED: &str = "
     GRANT SELECT, INSERT, UPDATE, DELETE ON gateway_idempotency_keys TO gateway;
     GRANT USAGE ON SCHEMA fenced TO gateway;

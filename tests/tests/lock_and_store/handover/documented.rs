@@ -1,4 +1,4 @@
-//! Runs the commands of docs/operations.md.
+//! Runs the commands of docs/operations/another-lock-service.md.
 
 use std::{env, path::Path};
 
@@ -8,18 +8,14 @@ use tokio::process::Command;
 
 use crate::handover::{tally::RESOURCE, world::World};
 
-/// The commands of the section, as they stand there.
+/// The commands of the page, as they stand there.
 fn commands() -> String {
     let files = tracked_files(Some("md"));
-    let operations = files
-        .iter()
-        .find(|file| file.path.ends_with("docs/operations.md"));
-    let text = &operations.unwrap().text;
-    let (_, section) = text
-        .split_once("## Moving to another lock service\n")
-        .unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let blocks = section.split("```sh\n").skip(1);
+    let page = files.iter().find(|file| {
+        file.path
+            .ends_with("docs/operations/another-lock-service.md")
+    });
+    let blocks = page.unwrap().text.split("```sh\n").skip(1);
     blocks
         .map(|block| block.split_once("```").unwrap().0)
         .collect()

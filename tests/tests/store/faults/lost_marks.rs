@@ -1,6 +1,6 @@
 //! A database that has forgotten claims: a failover that lost the end of the log, and a restore.
 //!
-//! These are the stories of docs/operations.md.
+//! These are the stories of docs/operations/failover.md and restore.md.
 
 use e2e::servers::{DatabaseServer, Redis};
 use fenced_store::{FenceError, FencedGuard, FencedLocks, FencedStore, PgFencedStore};

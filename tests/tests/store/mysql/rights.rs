@@ -45,16 +45,12 @@ impl<S: MySqlServer> User<S> {
         user
     }
 
-    /// The statements that docs/operations.md has for the user of an application.
+    /// The statements that docs/operations/rights.md has for the user of an application.
     fn documented(&self) -> BTreeSet<String> {
         let files = tracked_files(Some("md"));
         let mut files = files.iter();
-        let page = files.find(|file| file.path.ends_with("docs/operations.md"));
-        let (_, chapter) = page
-            .unwrap()
-            .text
-            .split_once("## Rights in MariaDB")
-            .unwrap();
+        let page = files.find(|file| file.path.ends_with("docs/operations/rights.md"));
+        let (_, chapter) = page.unwrap().text.split_once("## In MariaDB").unwrap();
         let (_, block) = chapter.split_once("```sql\n").unwrap();
         let (block, _) = block.split_once("```").unwrap();
         let lines = block.lines().map(|line| line.trim_end_matches(';'));

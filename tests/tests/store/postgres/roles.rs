@@ -1,4 +1,4 @@
-//! The roles that docs/operations.md asks for, made as it says.
+//! The roles that docs/operations/rights.md asks for, made as it says.
 
 use std::str::FromStr;
 
@@ -63,16 +63,16 @@ pub(crate) fn documented() -> [String; 4] {
     found
 }
 
-/// The section of docs/operations.md about rights in PostgreSQL.
+/// The section of docs/operations/rights.md about rights in PostgreSQL.
 pub(crate) fn chapter() -> String {
     let files = tracked_files(Some("md"));
     let operations = files
         .iter()
-        .find(|file| file.path.ends_with("docs/operations.md"));
+        .find(|file| file.path.ends_with("docs/operations/rights.md"));
     let (_, rest) = operations
         .unwrap()
         .text
-        .split_once("## Rights in the database\n")
+        .split_once("## In Postgres\n")
         .unwrap();
     rest.split("\n## ").next().unwrap().to_owned()
 }

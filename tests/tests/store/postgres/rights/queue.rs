@@ -33,7 +33,7 @@ async fn a_stranger_that_settles_delays_no_holder() {
 }
 
 /// A role that may only connect takes the lock that all claims of a resource take. No lock of
-/// Postgres is out of its reach; docs/operations.md says what to do.
+/// Postgres is out of its reach; docs/operations/rights.md says what to do.
 /// Catches: a claim that such a role can keep waiting, or whose resource is harmed afterwards.
 #[tokio::test]
 async fn a_strangers_advisory_lock_makes_a_claim_busy() {
