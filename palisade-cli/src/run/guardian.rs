@@ -1,5 +1,5 @@
-//! The process that the user starts. It knows the command and the deadline of its lease, and nothing
-//! else that could keep it from ending the command in time.
+//! The process that the user starts. It knows the command and the deadline of its lease, and
+//! nothing else that could keep it from ending the command in time.
 
 use std::{
     io::{self, Read, Write},
@@ -306,7 +306,7 @@ impl Guardian {
     }
 
     /// The command was stopped, or goes on. The shell that has started us sees its job stopped only
-    /// if this process is. Without a shell nobody would have it go on.
+    /// if this process is. Without a shell it would stay stopped for good.
     fn on_stop(&mut self, is_stopped: bool) {
         let Stage::Running(group) = &self.command else {
             return;
@@ -390,7 +390,7 @@ impl Guardian {
             match wait(WaitOptions::NOHANG)? {
                 Some((process, status)) if process == supervisor => {
                     self.supervisor_ended = Some(ExitStatus::from_raw(status.as_raw()));
-                    // What it has sent before.
+                    // It may have sent something before.
                     self.receive()?;
                 }
                 Some(_adopted) => {}

@@ -41,7 +41,7 @@ pub(super) fn supervise() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What the guardian has given to this process.
+/// The gifts of the guardian to this process.
 struct Given {
     guardian: Option<Pid>,
     socket: UnixStream,

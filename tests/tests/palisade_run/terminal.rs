@@ -71,7 +71,7 @@ impl Terminal {
         let (mut from, to) = (master.try_clone().unwrap(), Arc::clone(&shown));
         thread::spawn(move || {
             let mut bytes = [0; 1024];
-            // An error is the end: nobody has the terminal open any more.
+            // An error is the end: no process has the terminal open any more.
             while let Ok(read @ 1..) = from.read(&mut bytes) {
                 let text = String::from_utf8_lossy(&bytes[..read]);
                 to.lock()
@@ -119,7 +119,7 @@ impl Terminal {
     }
 }
 
-/// What stands in front of a command: nothing, or a run.
+/// The text in front of a command: nothing, or a run.
 fn prefixes(place: &Place) -> [String; 2] {
     let palisade = workspace_binary("palisade").unwrap();
     let palisade = palisade.display();
@@ -130,7 +130,7 @@ fn prefixes(place: &Place) -> [String; 2] {
     ]
 }
 
-/// Catches: Ctrl-C that ends the run and not the command, or the command and not the loop around it.
+/// Catches: Ctrl-C that ends the run and not the command, or the command and not its script.
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_the_command_and_what_is_around_it() {
     let place = Place::new();
@@ -306,7 +306,7 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
     }
 }
 
-/// Catches: a command that nobody continues, because no shell controls it.
+/// Catches: a command that stays stopped, because no shell controls it.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_shell_ctrl_z_does_not_stop_the_command_for_good() {
     let place = Place::new();
