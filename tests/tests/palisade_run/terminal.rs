@@ -236,7 +236,9 @@ async fn the_terminal_and_pipes_are_those_of_the_command() {
             .line(&format!("{run}yes | head -n 1; echo ${{PIPESTATUS[*]}}"))
             .await;
         terminal.shows("141 0").await;
-        terminal.line(&format!("{run}sleep 61 | cat")).await;
+        let sleep = format!("{run}sh -c 'echo is there; exec sleep 61' | cat");
+        terminal.line(&sleep).await;
+        terminal.shows("is there\r\n").await;
         terminal.types(CTRL_Z);
         terminal.shows("Stopped").await;
         terminal.line("fg").await;
