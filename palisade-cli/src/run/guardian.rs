@@ -265,14 +265,15 @@ impl Guardian {
     }
 
     fn on_deadline(&mut self, deadline: BootTime) {
-        match &mut self.countdown {
-            None => self.countdown = Some(Countdown::new(self.margins, deadline)),
-            Some(countdown) => countdown.confirm(deadline),
-        }
+        let new = Countdown::new(self.margins, deadline);
+        let countdown = self.countdown.get_or_insert(new);
+        countdown.confirm(deadline);
+        let is_time_left = countdown.next() > BootTime::now();
         if !self.is_ending() {
             self.tell(FromGuardian::Confirmed(deadline));
         }
-        if self.resuming.take().is_some() {
+        // It may have been sent before this process was stopped.
+        if is_time_left && self.resuming.take().is_some() {
             self.resume();
         }
     }
@@ -330,8 +331,7 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        // Continued. The signals that have come are of the past.
-        while self.signals.next().is_some() {}
+        // Continued, and the system has dropped the signals that stop.
         self.tell(FromGuardian::Resumed);
         if let Stage::Running(_) = self.command {
             self.resuming = Some(BootTime::now() + self.margins.kill());
