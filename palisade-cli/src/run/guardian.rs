@@ -68,6 +68,8 @@ struct Guardian {
     terminal: Option<Terminal>,
     supervisor: Child,
     socket: UnixStream,
+    /// Whether the supervisor may send more. It releases the lease after its last message.
+    is_connected: bool,
     lines: Lines,
     timer: OwnedFd,
     /// The end of the command; `None` before the first deadline has come.
@@ -126,6 +128,7 @@ impl Guardian {
             terminal: Terminal::open(),
             supervisor,
             socket,
+            is_connected: true,
             lines: Lines::default(),
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
             countdown: None,
@@ -187,7 +190,7 @@ impl Guardian {
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(&self.timer, PollFlags::IN),
         ];
-        if self.supervisor_ended.is_none() {
+        if self.is_connected {
             files.push(PollFd::new(&self.socket, PollFlags::IN));
         }
         files.extend(
@@ -223,11 +226,17 @@ impl Guardian {
         let mut bytes = [0; 4096];
         loop {
             match self.socket.read(&mut bytes) {
-                Ok(0) => break,
+                Ok(0) => {
+                    self.is_connected = false;
+                    break;
+                }
                 Ok(read) => self.lines.push(&bytes[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.is_connected = false;
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
