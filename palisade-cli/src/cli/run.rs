@@ -123,6 +123,7 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+#[cfg(target_os = "linux")]
 impl RunArgs {
     /// How long the command may take to end between the two signals.
     ///
