@@ -77,10 +77,10 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run a command under a lease, and end it before the lease ends.
     ///
-    /// Acquires the lease, claims its token in the store if there is one, starts the command, renews
-    /// the lease while the command runs, releases it afterwards, and exits with the exit code of the
-    /// command. Silent unless something fails; at a terminal it also says why the command was not
-    /// run.
+    /// Acquires the lease, claims its token in the store if there is one, starts the command,
+    /// renews the lease while the command runs, releases it afterwards, and exits with the exit
+    /// code of the command. Silent unless something fails; at a terminal it also says why the
+    /// command was not run.
     #[command(after_help = run::NOTES)]
     Run(RunArgs),
     /// Examine a lock service and a store: versions, settings, rights, tables, clocks.

@@ -194,6 +194,7 @@ pub(crate) fn print_new_key(id: &str, is_pair: bool) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Failure::Usage`] for a file that cannot be read or contains something else.
+#[cfg(target_os = "linux")]
 pub(crate) fn signing_key(path: &Path, audience: &Audience) -> Result<SigningKey, Failure> {
     let keys = for_audience(read(path)?, audience);
     let first = keys.and_then(|keys| keys.into_iter().next().ok_or(InvalidKey::NoKey));

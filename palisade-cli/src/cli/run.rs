@@ -22,6 +22,8 @@ The command's environment:
   FENCING_TOKEN, FENCING_RESOURCE, FENCING_HOLDER, FENCING_ISSUER
       a psql session presents them: SELECT fenced.begin_fenced(resource, token, holder, issuer).
       The holder is a secret: anybody who knows it can write as the command
+  FENCING_SLOT
+      the slot, with --once and --every
   FENCING_HEADER
       a whole header for a service that checks tokens: curl --header \"$FENCING_HEADER\" ..
 
@@ -121,6 +123,7 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+#[cfg(target_os = "linux")]
 impl RunArgs {
     /// How long the command may take to end between the two signals.
     ///

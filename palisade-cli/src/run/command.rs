@@ -48,7 +48,7 @@ pub(super) struct Hold {
 pub(super) enum Fate {
     /// There was no lease for it.
     NoLease,
-    /// It was stopped while it waited for its lease, by this signal. `None`: the guardian has ended.
+    /// This signal stopped it while it waited for its lease. `None`: the guardian has ended.
     Stopped(Option<i32>),
     /// The system did not execute it: the number of its error.
     NotExecuted(i32),
@@ -129,6 +129,7 @@ async fn lease(
     let mut is_suspended = false;
     loop {
         tokio::select! {
+            biased;
             hold = &mut hold => return Ok((hold.map_err(|_| Fate::NoLease)?, is_suspended)),
             told = guardian.next() => match told {
                 None => return Err(Fate::Stopped(None)),
@@ -292,7 +293,7 @@ impl Running {
     ) -> io::Result<Option<i32>> {
         peer::send_file(&socket, stdin.as_fd())?;
         drop(stdin);
-        // From here on nobody but the command reads its input and writes its output, so that its
+        // From here on the command alone reads its input and writes its output, so that its
         // neighbours in a pipe see when it has closed them.
         let nothing = std::fs::File::options()
             .read(true)
@@ -307,6 +308,7 @@ impl Running {
             // By Ctrl-Z in just that moment.
             self.tell_of_stops(leader).await;
             tokio::select! {
+                biased;
                 read = socket.read_buf(&mut error) => {
                     if read? == 0 {
                         let error = <[u8; 4]>::try_from(error.as_slice());
@@ -364,6 +366,7 @@ impl Running {
                 continue;
             }
             tokio::select! {
+                biased;
                 ended = any(living) => ended?,
                 event = self.event() => self.handle(event).await,
             }
@@ -398,6 +401,7 @@ impl Running {
             changed.ok().map(|()| *deadlines.borrow_and_update())
         };
         tokio::select! {
+            biased;
             told = self.guardian.next(), if !self.guardian.is_gone => match told {
                 Some(told) => Event::Told(told),
                 None => Event::GuardianGone,

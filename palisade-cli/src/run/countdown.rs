@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(countdown.due(second(30)), None);
     }
 
-    /// Catches: a renewal that lets a command live on that was told to end.
+    /// Catches: a renewal that lets a command live on although its end has begun.
     #[test]
     fn a_renewal_puts_the_end_off_until_it_has_begun() {
         let mut countdown = until(30);

@@ -1,5 +1,5 @@
-//! The process that the user starts. It knows the command and the deadline of its lease, and nothing
-//! else that could keep it from ending the command in time.
+//! The process that the user starts. It knows the command and the deadline of its lease, and
+//! nothing else that could keep it from ending the command in time.
 
 use std::{
     io::{self, Read, Write},
@@ -68,6 +68,8 @@ struct Guardian {
     terminal: Option<Terminal>,
     supervisor: Child,
     socket: UnixStream,
+    /// Whether the supervisor may send more. It releases the lease after its last message.
+    is_connected: bool,
     lines: Lines,
     timer: OwnedFd,
     /// The end of the command; `None` before the first deadline has come.
@@ -126,6 +128,7 @@ impl Guardian {
             terminal: Terminal::open(),
             supervisor,
             socket,
+            is_connected: true,
             lines: Lines::default(),
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
             countdown: None,
@@ -187,7 +190,7 @@ impl Guardian {
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(&self.timer, PollFlags::IN),
         ];
-        if self.supervisor_ended.is_none() {
+        if self.is_connected {
             files.push(PollFd::new(&self.socket, PollFlags::IN));
         }
         files.extend(
@@ -223,11 +226,17 @@ impl Guardian {
         let mut bytes = [0; 4096];
         loop {
             match self.socket.read(&mut bytes) {
-                Ok(0) => break,
+                Ok(0) => {
+                    self.is_connected = false;
+                    break;
+                }
                 Ok(read) => self.lines.push(&bytes[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.is_connected = false;
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -265,14 +274,15 @@ impl Guardian {
     }
 
     fn on_deadline(&mut self, deadline: BootTime) {
-        match &mut self.countdown {
-            None => self.countdown = Some(Countdown::new(self.margins, deadline)),
-            Some(countdown) => countdown.confirm(deadline),
-        }
+        let new = Countdown::new(self.margins, deadline);
+        let countdown = self.countdown.get_or_insert(new);
+        countdown.confirm(deadline);
+        let is_time_left = countdown.next() > BootTime::now();
         if !self.is_ending() {
             self.tell(FromGuardian::Confirmed(deadline));
         }
-        if self.resuming.take().is_some() {
+        // It may have been sent before this process was stopped.
+        if is_time_left && self.resuming.take().is_some() {
             self.resume();
         }
     }
@@ -306,7 +316,7 @@ impl Guardian {
     }
 
     /// The command was stopped, or goes on. The shell that has started us sees its job stopped only
-    /// if this process is. Without a shell nobody would have it go on.
+    /// if this process is. Without a shell it would stay stopped for good.
     fn on_stop(&mut self, is_stopped: bool) {
         let Stage::Running(group) = &self.command else {
             return;
@@ -330,8 +340,7 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        // Continued. The signals that have come are of the past.
-        while self.signals.next().is_some() {}
+        // Continued, and the system has dropped the signals that stop.
         self.tell(FromGuardian::Resumed);
         if let Stage::Running(_) = self.command {
             self.resuming = Some(BootTime::now() + self.margins.kill());
@@ -390,7 +399,7 @@ impl Guardian {
             match wait(WaitOptions::NOHANG)? {
                 Some((process, status)) if process == supervisor => {
                     self.supervisor_ended = Some(ExitStatus::from_raw(status.as_raw()));
-                    // What it has sent before.
+                    // It may have sent something before.
                     self.receive()?;
                 }
                 Some(_adopted) => {}

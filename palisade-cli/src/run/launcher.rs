@@ -1,5 +1,5 @@
 //! The process that becomes the command. It waits until guardian and supervisor both know it, and
-//! until it has the terminal, because a command that nobody knows could outlive its lease.
+//! until it has the terminal, because a command that neither knows could outlive its lease.
 
 use std::{
     env, io,

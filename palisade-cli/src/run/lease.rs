@@ -1,4 +1,4 @@
-//! The lease of a run: how it is acquired, what the command is told of it, and what becomes of it.
+//! The lease of a run: how it is acquired, what the command learns of it, and how it ends.
 
 use std::{fmt, future::pending, pin::pin, time::Duration};
 
@@ -32,7 +32,7 @@ use crate::{
 /// The way to the command, which gets at most one lease.
 pub(super) type ForTheCommand = oneshot::Sender<Hold>;
 
-/// What became of the request for a lease.
+/// The end of the request for a lease.
 #[derive(Debug)]
 pub(super) enum Finish {
     /// The command had its lease until it ended.
@@ -77,11 +77,12 @@ pub(super) async fn with_lease(
         }
     });
     let (locks, store) = tokio::select! {
+        biased;
         connected = connect(args, lock) => connected?,
         () = &mut stop => return Ok(Finish::Stopped),
     };
     let finish = tokio::select! {
-        biased;
+       biased;
         finish = run.with(&locks, store, args.store.as_ref() == Some(lock), command) => finish,
         () = &mut stop => Ok(Finish::Stopped),
     };
@@ -281,7 +282,7 @@ impl Run<'_> {
         }
         loop {
             tokio::select! {
-                biased;
+               biased;
                 fate = &mut has_ended => return Ok(Finish::Ran(fate.unwrap_or(Fate::NoLease))),
                 known = lease.renewed_after(deadline) => match known {
                     Ok(known) => {
@@ -384,7 +385,7 @@ impl From<FencedLockError> for NotDone {
     }
 }
 
-/// What the store notes of the failure.
+/// The text that the store notes of the failure.
 impl fmt::Display for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,9 +4,11 @@
 //!
 //! | process | file | does |
 //! |---|---|---|
-//! | guardian | `guardian.rs` | what the user starts: the terminal, signals, the exit code; ends the command if the supervisor does not answer |
-//! | supervisor | `supervisor.rs`, `command.rs` | its child: acquires, renews and releases; starts the command; ends it if the lease or the guardian is lost |
+//! | guardian | `guardian.rs` | the user starts it: terminal, signals, exit code |
+//! | supervisor | `supervisor.rs`, `command.rs` | its child: the lease, the start of the command |
 //! | launcher | `launcher.rs` | its child: becomes the command when both others know it |
+//!
+//! Guardian and supervisor each end the command when the lease ends, or the other one does.
 //!
 //! The guardian adopts the command if the supervisor dies. So a command always has a living parent
 //! of ours as long as one of both lives, and the number of its process group stays its own.

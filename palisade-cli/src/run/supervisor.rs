@@ -41,7 +41,7 @@ pub(super) fn supervise() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// What the guardian has given to this process.
+/// The gifts of the guardian to this process.
 struct Given {
     guardian: Option<Pid>,
     socket: UnixStream,
@@ -166,7 +166,9 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
 impl Cause {
     const fn text(self) -> &'static str {
         match self {
-            Self::NotRenewed => "the lease was not renewed in time",
+            Self::NotRenewed => {
+                "the lease was not renewed in time, or the guardian has not confirmed it"
+            }
             Self::Lost => "the lease was lost",
             Self::GuardianGone => "its guardian, the process that was started, has ended",
         }

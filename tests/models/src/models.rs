@@ -37,6 +37,7 @@ mod notices;
 
 mod redlock;
 mod renewal;
+mod run;
 mod set;
 mod store;
 mod unseen;

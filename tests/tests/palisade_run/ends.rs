@@ -44,8 +44,8 @@ pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &
     alive
 }
 
-/// Catches: a command that goes on while another process holds the lease. The control, a process
-/// that nobody watches, lets it go on.
+/// Catches: a command that goes on while another process holds the lease. The control, one
+/// process alone, lets it go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_is_dead_before_the_next_holder_begins() {
     let place = Place::new();

@@ -98,7 +98,7 @@ async fn input_and_output_are_those_of_the_command() {
     let mut run = run.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = run.stdin.take().unwrap();
     input.write_all(b"one\n").await.unwrap();
-    // It ends here, although the command runs on: nobody else has it open.
+    // It ends here, although the command runs on: no other process has it open.
     let mut out = String::new();
     run.stdout
         .take()
@@ -116,7 +116,7 @@ async fn input_and_output_are_those_of_the_command() {
         .await
         .unwrap();
     assert_eq!(&errors, b"two\n");
-    // Nobody reads it any more.
+    // The command has closed it, and no other process reads it.
     e2e::observer::until("writing fails", async || {
         rustix::io::write(&input, b"x").is_err()
     })
@@ -261,7 +261,8 @@ async fn processes_that_outlive_the_command_are_ended() {
     assert!(next.status.success());
 }
 
-/// Catches: a signal that is not passed on, or one that the caller ignores and the command does not.
+/// Catches: a signal that does not reach the command, or one that its caller ignores and it does
+/// not.
 #[tokio::test]
 async fn signals_reach_the_command() {
     let place = Place::new();

@@ -16,7 +16,7 @@ async fn report(url: &str, slot: &[&str], script: &str) -> Output {
 }
 
 /// Catches: a slot that is run twice, that is marked although its command has failed, or whose
-/// failure nobody can see.
+/// failure is not shown.
 #[tokio::test]
 async fn a_slot_is_marked_after_exit_code_0_and_not_run_again() {
     let place = Place::new();
@@ -196,8 +196,8 @@ async fn balance_of(owner: &mut PgConnection) -> i32 {
     row.get(0)
 }
 
-/// Catches: a result that is written twice, because the runner died between the command's commit and
-/// the marker.
+/// Catches: a result that is written twice, because the runner died between the command's commit
+/// and the marker.
 #[tokio::test]
 async fn a_command_that_marks_its_slot_by_sql_runs_exactly_once() {
     let database = postgres_database().await;

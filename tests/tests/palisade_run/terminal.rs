@@ -71,7 +71,7 @@ impl Terminal {
         let (mut from, to) = (master.try_clone().unwrap(), Arc::clone(&shown));
         thread::spawn(move || {
             let mut bytes = [0; 1024];
-            // An error is the end: nobody has the terminal open any more.
+            // An error is the end: no process has the terminal open any more.
             while let Ok(read @ 1..) = from.read(&mut bytes) {
                 let text = String::from_utf8_lossy(&bytes[..read]);
                 to.lock()
@@ -119,7 +119,7 @@ impl Terminal {
     }
 }
 
-/// What stands in front of a command: nothing, or a run.
+/// The text in front of a command: nothing, or a run.
 fn prefixes(place: &Place) -> [String; 2] {
     let palisade = workspace_binary("palisade").unwrap();
     let palisade = palisade.display();
@@ -130,7 +130,7 @@ fn prefixes(place: &Place) -> [String; 2] {
     ]
 }
 
-/// Catches: Ctrl-C that ends the run and not the command, or the command and not the loop around it.
+/// Catches: Ctrl-C that ends the run and not the command, or the command and not its script.
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_the_command_and_what_is_around_it() {
     let place = Place::new();
@@ -193,6 +193,24 @@ async fn ctrl_z_stops_the_command_and_it_goes_on_in_the_foreground() {
     }
 }
 
+/// Catches: a signal that is lost because it came while the command was stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_stopped_can_be_ended() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        let script =
+            "trap \"echo was-ended; exit\" TERM; echo is there; while true; do sleep 0.1; done";
+        terminal.line(&format!("{run}sh -c '{script}'")).await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        // Bash continues a job that it sends SIGTERM to.
+        terminal.line("kill %1").await;
+        terminal.shows("was-ended").await;
+    }
+}
+
 /// Catches: a command in the background that takes the terminal from the shell, or that cannot be
 /// brought to the foreground.
 #[tokio::test(flavor = "multi_thread")]
@@ -236,7 +254,9 @@ async fn the_terminal_and_pipes_are_those_of_the_command() {
             .line(&format!("{run}yes | head -n 1; echo ${{PIPESTATUS[*]}}"))
             .await;
         terminal.shows("141 0").await;
-        terminal.line(&format!("{run}sleep 61 | cat")).await;
+        let sleep = format!("{run}sh -c 'echo is there; exec sleep 61' | cat");
+        terminal.line(&sleep).await;
+        terminal.shows("is there\r\n").await;
         terminal.types(CTRL_Z);
         terminal.shows("Stopped").await;
         terminal.line("fg").await;
@@ -306,7 +326,7 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
     }
 }
 
-/// Catches: a command that nobody continues, because no shell controls it.
+/// Catches: a command that stays stopped, because no shell controls it.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_shell_ctrl_z_does_not_stop_the_command_for_good() {
     let place = Place::new();

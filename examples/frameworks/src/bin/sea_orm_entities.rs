@@ -1,13 +1,9 @@
 //! Entities of SeaORM behind a fence: `sea_orm_entities postgres://localhost/bank`
-//!
-//! SeaORM opens transactions itself, so the fence is a function of SQL that each calls first.
-use std::{error::Error, time::Duration};
+//! It opens transactions itself, so the fence is a function of SQL that each calls first.
+use std::error::Error;
 
-use palisade::{Sequencer, Ttl, store::PgFencedStore};
-use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ConnectionTrait, Database, DatabaseConnection, DbBackend,
-    DbErr, EntityTrait, Statement, TransactionTrait,
-};
+use palisade::Sequencer;
+use sea_orm::{ActiveValue::Set, Database, Statement, TransactionTrait, entity::prelude::*};
 
 mod account {
     use sea_orm::entity::prelude::*;
@@ -26,53 +22,39 @@ mod account {
     impl ActiveModelBehavior for ActiveModel {}
 }
 
-/// The mark has a digest of the holder, which is a secret.
-const BEGIN: &str = "SELECT fenced.begin_fenced($1, $2, \
-                     left(encode(sha256(decode($3, 'hex')), 'hex'), 32), $4)";
+const BEGIN: &str = "SELECT fenced.begin_fenced($1, $2, $3, $4)";
 
 async fn deposit(db: &DatabaseConnection, lease: &Sequencer, amount: i64) -> Result<i64, DbErr> {
     let tx = db.begin().await?;
-    let fence = [
-        lease.resource().as_str().into(),
-        i64::from(lease.token()).into(),
-        lease.holder().expose().into(),
-        lease.issuer().as_str().into(),
-    ];
-    // From here to the end of the transaction no newer holder can claim the resource.
-    let begin = Statement::from_sql_and_values(DbBackend::Postgres, BEGIN, fence);
-    tx.execute_raw(begin).await?;
-    let account = account::Entity::find_by_id(42).one(&tx).await?;
-    let account = account.ok_or_else(|| DbErr::RecordNotFound("account 42".to_owned()))?;
-    let balance = account.balance + amount;
+    let (resource, issuer) = (lease.resource().as_str(), lease.issuer().as_str());
+    let (token, holder) = (i64::from(lease.token()), lease.holder().digest());
+    let fence = [resource.into(), token.into(), holder.into(), issuer.into()];
+    let begin = Statement::from_sql_and_values(db.get_database_backend(), BEGIN, fence);
+    tx.execute_raw(begin).await?; // from here on no newer holder can claim the resource
+    let found = account::Entity::find_by_id(42).one(&tx).await?;
+    let account = found.ok_or_else(|| DbErr::RecordNotFound("account 42".to_owned()))?;
+    let balance = Set(account.balance + amount);
     let mut account: account::ActiveModel = account.into();
-    account.balance = Set(balance);
-    account.update(&tx).await?;
+    account.balance = balance;
+    let account = account.update(&tx).await?;
     tx.commit().await?;
-    Ok(balance)
+    Ok(account.balance)
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args().nth(1).ok_or("usage: .. DATABASE_URL")?;
-    let db = Database::connect(&url).await?;
+    let db = Database::connect(url).await?;
     // SeaORM 2 has the same sqlx: both use one pool.
-    let store = PgFencedStore::new(db.get_postgres_connection_pool().clone());
-    store.migrate().await?;
-    let accounts = palisade::open(store).await?;
+    let accounts = palisade::open(db.get_postgres_connection_pool().clone()).await?;
 
-    let slow = accounts.acquire("account:42");
-    let slow = slow.ttl(Ttl::secs(1)).renew(false).await?;
-    tokio::time::sleep(Duration::from_secs(2)).await; // paused past its lease
-    let next = accounts
-        .acquire("account:42")
-        .wait(Duration::from_secs(5))
-        .await?;
-
-    println!("balance {}", deposit(&db, next.sequencer(), 50).await?);
-    match deposit(&db, slow.sequencer(), 10).await {
-        Ok(balance) => return Err(format!("a stale write was let in: {balance}").into()),
-        Err(refused) => println!("refused: {refused}"),
-    }
-    next.release().await?;
+    let slow = accounts.acquire("account:42").await?;
+    let late = slow.sequencer().clone();
+    slow.release().await?; // as if it were paused past its lease
+    let next = accounts.acquire("account:42").await?;
+    let balance = deposit(&db, next.sequencer(), 50).await?;
+    println!("balance {balance}");
+    let refused = deposit(&db, &late, 10).await.err();
+    println!("refused: {}", refused.ok_or("a stale write was let in")?);
     Ok(())
 }

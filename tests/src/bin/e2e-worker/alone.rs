@@ -5,7 +5,7 @@ use tokio::process::Command;
 
 use crate::Lock;
 
-/// A command under a lease, and nobody who watches this process.
+/// A command under a lease, and no other process that watches this one.
 #[derive(Args)]
 pub(crate) struct Alone {
     #[command(flatten)]
@@ -26,6 +26,7 @@ pub(crate) async fn run(alone: &Alone) -> Result<(), Box<dyn Error>> {
     let mut command = Command::new(program);
     let mut child = command.args(arguments).kill_on_drop(true).spawn()?;
     tokio::select! {
+        biased;
         ended = child.wait() => drop(ended?),
         lost = guard.lost() => return Err(lost.into()),
     }
