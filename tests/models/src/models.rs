@@ -1,5 +1,5 @@
 //! Models of the protocols that the lock services and the store speak, small enough to check every
-//! reachable state. `docs/models.md` says what they promise and leave out.
+//! reachable state. `README.md` says what they promise and leave out.
 //!
 //! A model is the intended protocol plus a list of flaws: the same protocol with one rule left out.
 //! The protocol must hold and every flaw must be found; otherwise the model could not have found

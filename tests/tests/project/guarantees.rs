@@ -1,4 +1,4 @@
-//! A guarantee is worth the test that shows it: each has a row in docs/guarantees-tests.md, and
+//! A guarantee is worth the test that shows it: each has a row in tests/guarantees.md, and
 //! every test that is named there exists.
 
 use std::{collections::BTreeSet, path::Path};
@@ -84,7 +84,7 @@ fn missing<'a>(named: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// The table of promises and tests.
-const TABLE: &str = "docs/guarantees-tests.md";
+const TABLE: &str = "tests/guarantees.md";
 
 /// The pages that promise something, besides those of lock services and databases.
 const PAGES: [&str; 2] = ["docs/guarantees.md", "docs/errors.md"];

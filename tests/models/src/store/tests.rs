@@ -1,4 +1,4 @@
-//! The checks of the store: the table in `docs/models.md`, with its verdicts.
+//! The checks of the store: the table in `README.md`, with its verdicts.
 
 use models::{assert_breaks_only, assert_holds};
 

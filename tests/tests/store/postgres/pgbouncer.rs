@@ -1,5 +1,5 @@
-//! Behind a PgBouncer, set up as docs/operations/postgres.md says: the rule cases in both modes, and
-//! the faults that shared connections could cause.
+//! Behind a PgBouncer, set up as docs/operations/postgres.md says: the rule cases in both modes,
+//! and the faults that shared connections could cause.
 
 use std::time::Duration;
 
