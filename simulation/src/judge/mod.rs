@@ -8,6 +8,7 @@
 pub(crate) mod act;
 mod attempts;
 mod edge;
+mod in_words;
 mod jobs;
 mod leases;
 mod order;
@@ -15,7 +16,6 @@ mod renewals;
 mod rows;
 mod terms;
 mod tokens;
-mod told;
 mod twin;
 mod unseen;
 

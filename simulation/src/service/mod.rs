@@ -12,6 +12,7 @@
 mod asker;
 mod attempting;
 mod backend;
+mod in_words;
 mod network;
 mod observe;
 mod server;
@@ -19,7 +20,6 @@ mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
-mod told;
 
 use std::{sync::Arc, time::Duration};
 

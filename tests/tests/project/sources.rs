@@ -9,6 +9,10 @@ const LONGEST_FILE: usize = 600;
 const LONGEST_MEDIAN: usize = 150;
 /// rustfmt limits the width of code, but not of comments and literals.
 const WIDEST_LINE: usize = 100;
+/// All that is between spaces in the README, also code and the bars of tables.
+const LONGEST_README: usize = 780;
+/// Words with a letter or a digit in all pages of `docs`, but for the decisions, which are a record.
+const LONGEST_DOCS: usize = 32_000;
 
 /// Catches: a file that has to be read in parts.
 #[test]
@@ -48,6 +52,27 @@ fn lines_are_narrow() {
         "more than {WIDEST_LINE} columns:\n{}",
         wide.join("\n")
     );
+}
+
+/// Catches: a page that says again what another page says.
+#[test]
+fn documents_are_short() {
+    let documents = tracked_files(Some("md"));
+    let readme = documents
+        .iter()
+        .find(|file| file.path.as_os_str() == "README.md");
+    let readme = readme.unwrap().text.split_whitespace().count();
+    assert!(readme <= LONGEST_README, "README.md has {readme} words");
+    let is_page = |file: &&e2e::project::SourceFile| {
+        file.path.starts_with("docs") && !file.path.starts_with("docs/decisions")
+    };
+    let words = documents.iter().filter(is_page).flat_map(|file| {
+        let words = file.text.split_whitespace();
+        words.filter(|word| word.chars().any(char::is_alphanumeric))
+    });
+    let words = words.count();
+    println!("docs has {words} words");
+    assert!(words <= LONGEST_DOCS, "docs has {words} words");
 }
 
 /// Catches: a test that does not run, which is green for ever.
