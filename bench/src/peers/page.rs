@@ -15,13 +15,13 @@ const HEAD: &str = "\
 
 <!-- Written by `bench page`. Change bench/src/peers/page.rs instead. -->
 
-Ours beside what people would take otherwise, in one run on one machine, where all programs and
-servers share the cores. **Times of such a machine are for comparing rows of one table**, not
-for planning. CPU time per acquire and release is steadier than any latency. The last column
-needs no machine at all: a holder is stopped (SIGSTOP) past its lease, the next one writes, the
-first one goes on and writes.
+You want to know what Palisade costs beside other ways. All rows are of one run on one machine,
+where all programs and servers share the cores. So **the times are for comparing rows of one
+table**, not for planning. CPU time per acquire and release is steadier than any latency. The last
+column does not depend on the machine: a holder is stopped (SIGSTOP) past its lease, the next one
+writes, and then the first one goes on and writes.
 
-To repeat it, with nothing else running:
+To repeat the run, with nothing else running:
 
 ```sh
 cargo build --release -p bench -p e2e
@@ -29,32 +29,32 @@ cargo run --release -p bench -- peers > docs/bench.json
 cargo run --release -p bench -- page docs/bench.json
 ```
 
-It needs the servers that `scripts/test setup` installs, and Go, Maven, Python and Node.js for
-the libraries in those languages.
+It needs the servers that `scripts/test setup` installs. The libraries in other languages need Go,
+Maven, Python and Node.js.
 
-- *alone*: one task acquires and releases one lock; median time of both.
-- *64 tasks*: each has a lock of its own; cycles per second, and CPU time of client and server
-  per cycle.
-- *contest*: 8 tasks want one lock and hold it for no time; time from a release until another
-  task has the lock, median and 99th percentile, and how fair that was (Jain's index: 1 if each
-  task got it equally often, 0.13 if one task got it always).
-- *late write*: what became of the write of the stopped holder. Ours goes to a store with a
-  guard; the others have none, so theirs goes to a plain file.
+- *alone*: one task acquires and releases one lock. The number is the median time of both.
+- *64 tasks*: each task has a lock of its own. The numbers are cycles per second, and the CPU time
+  of client and server for each cycle.
+- *contest*: 8 tasks want one lock and hold it for no time. The numbers are the median and the 99th
+  percentile of the time from a release until another task has the lock, and the fairness (Jain's
+  index: 1 if each task got it equally often, 0.13 if one task got it always).
+- *late write*: the fate of the write of the stopped holder. Our write goes to a store with a
+  guard. The others have no guard, so their writes go to a plain file.
 ";
 
 const TAIL: &str = "\
 ## How to read it
 
-- Libraries that poll do so every 2 ms here, far more often than by default (50 to 500 ms),
-  because otherwise the contest would measure their sleep. That costs them CPU time that they do
-  not use elsewhere. Leases last 10 s. All connections are on loopback, so the delay of a network
-  is missing. A library that needs fewer round trips gains more over a network than it does here.
+- Libraries that poll do so every 2 ms here. Their default is 50 to 500 ms, and the contest would
+  then measure their sleep. The many looks cost them CPU time that they do not use elsewhere.
+- Leases last 10 s. All connections are on loopback, so the delay of a network is missing. A
+  library that needs fewer round trips gains more over a network than it does here.
 - `redisson-fenced` gives a token, and leaves the check to you. `etcd-go` could compare the
   revision of its key in a transaction, if the protected data is in etcd.
-- `advisory-lock` and `for-update` have no lease: while the holder was stopped, no other client
+- `advisory-lock` and `for-update` have no lease. While the holder was stopped, no other client
   got the lock. Nothing was lost, and nothing went on.
-- Ratios against floors (what the same client needs for two empty scripts) are printed by `bench
-  redis`, `store`, `sql`, `consensus`, `http`, `gateway`, with targets.
+- `bench redis`, `store`, `sql`, `consensus`, `http` and `gateway` print ratios with targets. They
+  compare with a floor, the time of the same client for two empty scripts.
 ";
 
 /// The files of the page: names and texts.

@@ -11,27 +11,27 @@ use crate::store::{
 const HEAD: &str = "
 ## What fencing costs
 
-One row is updated on Postgres, with its commit on disk, by one client or by each of 32, which
-have a row and a resource each: median time of one write, in microseconds. The network is a relay
-that holds each message for half of a round trip. Servers have one core, clients and relay the
-other one. All rows are of one run, in which they took turns.
+One client updates one row on Postgres, or each of 32 clients updates a row and a resource of its
+own. The commit is on disk. The numbers are the median times of one write, in microseconds. The
+network is a relay that holds each message for half of a round trip. Servers have one core, and
+clients and relay have the other one. All rows are of one run, in which they took turns.
 
 ";
 
 const TAIL: &str = "
 - Each client knows the version of its row, or holds its grant, from before. A version column
-  protects one row; it notices that another client has written since, and does not know whose
-  turn it is. The two locks exclude others while their transaction lasts, and know of no holder
+  protects one row. It notices that another client has written since, but it does not know whose
+  turn it is. The two locks exclude others while their transaction lasts. They do not know a holder
   that was paused before it began.
 - A fenced update is one message, like any update, because the server checks the grant when it
   reads the arguments. A fenced transaction is three messages, like any transaction, because the
-  check is in the message that begins it. Messages are what a network charges for. (By default a
-  sqlx pool sends one more before each use, with and without a fence; not here.)
-- With 32 clients and no network the processor of the server is the limit, and the check is work:
-  90,000 instructions beside the 100,000 of an update. Finding the mark takes 26,000 of them, the
-  function around it 16,000, the note for triggers of protected tables 13,000, the digest of the
-  holder 9,000, the lock of the resource 5,000, and the argument the rest. The transaction pays for
-  a `CALL` that is parsed anew each time, too.
+  check is in the message that begins it. On a network the messages are the cost. (By default a
+  sqlx pool sends one more message before each use, with and without a fence. It did not here.)
+- With 32 clients and no network the processor of the server is the limit, and the check is work.
+  It takes 90,000 instructions, and an update takes 100,000. Finding the mark takes 26,000 of them,
+  the function around it 16,000, the note for triggers of protected tables 13,000, the digest of
+  the holder 9,000, the lock of the resource 5,000, and the argument the rest. The transaction also
+  pays for a `CALL` that is parsed anew each time.
 ";
 
 /// Writes the section.

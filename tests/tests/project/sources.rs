@@ -11,7 +11,7 @@ const LONGEST_MEDIAN: usize = 150;
 const WIDEST_LINE: usize = 100;
 /// All that is between spaces in the README, also code and the bars of tables.
 const LONGEST_README: usize = 780;
-/// Words with a letter or a digit in all pages of `docs`, without the decisions, which are a record.
+/// Words with a letter or a digit in all pages of `docs`, without the decisions, which are records.
 const LONGEST_DOCS: usize = 32_000;
 
 /// Catches: a file that has to be read in parts.
