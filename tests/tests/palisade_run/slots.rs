@@ -139,7 +139,10 @@ async fn psql_under_a_run_enters_by_its_environment() {
     owner.execute(table).await.unwrap();
     let place = Place::new();
     let script = place.file("deposit.sh");
-    std::fs::write(&script, script_for_run("deposit.sh")).unwrap();
+    let deposit = script_for_run("deposit.sh");
+    let readme = std::fs::read_to_string(e2e::project::root().join("README.md"));
+    assert!(readme.unwrap().contains(&deposit), "the README has another");
+    std::fs::write(&script, deposit).unwrap();
     let script = script.to_str().unwrap();
     let arguments = [
         "--resource",
