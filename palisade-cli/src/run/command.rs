@@ -107,7 +107,7 @@ pub(super) async fn run(
         deadlines: Some(hold.deadlines),
         deadline,
         countdown: Countdown::new(margins, deadline),
-        is_confirmed: is_suspended,
+        is_confirmed: false,
         may_go: false,
         stopped_by: None,
         cause: None,
@@ -115,7 +115,12 @@ pub(super) async fn run(
         cgroup,
         children: signal(SignalKind::child())?,
     };
-    let fate = running.run(command, hold.environment, stdin).await?;
+    let fate = running.run(command, hold.environment, stdin).await;
+    if let (Err(_), Some(group)) = (&fate, &running.group) {
+        // The lease is released now.
+        group.kill();
+    }
+    let fate = fate?;
     // It is gone if the lease was lost.
     let _gone = hold.ended.send(fate);
     Ok(fate)

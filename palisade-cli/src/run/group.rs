@@ -115,7 +115,8 @@ mod tests {
     use super::*;
 
     fn state(state: char, threads: u32) -> State {
-        let stat = format!("42 (a) b (c) {state} 1 77 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9");
+        let stat =
+            format!("42 (a) b (c) {state} 1 77 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9");
         State::parse(&stat).unwrap()
     }
 

@@ -43,6 +43,9 @@ use super::{
 };
 use crate::{cli::RunArgs, failure::Failure, program::finish};
 
+/// How long a supervisor on a busy host may take to name the deadline of a command that is stopped.
+const ANSWERING: Duration = Duration::from_secs(1);
+
 /// Runs the command of these arguments, and returns its exit code.
 pub(crate) fn guard(args: &RunArgs) -> ExitCode {
     let grace = match args.grace() {
@@ -175,9 +178,9 @@ impl Guardian {
 
     /// Waits for a signal, a message, the end of a process, or the next moment.
     fn wait(&self, living: &[OwnedFd]) -> io::Result<()> {
-        let next = match (self.resuming, &self.countdown, &self.command) {
-            (Some(moment), ..) => Some(moment),
-            (None, Some(countdown), Stage::Running(_)) if !countdown.is_killed() => {
+        let next = match (&self.command, self.resuming, &self.countdown) {
+            (Stage::Running(_), Some(moment), _) => Some(moment),
+            (Stage::Running(_), None, Some(countdown)) if !countdown.is_killed() => {
                 Some(countdown.next())
             }
             _ => None,
@@ -330,11 +333,9 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        // Continued. The signals that have come are of the past.
-        while self.signals.next().is_some() {}
         self.tell(FromGuardian::Resumed);
-        if let Stage::Running(_) = self.command {
-            self.resuming = Some(BootTime::now() + self.margins.kill());
+        if self.countdown.is_some() {
+            self.resuming = Some(BootTime::now() + ANSWERING);
         }
     }
 

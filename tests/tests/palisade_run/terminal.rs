@@ -333,3 +333,59 @@ async fn without_a_shell_ctrl_z_does_not_stop_the_command_for_good() {
     terminal.types(CTRL_D);
     assert_eq!(terminal.shell.ended().await.code(), Some(0));
 }
+
+/// Catches: a command that is ended as soon as it begins, because it got its lease while its user
+/// had stopped the wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_is_stopped_goes_on_although_the_lease_came_long_ago() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let locks = palisade::connect(place.url()).await.unwrap();
+    let other = locks.acquire("r").await.unwrap();
+    let mut terminal = Terminal::with_shell();
+    let waits = run.replace("--ttl", "--wait 60s --ttl");
+    terminal
+        .line(&format!("{waits}sh -c 'echo is there; exec sleep 1'"))
+        .await;
+    until("it waits", async || {
+        locks.inspect("r").await.unwrap().waiters > Some(0)
+    })
+    .await;
+    terminal.types(CTRL_Z);
+    terminal.shows("Stopped").await;
+    other.release().await.unwrap();
+    until("the lease is its own", async || {
+        locks.inspect("r").await.unwrap().holder.is_some()
+    })
+    .await;
+    // Longer than the lease.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert!(!terminal.shown().contains("is there\r"), "it has begun");
+    terminal.line("fg").await;
+    terminal.shows("is there\r\n").await;
+    terminal.shows("prompt> ").await;
+    terminal.line("echo code=$?").await;
+    terminal.shows("code=0").await;
+}
+
+/// Catches: a signal that is lost because it came while the command was stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_command_is_ended_by_kill() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal.line("set -o notify").await;
+        terminal
+            .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+            .await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        // With SIGCONT, as shells do it.
+        terminal.line("kill %1").await;
+        until("the command is dead", async || {
+            terminal.shell.commands_named("sleep").is_empty()
+        })
+        .await;
+    }
+}
