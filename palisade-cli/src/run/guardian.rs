@@ -80,10 +80,12 @@ struct Guardian {
     /// The moment until which a deadline has to come after this process was stopped together with
     /// the command, which goes on only then.
     resuming: Option<BootTime>,
-    /// Whether the supervisor was asked to stop already.
-    has_asked: bool,
+    /// The first signal by which the user does not want to wait: for the lease, or for its release.
+    asked: Option<Signal>,
     /// Whether this process has ended the command.
     has_ended_it: bool,
+    /// Whether the supervisor has closed its end of the socket, as it does before the release.
+    is_silent: bool,
     /// Set when the supervisor has ended.
     supervisor_ended: Option<ExitStatus>,
 }
@@ -135,8 +137,9 @@ impl Guardian {
             cgroup: Cgroup::of(getpid()),
             command: Stage::Waiting,
             resuming: None,
-            has_asked: false,
+            asked: None,
             has_ended_it: false,
+            is_silent: false,
             supervisor_ended: None,
         })
     }
@@ -190,7 +193,7 @@ impl Guardian {
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(&self.timer, PollFlags::IN),
         ];
-        if self.supervisor_ended.is_none() {
+        if !self.is_silent {
             files.push(PollFd::new(&self.socket, PollFlags::IN));
         }
         files.extend(
@@ -224,13 +227,15 @@ impl Guardian {
     /// Reads what the supervisor has sent.
     fn receive(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
-        loop {
+        while !self.is_silent {
             match self.socket.read(&mut bytes) {
-                Ok(0) => break,
+                Ok(0) => self.is_silent = true,
                 Ok(read) => self.lines.push(&bytes[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    self.is_silent = true;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -290,9 +295,13 @@ impl Guardian {
             (
                 Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT,
                 Stage::Waiting,
-            ) if !self.has_asked => {
-                self.has_asked = true;
+            ) if self.asked.is_none() => {
+                self.asked = Some(signal);
                 self.tell(FromGuardian::Stop(signal as i32));
+            }
+            // The end of the command and this signal have crossed.
+            (Signal::SIGINT | Signal::SIGQUIT, Stage::Over { .. }) if self.asked.is_none() => {
+                self.asked = Some(signal);
             }
             // It does not answer, or the user has no patience.
             (Signal::SIGINT | Signal::SIGTERM | Signal::SIGQUIT, Stage::Waiting)
@@ -425,8 +434,8 @@ impl Guardian {
         }
         let is_running = matches!(self.command, Stage::Running(_));
         if self.has_ended_it || is_running {
-            self.tell_of_silence();
             self.kill_supervisor();
+            self.tell_of_silence();
             return exit::LOST;
         }
         if let Stage::Over {
@@ -436,10 +445,28 @@ impl Guardian {
         {
             self.pass_on_interrupt(signal);
         }
-        match self.supervisor_ended.and_then(|status| status.code()) {
-            Some(code) => u8::try_from(code).unwrap_or(u8::MAX),
-            None => exit::MACHINE,
+        let code = self.supervisor_ended.and_then(|status| status.code());
+        match (code, self.asked) {
+            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (None, Some(signal)) => exit::by_signal(signal as i32),
+            (None, None) => {
+                self.tell_of_end();
+                exit::MACHINE
+            }
         }
+    }
+
+    /// The supervisor was killed when there was no command.
+    fn tell_of_end(&self) {
+        let why = match self.command {
+            Stage::Over { .. } => "others may have to wait until its lease ends",
+            _ => "the command was not started",
+        };
+        let signal = self.supervisor_ended.and_then(|status| status.signal());
+        let event = json!({ "error": why, "signal": signal });
+        let signal = signal.unwrap_or_default();
+        let text = format!("signal {signal} has ended the supervisor: {why}");
+        self.report.failure("failed", event, &text);
     }
 
     fn tell_of_silence(&self) {
