@@ -63,6 +63,14 @@ impl Signals {
     }
 }
 
+/// Those that are for the guardian, or for the command, and not for the supervisor. A service that
+/// is stopped gets SIGTERM in all of its processes, and the supervisor has to release the lease.
+pub(super) fn not_for_the_supervisor() -> SigSet {
+    let not = [Signal::SIGCONT, Signal::SIGCHLD, Signal::SIGTTIN];
+    let signals = BLOCKED.into_iter();
+    signals.filter(|signal| !not.contains(signal)).collect()
+}
+
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -3,7 +3,6 @@
 use std::{fs::File, io, os::fd::OwnedFd, os::unix::net::UnixStream, pin::pin, process::ExitCode};
 
 use futures_util::future::{Either, select};
-use nix::sys::signal::{SigSet, Signal};
 use rustix::{
     process::{Pid, getppid},
     stdio::dup2_stdin,
@@ -18,6 +17,7 @@ use super::{
     lease::{self, Finish},
     peer,
     report::Report,
+    signals,
 };
 use crate::{
     cli::{Cli, Command, RunArgs},
@@ -51,10 +51,8 @@ struct Given {
 
 fn begin() -> io::Result<Given> {
     let guardian = getppid();
-    // This process is in the background of the terminal, to which it may write nevertheless.
-    let mut blocked = SigSet::empty();
-    blocked.add(Signal::SIGTTOU);
-    blocked.thread_block()?;
+    // It also writes to the terminal from the background.
+    signals::not_for_the_supervisor().thread_block()?;
     let socket = peer::inherited()?;
     let stdin = peer::receive_file(&socket)?;
     dup2_stdin(File::open("/dev/null")?)?;

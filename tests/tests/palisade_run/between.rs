@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::io::AsyncReadExt;
 
-use crate::support::{Marked, Place, palisade_run};
+use crate::support::{Marked, Place, output, palisade_run, stderr};
 
 /// A run that waits for a lease, and the one that has it.
 async fn waiting(place: &Place) -> (Marked, Marked) {
@@ -128,4 +128,23 @@ async fn a_supervisor_that_is_killed_before_the_release_is_missed() {
         errors.contains("signal 9") && errors.contains("have to wait"),
         "{errors}"
     );
+}
+
+/// Catches: a service that is stopped, all of whose processes get SIGTERM, and that keeps its lease.
+#[tokio::test]
+async fn sigterm_for_all_processes_leaves_the_command_its_time_and_frees_the_lease() {
+    let place = Place::new();
+    let url = place.url();
+    let script = "trap 'sleep 0.5; exit 4' TERM; sleep 60 & wait";
+    let head = ["--resource", "r", "--lock", &url];
+    let command = ["--", "sh", "-c", script];
+    let mut run = Marked::spawn(palisade_run(&[&head[..], &command].concat()));
+    run.until_it_has(2).await;
+    let [guardian, supervisor] = [run.guardian(), run.supervisor()];
+    for process in [supervisor, guardian] {
+        kill_process(process, Signal::TERM).unwrap();
+    }
+    assert_eq!(run.ended().await.code(), Some(4));
+    let next = output(&[&head[..], &["--", "true"]].concat()).await;
+    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
 }
