@@ -5,7 +5,7 @@ use std::{fs, process::Stdio, time::Duration};
 use e2e::observer::until;
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::io::AsyncReadExt;
+use tokio::{io::AsyncReadExt, process::Command};
 
 use crate::support::{Marked, Place, output, palisade_run, stderr};
 
@@ -147,4 +147,17 @@ async fn sigterm_for_all_processes_leaves_the_command_its_time_and_frees_the_lea
     assert_eq!(run.ended().await.code(), Some(4));
     let next = output(&[&head[..], &["--", "true"]].concat()).await;
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+}
+
+/// Catches: a run that fails, and forgets its command, where its parent does not care for children.
+#[tokio::test]
+async fn a_parent_that_ignores_sigchld_changes_nothing() {
+    let place = Place::new();
+    let mut ignoring = Command::new("perl");
+    ignoring.args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV"]);
+    ignoring.arg(e2e::warden::workspace_binary("palisade").unwrap());
+    ignoring.args(["run", "--resource", "r", "--lock", &place.url()]);
+    let ended = ignoring.args(["--", "sh", "-c", "exit 3"]).output().await;
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
 }
