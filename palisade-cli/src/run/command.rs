@@ -14,7 +14,7 @@ use std::{
 use futures_util::future::select_all;
 use lock_core::backend::{Runtime, TokioRuntime};
 use rustix::{
-    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid},
+    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid},
     stdio::{dup2_stdin, dup2_stdout},
 };
 use tokio::{
@@ -189,6 +189,13 @@ impl Guardian {
         }
     }
 
+    /// Continues it. Another process has continued the command, which needs it again.
+    fn wake(&self) {
+        if let (Some(process), false) = (self.process, self.is_gone) {
+            let _gone = kill_process(process, rustix::process::Signal::CONT);
+        }
+    }
+
     /// A guardian that has ended takes no message; [`next`](Self::next) tells.
     async fn tell(&mut self, message: &FromSupervisor) {
         let told = self.socket.write_all(&peer::line(message)).await;
@@ -344,8 +351,11 @@ impl Running {
         let changed = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
         // It is an error to ask that of a process that has ended.
         while let Ok(Some(status)) = waitid(WaitId::Pid(leader), changed) {
-            let is_stopped = FromSupervisor::Stopped(status.stopped());
-            self.guardian.tell(&is_stopped).await;
+            let signal = status.stopping_signal();
+            self.guardian.tell(&FromSupervisor::Stopped(signal)).await;
+            if signal.is_none() && self.is_suspended {
+                self.guardian.wake();
+            }
         }
     }
 

@@ -2,10 +2,12 @@
 //! nothing else that could keep it from ending the command in time.
 
 use std::{
+    fs::File,
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{
+            fs::FileTypeExt,
             net::UnixStream,
             process::{CommandExt, ExitStatusExt},
         },
@@ -116,19 +118,17 @@ impl Guardian {
                 .spawn()
         })?;
         peer::send_file(&socket, io::stdin().as_fd())?;
+        let is_in_pipe = is_pipe(io::stdin().as_fd())? || is_pipe(io::stdout().as_fd())?;
         socket.set_nonblocking(true)?;
         // The neighbours of the command in a pipe are not to wait for this process.
-        let nothing = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/null")?;
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
         dup2_stdin(&nothing)?;
         dup2_stdout(&nothing)?;
         Ok(Self {
             report,
             margins,
             signals,
-            terminal: Terminal::open(),
+            terminal: Terminal::open(is_in_pipe),
             supervisor,
             socket,
             lines: Lines::default(),
@@ -253,16 +253,19 @@ impl Guardian {
                     return;
                 };
                 if let Some(terminal) = &mut self.terminal {
-                    terminal.give(leader);
+                    terminal.offer(leader);
                 }
                 self.command = Stage::Running(Group::new(leader, self.cgroup.clone()));
                 self.tell(FromGuardian::Go);
             }
-            FromSupervisor::Stopped(is_stopped) => self.on_stop(is_stopped),
+            FromSupervisor::Stopped(Some(signal)) => self.on_stop(signal),
+            FromSupervisor::Stopped(None) => {}
             FromSupervisor::Ended { signal } => {
                 let had_terminal = self.terminal.as_ref().is_some_and(Terminal::is_given);
-                if let Some(terminal) = &mut self.terminal {
-                    terminal.take_back();
+                match (&mut self.terminal, signal) {
+                    (Some(terminal), Some(_)) => terminal.take_back_in_order(),
+                    (Some(terminal), None) => terminal.take_back(),
+                    (None, _) => {}
                 }
                 self.command = Stage::Over {
                     signal,
@@ -317,19 +320,23 @@ impl Guardian {
         }
     }
 
-    /// The command was stopped, or goes on. The shell that has started us sees its job stopped only
-    /// if this process is. Without a shell it would stay stopped for good.
-    fn on_stop(&mut self, is_stopped: bool) {
+    /// A signal has stopped the command. The shell that has started us sees its job stopped only if
+    /// this process is. Without a shell it would stay stopped for good.
+    fn on_stop(&mut self, signal: i32) {
         let Stage::Running(group) = &self.command else {
             return;
         };
-        match (is_stopped, &self.terminal) {
-            (true, Some(_)) if terminal::has_shell() => self.suspend(),
+        let wants_terminal = [Signal::SIGTTIN as i32, Signal::SIGTTOU as i32].contains(&signal);
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        if wants_terminal && terminal.give(group.leader()) {
+            group.signal(rustix::process::Signal::CONT);
+        } else if terminal::has_shell() {
+            self.suspend();
+        } else if terminal.is_given() {
             // By Ctrl-Z, where no shell reads the terminal.
-            (true, Some(terminal)) if terminal.is_given() => {
-                group.signal(rustix::process::Signal::CONT);
-            }
-            _ => {}
+            group.signal(rustix::process::Signal::CONT);
         }
     }
 
@@ -353,7 +360,7 @@ impl Guardian {
         if let Stage::Running(group) = &self.command {
             if let Some(terminal) = &mut self.terminal {
                 terminal.take_back();
-                terminal.give(group.leader());
+                terminal.offer(group.leader());
             }
             group.signal(rustix::process::Signal::CONT);
         }
@@ -430,7 +437,7 @@ impl Guardian {
             cgroup.remove();
         }
         if let Some(terminal) = &mut self.terminal {
-            terminal.take_back();
+            terminal.take_back_in_order();
         }
         let is_running = matches!(self.command, Stage::Running(_));
         if self.has_ended_it || is_running {
@@ -440,10 +447,10 @@ impl Guardian {
         }
         if let Stage::Over {
             signal,
-            had_terminal: true,
+            had_terminal,
         } = self.command
         {
-            self.pass_on_interrupt(signal);
+            self.pass_on_interrupt(signal, had_terminal);
         }
         let code = self.supervisor_ended.and_then(|status| status.code());
         match (code, self.asked) {
@@ -481,16 +488,29 @@ impl Guardian {
 
     /// Ctrl-C reaches the foreground, which was the command. Without us it would have reached the
     /// script that has started it, too, whose shell looks at how the command has ended.
-    fn pass_on_interrupt(&self, signal: Option<i32>) {
+    fn pass_on_interrupt(&self, signal: Option<i32>, had_terminal: bool) {
         let signal = signal.and_then(|signal| Signal::try_from(signal).ok());
         let Some(signal @ (Signal::SIGINT | Signal::SIGQUIT)) = signal else {
             return;
         };
+        let is_shared = self.terminal.as_ref().is_some_and(Terminal::is_shared);
+        let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) else {
+            return;
+        };
         let _ended = self.signals.unblocked(|| {
-            if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
-                kill_current_process_group(signal)?;
+            match (had_terminal, is_shared) {
+                (true, _) => kill_current_process_group(signal)?,
+                // The script and the neighbours have it already.
+                (false, true) => kill_process(getpid(), signal)?,
+                (false, false) => {}
             }
             Ok(())
         });
     }
+}
+
+/// Whether a file leads to a neighbour.
+fn is_pipe(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let file = File::from(file.try_clone_to_owned()?);
+    Ok(file.metadata()?.file_type().is_fifo())
 }
