@@ -93,12 +93,9 @@ async fn run(args: &RunArgs, given: Given) -> Result<u8, Failure> {
 fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
     let resource = &args.resource;
     match (finish, fate) {
-        (Finish::Lost(why), _) => {
-            report.failure(
-                "lost",
-                json!({ "why": why }),
-                &format!("the command was ended: {why}"),
-            );
+        (Finish::Lost(why), fate) => {
+            let text = lost(fate, why);
+            report.failure("lost", json!({ "why": why }), &text);
             exit::LOST
         }
         (_, Fate::Lost(cause)) => {
@@ -158,6 +155,17 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
             exit::HELD
         }
         (Finish::Ran(_) | Finish::Stopped, Fate::NoLease) => exit::MACHINE,
+    }
+}
+
+/// The command in a sentence with the reason why its lease was lost.
+fn lost(fate: Fate, why: &str) -> String {
+    match fate {
+        Fate::Ended(Exit::Code(code)) => {
+            format!("the command has ended with exit code {code}, but {why}")
+        }
+        Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
+        _ => format!("the command was ended: {why}"),
     }
 }
 

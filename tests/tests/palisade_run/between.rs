@@ -1,4 +1,4 @@
-//! What happens to our processes while there is no command: it has not begun, or has ended.
+//! Faults of our processes while there is no command: it has not begun, or has ended.
 
 use std::{fs, process::Stdio, time::Duration};
 
@@ -130,7 +130,7 @@ async fn a_supervisor_that_is_killed_before_the_release_is_missed() {
     );
 }
 
-/// Catches: a service that is stopped, all of whose processes get SIGTERM, and that keeps its lease.
+/// Catches: a service that keeps its lease when it is stopped, with a SIGTERM for each process.
 #[tokio::test]
 async fn sigterm_for_all_processes_leaves_the_command_its_time_and_frees_the_lease() {
     let place = Place::new();
