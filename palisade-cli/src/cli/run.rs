@@ -37,8 +37,9 @@ The end of the lease:
   and SIGKILL after the time of --grace. This holds if one of our two processes is killed or
   stopped, because each watches the other. It does NOT hold if both are stopped, if the machine is
   suspended, for a process that leaves the group where there is no cgroup for it, for one that
-  does not die because a device does not answer, or for one that becomes another user's (sudo). The token makes such a process harmless, where its
-  writes are fenced. Processes of the group that outlive the command are ended, too.
+  becomes another user's (sudo), or for one that does not die because a device does not answer. The
+  token makes such a process harmless, where its writes are fenced. Processes of the group that
+  outlive the command are ended, too.
 
 Signals:
   INT, TERM, HUP, QUIT, USR1, USR2, ALRM, TSTP and CONT are passed on to the command's group.
