@@ -38,9 +38,10 @@ The end of the lease:
   Before the lease ends, by the clock of this host, the process group of the command gets SIGTERM,
   and SIGKILL after the time of --grace. This holds if one of our two processes is killed or
   stopped, because each watches the other. It does NOT hold if both are stopped, if the machine is
-  suspended, for a process that leaves the group where there is no cgroup for it, or for one that
-  does not die because a device does not answer. The token makes such a process harmless, where its
-  writes are fenced. Processes of the group that outlive the command are ended, too.
+  suspended, for a process that leaves the group where there is no cgroup for it, for one that
+  becomes another user's (sudo), or for one that does not die because a device does not answer. The
+  token makes such a process harmless, where its writes are fenced. Processes of the group that
+  outlive the command are ended, too.
 
 Signals:
   INT, TERM, HUP, QUIT, USR1, USR2, ALRM, TSTP and CONT are passed on to the command's group.
@@ -55,7 +56,7 @@ Exit codes:
   2    the arguments are wrong
   69   the lock service or the store cannot be reached, refuses us, or lacks our tables
   75   another has it, and --wait is over; or the slot has failed, and is not due again yet
-  124  the lease was lost, and the command was ended
+  124  the lease was lost, and the command was ended; or its slot is not marked as done
   125  a process cannot be started or watched on this machine
   126  the command cannot be executed          127  there is no such command
   130  interrupted by Ctrl-C while it waited (143: by SIGTERM, 129: by SIGHUP, 131: by SIGQUIT)"

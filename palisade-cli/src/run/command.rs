@@ -14,7 +14,7 @@ use std::{
 use futures_util::future::select_all;
 use lock_core::backend::{Runtime, TokioRuntime};
 use rustix::{
-    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid},
+    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid},
     stdio::{dup2_stdin, dup2_stdout},
 };
 use tokio::{
@@ -107,7 +107,7 @@ pub(super) async fn run(
         deadlines: Some(hold.deadlines),
         deadline,
         countdown: Countdown::new(margins, deadline),
-        is_confirmed: is_suspended,
+        is_confirmed: false,
         may_go: false,
         stopped_by: None,
         cause: None,
@@ -115,7 +115,12 @@ pub(super) async fn run(
         cgroup,
         children: signal(SignalKind::child())?,
     };
-    let fate = running.run(command, hold.environment, stdin).await?;
+    let fate = running.run(command, hold.environment, stdin).await;
+    if let (Err(_), Some(group)) = (&fate, &running.group) {
+        // The lease is released now.
+        group.kill();
+    }
+    let fate = fate?;
     // It is gone if the lease was lost.
     let _gone = hold.ended.send(fate);
     Ok(fate)
@@ -181,6 +186,13 @@ impl Guardian {
                 }
                 Ok(read) => self.lines.push(&bytes[..read]),
             }
+        }
+    }
+
+    /// Continues it. Another process has continued the command, which needs it again.
+    fn wake(&self) {
+        if let (Some(process), false) = (self.process, self.is_gone) {
+            let _gone = kill_process(process, rustix::process::Signal::CONT);
         }
     }
 
@@ -339,8 +351,11 @@ impl Running {
         let changed = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
         // It is an error to ask that of a process that has ended.
         while let Ok(Some(status)) = waitid(WaitId::Pid(leader), changed) {
-            let is_stopped = FromSupervisor::Stopped(status.stopped());
-            self.guardian.tell(&is_stopped).await;
+            let signal = status.stopping_signal();
+            self.guardian.tell(&FromSupervisor::Stopped(signal)).await;
+            if signal.is_none() && self.is_suspended {
+                self.guardian.wake();
+            }
         }
     }
 

@@ -57,11 +57,6 @@ impl Margins {
             ..self
         }
     }
-
-    /// From SIGKILL to the end of the lease.
-    pub(crate) const fn kill(&self) -> Duration {
-        self.kill
-    }
 }
 
 impl Countdown {

@@ -103,7 +103,9 @@ impl State {
         let mut fields = rest.split(' ');
         let state = fields.next()?;
         let group = fields.nth(1)?.parse().ok()?;
-        let is_dead = matches!(state, "Z" | "X");
+        let threads: u32 = fields.nth(14)?.parse().ok()?;
+        // The main thread may have ended before the others.
+        let is_dead = matches!(state, "Z" | "X") && threads <= 1;
         Some(Self { is_dead, group })
     }
 }
@@ -112,11 +114,25 @@ impl State {
 mod tests {
     use super::*;
 
+    fn state(state: char, threads: u32) -> State {
+        let stat =
+            format!("42 (a) b (c) {state} 1 77 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 9");
+        State::parse(&stat).unwrap()
+    }
+
     /// Catches: a name with a parenthesis that shifts the fields.
     #[test]
     fn the_name_of_a_program_is_skipped() {
-        let state = State::parse("42 (a) b (c) Z 1 77 42 0 -1").unwrap();
+        let state = state('Z', 1);
         assert!(state.is_dead);
         assert_eq!(state.group, 77);
+    }
+
+    /// Catches: a process that goes on without its main thread, and counts as dead.
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        assert!(!state('Z', 2).is_dead);
+        assert!(!state('S', 1).is_dead);
+        assert!(state('X', 0).is_dead);
     }
 }

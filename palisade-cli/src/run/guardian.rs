@@ -2,10 +2,12 @@
 //! nothing else that could keep it from ending the command in time.
 
 use std::{
+    fs::File,
     io::{self, Read, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::{
+            fs::FileTypeExt,
             net::UnixStream,
             process::{CommandExt, ExitStatusExt},
         },
@@ -43,6 +45,9 @@ use super::{
 };
 use crate::{cli::RunArgs, failure::Failure, program::finish};
 
+/// How long a supervisor on a busy host may take to name the deadline of a command that is stopped.
+const ANSWERING: Duration = Duration::from_secs(1);
+
 /// Runs the command of these arguments, and returns its exit code.
 pub(crate) fn guard(args: &RunArgs) -> ExitCode {
     let grace = match args.grace() {
@@ -68,8 +73,6 @@ struct Guardian {
     terminal: Option<Terminal>,
     supervisor: Child,
     socket: UnixStream,
-    /// Whether the supervisor may send more. It releases the lease after its last message.
-    is_connected: bool,
     lines: Lines,
     timer: OwnedFd,
     /// The end of the command; `None` before the first deadline has come.
@@ -79,10 +82,12 @@ struct Guardian {
     /// The moment until which a deadline has to come after this process was stopped together with
     /// the command, which goes on only then.
     resuming: Option<BootTime>,
-    /// Whether the supervisor was asked to stop already.
-    has_asked: bool,
+    /// The first signal by which the user does not want to wait: for the lease, or for its release.
+    asked: Option<Signal>,
     /// Whether this process has ended the command.
     has_ended_it: bool,
+    /// Whether the supervisor has closed its end of the socket, as it does before the release.
+    is_silent: bool,
     /// Set when the supervisor has ended.
     supervisor_ended: Option<ExitStatus>,
 }
@@ -113,30 +118,28 @@ impl Guardian {
                 .spawn()
         })?;
         peer::send_file(&socket, io::stdin().as_fd())?;
+        let is_in_pipe = is_pipe(io::stdin().as_fd())? || is_pipe(io::stdout().as_fd())?;
         socket.set_nonblocking(true)?;
         // The neighbours of the command in a pipe are not to wait for this process.
-        let nothing = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/null")?;
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
         dup2_stdin(&nothing)?;
         dup2_stdout(&nothing)?;
         Ok(Self {
             report,
             margins,
             signals,
-            terminal: Terminal::open(),
+            terminal: Terminal::open(is_in_pipe),
             supervisor,
             socket,
-            is_connected: true,
             lines: Lines::default(),
             timer: timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?,
             countdown: None,
             cgroup: Cgroup::of(getpid()),
             command: Stage::Waiting,
             resuming: None,
-            has_asked: false,
+            asked: None,
             has_ended_it: false,
+            is_silent: false,
             supervisor_ended: None,
         })
     }
@@ -178,9 +181,9 @@ impl Guardian {
 
     /// Waits for a signal, a message, the end of a process, or the next moment.
     fn wait(&self, living: &[OwnedFd]) -> io::Result<()> {
-        let next = match (self.resuming, &self.countdown, &self.command) {
-            (Some(moment), ..) => Some(moment),
-            (None, Some(countdown), Stage::Running(_)) if !countdown.is_killed() => {
+        let next = match (&self.command, self.resuming, &self.countdown) {
+            (Stage::Running(_), Some(moment), _) => Some(moment),
+            (Stage::Running(_), None, Some(countdown)) if !countdown.is_killed() => {
                 Some(countdown.next())
             }
             _ => None,
@@ -190,7 +193,7 @@ impl Guardian {
             PollFd::new(&self.signals, PollFlags::IN),
             PollFd::new(&self.timer, PollFlags::IN),
         ];
-        if self.is_connected {
+        if !self.is_silent {
             files.push(PollFd::new(&self.socket, PollFlags::IN));
         }
         files.extend(
@@ -224,18 +227,14 @@ impl Guardian {
     /// Reads what the supervisor has sent.
     fn receive(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4096];
-        loop {
+        while !self.is_silent {
             match self.socket.read(&mut bytes) {
-                Ok(0) => {
-                    self.is_connected = false;
-                    break;
-                }
+                Ok(0) => self.is_silent = true,
                 Ok(read) => self.lines.push(&bytes[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    self.is_connected = false;
-                    break;
+                    self.is_silent = true;
                 }
                 Err(error) => return Err(error),
             }
@@ -254,16 +253,19 @@ impl Guardian {
                     return;
                 };
                 if let Some(terminal) = &mut self.terminal {
-                    terminal.give(leader);
+                    terminal.offer(leader);
                 }
                 self.command = Stage::Running(Group::new(leader, self.cgroup.clone()));
                 self.tell(FromGuardian::Go);
             }
-            FromSupervisor::Stopped(is_stopped) => self.on_stop(is_stopped),
+            FromSupervisor::Stopped(Some(signal)) => self.on_stop(signal),
+            FromSupervisor::Stopped(None) => {}
             FromSupervisor::Ended { signal } => {
                 let had_terminal = self.terminal.as_ref().is_some_and(Terminal::is_given);
-                if let Some(terminal) = &mut self.terminal {
-                    terminal.take_back();
+                match (&mut self.terminal, signal) {
+                    (Some(terminal), Some(_)) => terminal.take_back_in_order(),
+                    (Some(terminal), None) => terminal.take_back(),
+                    (None, _) => {}
                 }
                 self.command = Stage::Over {
                     signal,
@@ -297,9 +299,13 @@ impl Guardian {
             (
                 Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT,
                 Stage::Waiting,
-            ) if !self.has_asked => {
-                self.has_asked = true;
+            ) if self.asked.is_none() => {
+                self.asked = Some(signal);
                 self.tell(FromGuardian::Stop(signal as i32));
+            }
+            // The end of the command and this signal have crossed.
+            (Signal::SIGINT | Signal::SIGQUIT, Stage::Over { .. }) if self.asked.is_none() => {
+                self.asked = Some(signal);
             }
             // It does not answer, or the user has no patience.
             (Signal::SIGINT | Signal::SIGTERM | Signal::SIGQUIT, Stage::Waiting)
@@ -315,19 +321,23 @@ impl Guardian {
         }
     }
 
-    /// The command was stopped, or goes on. The shell that has started us sees its job stopped only
-    /// if this process is. Without a shell it would stay stopped for good.
-    fn on_stop(&mut self, is_stopped: bool) {
+    /// A signal has stopped the command. The shell that has started us sees its job stopped only if
+    /// this process is. Without a shell it would stay stopped for good.
+    fn on_stop(&mut self, signal: i32) {
         let Stage::Running(group) = &self.command else {
             return;
         };
-        match (is_stopped, &self.terminal) {
-            (true, Some(_)) if terminal::has_shell() => self.suspend(),
+        let wants_terminal = [Signal::SIGTTIN as i32, Signal::SIGTTOU as i32].contains(&signal);
+        let Some(terminal) = &mut self.terminal else {
+            return;
+        };
+        if wants_terminal && terminal.give(group.leader()) {
+            group.signal(rustix::process::Signal::CONT);
+        } else if terminal::has_shell() {
+            self.suspend();
+        } else if terminal.is_given() {
             // By Ctrl-Z, where no shell reads the terminal.
-            (true, Some(terminal)) if terminal.is_given() => {
-                group.signal(rustix::process::Signal::CONT);
-            }
-            _ => {}
+            group.signal(rustix::process::Signal::CONT);
         }
     }
 
@@ -340,10 +350,9 @@ impl Guardian {
             let _none = kill_current_process_group(rustix::process::Signal::TSTP);
         }
         let _impossible = raise(Signal::SIGSTOP);
-        // Continued, and the system has dropped the signals that stop.
         self.tell(FromGuardian::Resumed);
-        if let Stage::Running(_) = self.command {
-            self.resuming = Some(BootTime::now() + self.margins.kill());
+        if self.countdown.is_some() {
+            self.resuming = Some(BootTime::now() + ANSWERING);
         }
     }
 
@@ -352,7 +361,7 @@ impl Guardian {
         if let Stage::Running(group) = &self.command {
             if let Some(terminal) = &mut self.terminal {
                 terminal.take_back();
-                terminal.give(group.leader());
+                terminal.offer(group.leader());
             }
             group.signal(rustix::process::Signal::CONT);
         }
@@ -429,25 +438,43 @@ impl Guardian {
             cgroup.remove();
         }
         if let Some(terminal) = &mut self.terminal {
-            terminal.take_back();
+            terminal.take_back_in_order();
         }
         let is_running = matches!(self.command, Stage::Running(_));
         if self.has_ended_it || is_running {
-            self.tell_of_silence();
             self.kill_supervisor();
+            self.tell_of_silence();
             return exit::LOST;
         }
         if let Stage::Over {
             signal,
-            had_terminal: true,
+            had_terminal,
         } = self.command
         {
-            self.pass_on_interrupt(signal);
+            self.pass_on_interrupt(signal, had_terminal);
         }
-        match self.supervisor_ended.and_then(|status| status.code()) {
-            Some(code) => u8::try_from(code).unwrap_or(u8::MAX),
-            None => exit::MACHINE,
+        let code = self.supervisor_ended.and_then(|status| status.code());
+        match (code, self.asked) {
+            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (None, Some(signal)) => exit::by_signal(signal as i32),
+            (None, None) => {
+                self.tell_of_end();
+                exit::MACHINE
+            }
         }
+    }
+
+    /// The supervisor was killed when there was no command.
+    fn tell_of_end(&self) {
+        let why = match self.command {
+            Stage::Over { .. } => "others may have to wait until its lease ends",
+            _ => "the command was not started",
+        };
+        let signal = self.supervisor_ended.and_then(|status| status.signal());
+        let event = json!({ "error": why, "signal": signal });
+        let signal = signal.unwrap_or_default();
+        let text = format!("signal {signal} has ended the supervisor: {why}");
+        self.report.failure("failed", event, &text);
     }
 
     fn tell_of_silence(&self) {
@@ -462,16 +489,29 @@ impl Guardian {
 
     /// Ctrl-C reaches the foreground, which was the command. Without us it would have reached the
     /// script that has started it, too, whose shell looks at how the command has ended.
-    fn pass_on_interrupt(&self, signal: Option<i32>) {
+    fn pass_on_interrupt(&self, signal: Option<i32>, had_terminal: bool) {
         let signal = signal.and_then(|signal| Signal::try_from(signal).ok());
         let Some(signal @ (Signal::SIGINT | Signal::SIGQUIT)) = signal else {
             return;
         };
+        let is_shared = self.terminal.as_ref().is_some_and(Terminal::is_shared);
+        let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) else {
+            return;
+        };
         let _ended = self.signals.unblocked(|| {
-            if let Some(signal) = rustix::process::Signal::from_named_raw(signal as i32) {
-                kill_current_process_group(signal)?;
+            match (had_terminal, is_shared) {
+                (true, _) => kill_current_process_group(signal)?,
+                // The script and the neighbours have it already.
+                (false, true) => kill_process(getpid(), signal)?,
+                (false, false) => {}
             }
             Ok(())
         });
     }
+}
+
+/// Whether a file leads to a neighbour.
+fn is_pipe(file: BorrowedFd<'_>) -> io::Result<bool> {
+    let file = File::from(file.try_clone_to_owned()?);
+    Ok(file.metadata()?.file_type().is_fifo())
 }

@@ -8,10 +8,9 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use nix::sys::signal::{SigSet, Signal};
 use rustix::stdio::dup2_stdin;
 
-use super::{exit, peer};
+use super::{exit, peer, signals};
 use crate::console::Console;
 
 /// Becomes the command, whose name and arguments are those of this process. If that fails, the
@@ -28,13 +27,11 @@ pub(super) fn become_the_command() -> ExitCode {
 }
 
 fn wait_and_execute() -> io::Result<std::convert::Infallible> {
+    // The supervisor blocks them.
+    signals::not_for_the_supervisor().thread_unblock()?;
     let mut supervisor = peer::inherited()?;
     let stdin = peer::receive_file(&supervisor)?;
     dup2_stdin(stdin)?;
-    // The supervisor blocks it, to be able to write to the terminal from the background.
-    let mut blocked = SigSet::empty();
-    blocked.add(Signal::SIGTTOU);
-    blocked.thread_unblock()?;
     let mut command = env::args_os().skip(1);
     let program = command.next().ok_or(io::ErrorKind::InvalidInput)?;
     let error = Command::new(program).args(command).exec();

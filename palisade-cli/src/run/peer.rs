@@ -25,8 +25,8 @@ pub(crate) enum FromSupervisor {
     Deadline(BootTime),
     /// There is a process for the command, which waits for [`FromGuardian::Go`].
     Started { leader: i32 },
-    /// The command was stopped, or goes on.
-    Stopped(bool),
+    /// This signal has stopped the command. `None`: it goes on.
+    Stopped(Option<i32>),
     /// All processes of the command have ended: their group may be forgotten. The signal is the one
     /// that ended the leader.
     Ended { signal: Option<i32> },

@@ -7,6 +7,10 @@ use nix::sys::{
     signal::{SigSet, SigmaskHow, Signal},
     signalfd::{SfdFlags, SignalFd},
 };
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+};
 
 /// The signals of the guardian as a file. They are blocked and not handled, so that the command
 /// inherits what the user's shell has set for each: `nohup` ignores SIGHUP.
@@ -39,6 +43,7 @@ impl Signals {
     /// If the system has no room for another file.
     pub(super) fn block() -> io::Result<Self> {
         let blocked: SigSet = BLOCKED.into_iter().collect();
+        heed_children()?;
         let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let file = SignalFd::with_flags(&blocked, flags)?;
@@ -61,6 +66,24 @@ impl Signals {
         blocked.thread_set_mask()?;
         done
     }
+}
+
+/// Those that are for the guardian, or for the command, and not for the supervisor. A service that
+/// is stopped gets SIGTERM in all of its processes, and the supervisor has to release the lease.
+pub(super) fn not_for_the_supervisor() -> SigSet {
+    let not = [Signal::SIGCONT, Signal::SIGCHLD, Signal::SIGTTIN];
+    let signals = BLOCKED.into_iter();
+    signals.filter(|signal| !not.contains(signal)).collect()
+}
+
+/// Where SIGCHLD is ignored, the system reaps children itself. The program that has started us may
+/// have left it so. A handler ends that, even one that is never called because of the mask, and
+/// tokio can set one without unsafe code.
+fn heed_children() -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let _inside = runtime.enter();
+    let _handled = signal(SignalKind::child())?;
+    Ok(())
 }
 
 impl AsFd for Signals {

@@ -3,7 +3,6 @@
 use std::{fs::File, io, os::fd::OwnedFd, os::unix::net::UnixStream, pin::pin, process::ExitCode};
 
 use futures_util::future::{Either, select};
-use nix::sys::signal::{SigSet, Signal};
 use rustix::{
     process::{Pid, getppid},
     stdio::dup2_stdin,
@@ -18,6 +17,7 @@ use super::{
     lease::{self, Finish},
     peer,
     report::Report,
+    signals,
 };
 use crate::{
     cli::{Cli, Command, RunArgs},
@@ -51,10 +51,8 @@ struct Given {
 
 fn begin() -> io::Result<Given> {
     let guardian = getppid();
-    // This process is in the background of the terminal, to which it may write nevertheless.
-    let mut blocked = SigSet::empty();
-    blocked.add(Signal::SIGTTOU);
-    blocked.thread_block()?;
+    // It also writes to the terminal from the background.
+    signals::not_for_the_supervisor().thread_block()?;
     let socket = peer::inherited()?;
     let stdin = peer::receive_file(&socket)?;
     dup2_stdin(File::open("/dev/null")?)?;
@@ -95,12 +93,9 @@ async fn run(args: &RunArgs, given: Given) -> Result<u8, Failure> {
 fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
     let resource = &args.resource;
     match (finish, fate) {
-        (Finish::Lost(why), _) => {
-            report.failure(
-                "lost",
-                json!({ "why": why }),
-                &format!("the command was ended: {why}"),
-            );
+        (Finish::Lost(why), fate) => {
+            let text = lost(fate, why);
+            report.failure("lost", json!({ "why": why }), &text);
             exit::LOST
         }
         (_, Fate::Lost(cause)) => {
@@ -160,6 +155,17 @@ fn said(args: &RunArgs, report: Report, finish: &Finish, fate: Fate) -> u8 {
             exit::HELD
         }
         (Finish::Ran(_) | Finish::Stopped, Fate::NoLease) => exit::MACHINE,
+    }
+}
+
+/// The command in a sentence with the reason why its lease was lost.
+fn lost(fate: Fate, why: &str) -> String {
+    match fate {
+        Fate::Ended(Exit::Code(code)) => {
+            format!("the command has ended with exit code {code}, but {why}")
+        }
+        Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
+        _ => format!("the command was ended: {why}"),
     }
 }
 

@@ -1,8 +1,9 @@
 use std::fs::File;
 
+use nix::unistd::{getpgrp, getsid};
 use rustix::{
-    process::{Pid, getpgrp, getpid, getsid},
-    termios::{tcgetpgrp, tcsetpgrp},
+    process::Pid,
+    termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
 };
 
 /// The terminal of this session, where shells control jobs.
@@ -10,13 +11,18 @@ use rustix::{
 pub(super) struct Terminal {
     file: File,
     own: Pid,
+    /// Whether this process has neighbours in a pipe, which may need the terminal: `| less`.
+    is_shared: bool,
     /// The process group of the command, while it is in the foreground in the place of ours.
     given_to: Option<Pid>,
+    /// Its modes before the command had it.
+    modes: Option<Termios>,
 }
 
 impl Terminal {
-    /// `None` if there is none, as in a crontab.
-    pub(super) fn open() -> Option<Self> {
+    /// `None` if there is none, as in a crontab, or if its jobs are not ours to control: those of
+    /// another container.
+    pub(super) fn open(is_shared: bool) -> Option<Self> {
         let file = File::options()
             .read(true)
             .write(true)
@@ -24,16 +30,37 @@ impl Terminal {
             .ok()?;
         Some(Self {
             file,
-            own: getpgrp(),
+            // It is zero if its leader is outside of this container.
+            own: Pid::from_raw(getpgrp().as_raw())?,
+            is_shared,
             given_to: None,
+            modes: None,
         })
     }
 
-    /// Puts the command into the foreground if this process is there.
-    pub(super) fn give(&mut self, group: Pid) {
-        if tcgetpgrp(&self.file) == Ok(self.own) && tcsetpgrp(&self.file, group).is_ok() {
-            self.given_to = Some(group);
+    /// Puts the command into the foreground if this process is there. Beside neighbours it has to
+    /// [want](Self::give) that.
+    pub(super) fn offer(&mut self, group: Pid) {
+        if !self.is_shared {
+            self.give(group);
         }
+    }
+
+    /// Puts the command into the foreground if this process is there, and returns whether it was.
+    pub(super) fn give(&mut self, group: Pid) -> bool {
+        if tcgetpgrp(&self.file) != Ok(self.own) {
+            return false;
+        }
+        if self.modes.is_none() {
+            self.modes = tcgetattr(&self.file).ok();
+        }
+        let is_given = tcsetpgrp(&self.file, group).is_ok();
+        self.given_to = is_given.then_some(group);
+        is_given
+    }
+
+    pub(super) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Whether the command has it.
@@ -52,10 +79,21 @@ impl Terminal {
             tracing::debug!(%error, "the terminal is gone");
         }
     }
+
+    /// The same after a command that was killed, which had no time to restore the modes.
+    pub(super) fn take_back_in_order(&mut self) {
+        let is_given = self.is_given();
+        self.take_back();
+        if let (true, Some(modes)) = (is_given, &self.modes)
+            && let Err(error) = tcsetattr(&self.file, OptionalActions::Now, modes)
+        {
+            tracing::debug!(%error, "the terminal is gone");
+        }
+    }
 }
 
-/// Whether there is a shell that resumes this process if it is stopped: a leader of a session has
-/// none above it.
+/// Whether there is a shell that resumes this process if it is stopped. It gives each job a process
+/// group. In the group of the leader of the session there is none above it.
 pub(super) fn has_shell() -> bool {
-    getsid(None) != Ok(getpid())
+    getsid(None) != Ok(getpgrp())
 }

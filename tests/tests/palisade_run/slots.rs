@@ -77,6 +77,25 @@ async fn jobs(arguments: &[&str]) -> Output {
     command.arg("jobs").args(arguments).output().await.unwrap()
 }
 
+/// Catches: a message that a command was ended, although it has done all of its work.
+#[tokio::test]
+async fn a_slot_that_is_not_marked_says_how_its_command_ended() {
+    let place = Place::new();
+    let url = place.url();
+    let palisade = e2e::warden::workspace_binary("palisade").unwrap();
+    let taken = format!(
+        "{} force-release --lock {url} --store {url} job:report --yes",
+        palisade.display()
+    );
+    let ended = report(&url, &["--once", "2026-11-29"], &taken).await;
+    let said = stderr(&ended);
+    assert_eq!(ended.status.code(), Some(124), "{said}");
+    assert!(
+        said.contains("has ended with exit code 0, but the slot is NOT marked"),
+        "{said}"
+    );
+}
+
 /// Catches: a slot that counts as done although its runner was killed.
 #[tokio::test]
 async fn a_slot_whose_runner_was_killed_is_run_again() {

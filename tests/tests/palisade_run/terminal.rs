@@ -330,24 +330,149 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_shell_ctrl_z_does_not_stop_the_command_for_good() {
     let place = Place::new();
-    let palisade = workspace_binary("palisade").unwrap();
-    let url = place.url();
-    let mut terminal = Terminal::with(&[
-        palisade.to_str().unwrap(),
-        "run",
-        "--resource",
-        "r",
-        "--lock",
-        &url,
-        "--",
-        "sh",
-        "-c",
-        "echo is there; exec cat",
-    ]);
+    let [_, run] = prefixes(&place);
+    let run = format!("{run}sh -c 'echo is there; exec cat'");
+    // As the leader of the session, and below a shell that leads it and controls no jobs.
+    for script in [format!("exec {run}"), format!("{run}; exit $?")] {
+        let mut terminal = Terminal::with(&["sh", "-c", &script]);
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.types("typed\n");
+        terminal.shows("typed\r\ntyped\r\n").await;
+        terminal.types(CTRL_D);
+        assert_eq!(terminal.shell.ended().await.code(), Some(0));
+    }
+}
+
+/// Catches: a terminal without echo after a command that was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_was_killed_leaves_a_terminal_in_order() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        let script = "stty raw -echo; echo is there; kill -KILL $$";
+        terminal.line(&format!("{run}sh -c '{script}'")).await;
+        terminal.shows("prompt> ").await;
+        terminal
+            .line("stty -a | grep -c -e ' -echo ' -e ' -icanon '; echo over")
+            .await;
+        terminal.shows("\r\n0\r\nover").await;
+    }
+}
+
+/// Catches: a neighbour in a pipe that the terminal was taken from, such as `less`, or a command
+/// that does not get it beside neighbours.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_in_a_pipe_and_the_command_can_read_the_terminal() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        let neighbour = "sh -c 'read x; read y < /dev/tty; echo $x, neighbour: $y; cat'";
+        let script = "echo is there; exec sleep 61";
+        terminal
+            .line(&format!("{run}sh -c '{script}' | {neighbour}"))
+            .await;
+        terminal.types("typed\n");
+        terminal.shows("is there, neighbour: typed\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        terminal.line("fg").await;
+        terminal.types(CTRL_C);
+        terminal.shows("prompt> ").await;
+
+        let asks = "sh -c 'read x < /dev/tty; echo has $x; exec sleep 61'";
+        terminal.line(&format!("{run}{asks} | cat")).await;
+        terminal.types("typed\n");
+        terminal.shows("has typed\r\n").await;
+        terminal.types(CTRL_C);
+        terminal.shows("prompt> ").await;
+    }
+}
+
+/// Catches: a command that another process has continued, and that only one of ours knows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_continued_by_others_continues_its_guardian() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let mut terminal = Terminal::with_shell();
+    terminal
+        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+        .await;
     terminal.shows("is there\r\n").await;
     terminal.types(CTRL_Z);
-    terminal.types("typed\n");
-    terminal.shows("typed\r\ntyped\r\n").await;
-    terminal.types(CTRL_D);
-    assert_eq!(terminal.shell.ended().await.code(), Some(0));
+    terminal.shows("Stopped").await;
+    let sleeps = terminal.shell.commands_named("sleep");
+    for process in &sleeps {
+        kill_process(*process, Signal::CONT).unwrap();
+    }
+    until("no process is stopped", async || {
+        let ours = terminal.shell.commands_named("palisade");
+        let all = ours.iter().chain(&sleeps);
+        all.into_iter()
+            .all(|process| e2e::signal::state(*process) != Some('T'))
+    })
+    .await;
+    for process in terminal.shell.supervisors() {
+        kill_process(process, Signal::KILL).unwrap();
+    }
+    until("the command is dead", async || {
+        terminal.shell.commands_named("sleep").is_empty()
+    })
+    .await;
+}
+
+/// Catches: a command that is ended as soon as it begins, because it got its lease while its user
+/// had stopped the wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wait_that_is_stopped_goes_on_although_the_lease_came_long_ago() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let locks = palisade::connect(place.url()).await.unwrap();
+    let other = locks.acquire("r").await.unwrap();
+    let mut terminal = Terminal::with_shell();
+    let waits = run.replace("--ttl", "--wait 60s --ttl");
+    terminal
+        .line(&format!("{waits}sh -c 'echo is there; exec sleep 1'"))
+        .await;
+    until("it waits", async || {
+        locks.inspect("r").await.unwrap().waiters > Some(0)
+    })
+    .await;
+    terminal.types(CTRL_Z);
+    terminal.shows("Stopped").await;
+    other.release().await.unwrap();
+    until("the lease is its own", async || {
+        locks.inspect("r").await.unwrap().holder.is_some()
+    })
+    .await;
+    // Longer than the lease.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    assert!(!terminal.shown().contains("is there\r"), "it has begun");
+    terminal.line("fg").await;
+    terminal.shows("is there\r\n").await;
+    terminal.shows("prompt> ").await;
+    terminal.line("echo code=$?").await;
+    terminal.shows("code=0").await;
+}
+
+/// Catches: a signal that is lost because it came while the command was stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_command_is_ended_by_kill() {
+    let place = Place::new();
+    for run in prefixes(&place) {
+        let mut terminal = Terminal::with_shell();
+        terminal.line("set -o notify").await;
+        terminal
+            .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+            .await;
+        terminal.shows("is there\r\n").await;
+        terminal.types(CTRL_Z);
+        terminal.shows("Stopped").await;
+        // With SIGCONT, as shells do it.
+        terminal.line("kill %1").await;
+        until("the command is dead", async || {
+            terminal.shell.commands_named("sleep").is_empty()
+        })
+        .await;
+    }
 }

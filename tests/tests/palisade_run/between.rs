@@ -1,0 +1,163 @@
+//! Faults of our processes while there is no command: it has not begun, or has ended.
+
+use std::{fs, process::Stdio, time::Duration};
+
+use e2e::observer::until;
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::{io::AsyncReadExt, process::Command};
+
+use crate::support::{Marked, Place, output, palisade_run, stderr};
+
+/// A run that waits for a lease, and the one that has it.
+async fn waiting(place: &Place) -> (Marked, Marked) {
+    let url = place.url();
+    let head = ["--resource", "r", "--lock", &url];
+    let first = Marked::spawn(palisade_run(&[&head[..], &["--", "sleep", "60"]].concat()));
+    first.until_it_has(1).await;
+    let mut waits = palisade_run(&[&head[..], &["--wait", "60s", "--", "true"]].concat());
+    waits.stderr(Stdio::piped());
+    let waits = Marked::spawn(waits);
+    let locks = palisade::connect(&*url).await.unwrap();
+    until("it waits", async || {
+        locks.inspect("r").await.unwrap().waiters > Some(0)
+    })
+    .await;
+    (first, waits)
+}
+
+/// A run whose command has just ended, and whose lock service does not answer for a moment.
+async fn releasing(place: &Place) -> (Marked, SqliteConnection) {
+    let mut run = palisade_run(&[
+        "--resource",
+        "r",
+        "--lock",
+        &place.url(),
+        "--",
+        "sh",
+        "-c",
+        "read line; exit 3",
+    ]);
+    run.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut run = Marked::spawn(run);
+    run.until_it_has(1).await;
+    let file = SqliteConnectOptions::new().filename(place.file("leases.db"));
+    let mut file = file.connect().await.unwrap();
+    sqlx::query("BEGIN EXCLUSIVE")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    drop(run.child.stdin.take());
+    until("the command has ended", async || run.commands().is_empty()).await;
+    (run, file)
+}
+
+async fn errors(run: &mut Marked) -> String {
+    let mut errors = String::new();
+    let pipe = run.child.stderr.take();
+    pipe.unwrap().read_to_string(&mut errors).await.unwrap();
+    errors
+}
+
+/// The processor time that a process has used, in ticks of 10 ms.
+fn ticks(process: Pid) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero())).unwrap();
+    let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
+    fields
+        .skip(11)
+        .take(2)
+        .map(|n| n.parse::<u64>().unwrap())
+        .sum()
+}
+
+/// Catches: a mail of cron without a reason.
+#[tokio::test]
+async fn a_supervisor_that_is_killed_while_it_waits_is_missed() {
+    let place = Place::new();
+    let (_first, mut waits) = waiting(&place).await;
+    kill_process(waits.supervisor(), Signal::KILL).unwrap();
+    assert_eq!(waits.ended().await.code(), Some(125));
+    let errors = errors(&mut waits).await;
+    assert!(
+        errors.contains("signal 9") && errors.contains("not started"),
+        "{errors}"
+    );
+}
+
+/// Catches: an exit code that blames the machine for the user's Ctrl-C.
+#[tokio::test]
+async fn a_second_ctrl_c_ends_a_wait_whose_supervisor_does_not_answer() {
+    let place = Place::new();
+    let (_first, mut waits) = waiting(&place).await;
+    kill_process(waits.supervisor(), Signal::STOP).unwrap();
+    kill_process(waits.guardian(), Signal::INT).unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    kill_process(waits.guardian(), Signal::INT).unwrap();
+    assert_eq!(waits.ended().await.code(), Some(130));
+}
+
+/// Catches: a guardian that polls a socket that is closed, or that throws a lease away because of
+/// a Ctrl-C that was meant for the command.
+#[tokio::test]
+async fn while_the_lease_is_released_the_guardian_waits_quietly() {
+    let place = Place::new();
+    let (mut run, file) = releasing(&place).await;
+    let before = ticks(run.guardian());
+    kill_process(run.guardian(), Signal::INT).unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let used = ticks(run.guardian()) - before;
+    file.close().await.unwrap();
+    assert_eq!(
+        run.ended().await.code(),
+        Some(3),
+        "{}",
+        errors(&mut run).await
+    );
+    assert!(used < 30, "{used} ticks in a second");
+}
+
+/// Catches: a lease that others wait for, and no word about it.
+#[tokio::test]
+async fn a_supervisor_that_is_killed_before_the_release_is_missed() {
+    let place = Place::new();
+    let (mut run, _file) = releasing(&place).await;
+    kill_process(run.supervisor(), Signal::KILL).unwrap();
+    assert_eq!(run.ended().await.code(), Some(125));
+    let errors = errors(&mut run).await;
+    assert!(
+        errors.contains("signal 9") && errors.contains("have to wait"),
+        "{errors}"
+    );
+}
+
+/// Catches: a service that keeps its lease when it is stopped, with a SIGTERM for each process.
+#[tokio::test]
+async fn sigterm_for_all_processes_leaves_the_command_its_time_and_frees_the_lease() {
+    let place = Place::new();
+    let url = place.url();
+    let script = "trap 'sleep 0.5; exit 4' TERM; sleep 60 & wait";
+    let head = ["--resource", "r", "--lock", &url];
+    let command = ["--", "sh", "-c", script];
+    let mut run = Marked::spawn(palisade_run(&[&head[..], &command].concat()));
+    run.until_it_has(2).await;
+    let [guardian, supervisor] = [run.guardian(), run.supervisor()];
+    for process in [supervisor, guardian] {
+        kill_process(process, Signal::TERM).unwrap();
+    }
+    assert_eq!(run.ended().await.code(), Some(4));
+    let next = output(&[&head[..], &["--", "true"]].concat()).await;
+    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+}
+
+/// Catches: a run that fails, and forgets its command, where its parent does not care for children.
+#[tokio::test]
+async fn a_parent_that_ignores_sigchld_changes_nothing() {
+    let place = Place::new();
+    let mut ignoring = Command::new("perl");
+    ignoring.args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV"]);
+    ignoring.arg(e2e::warden::workspace_binary("palisade").unwrap());
+    ignoring.args(["run", "--resource", "r", "--lock", &place.url()]);
+    let ended = ignoring.args(["--", "sh", "-c", "exit 3"]).output().await;
+    let ended = ended.unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{}", stderr(&ended));
+}
