@@ -29,6 +29,7 @@ use super::{
     boot_time::BootTime,
     cgroup::Cgroup,
     countdown::{Countdown, Due, Margins},
+    environment::Environment,
     group::Group,
     peer::{self, FromGuardian, FromSupervisor, Lines},
 };
@@ -36,7 +37,7 @@ use super::{
 /// A lease for the command.
 #[derive(Debug)]
 pub(super) struct Hold {
-    pub(super) environment: Vec<(&'static str, String)>,
+    pub(super) environment: Environment,
     /// The deadline, which renewals move. The lease is lost when its sender is gone.
     pub(super) deadlines: watch::Receiver<BootTime>,
     /// For the fate of the command.
@@ -238,7 +239,7 @@ impl Running {
     async fn run(
         &mut self,
         command: &[OsString],
-        environment: Vec<(&'static str, String)>,
+        environment: Environment,
         stdin: OwnedFd,
     ) -> io::Result<Fate> {
         self.guardian
@@ -498,10 +499,7 @@ impl Exit {
 }
 
 /// Starts the process that will be the command, in a group of its own. It waits for its input.
-fn launch(
-    command: &[OsString],
-    environment: Vec<(&'static str, String)>,
-) -> io::Result<(StdUnixStream, Child)> {
+fn launch(command: &[OsString], environment: Environment) -> io::Result<(StdUnixStream, Child)> {
     let (ours, theirs) = StdUnixStream::pair()?;
     let launcher = Command::new(OWN_PROGRAM)
         .arg0(LAUNCHER)

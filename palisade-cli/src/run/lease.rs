@@ -2,12 +2,11 @@
 
 use std::{fmt, future::pending, pin::pin, time::Duration};
 
-use fenced_http::{FENCING_TOKEN, FencingHeader};
+use fenced_http::signed::SigningKey;
 use fenced_jobs::{JobOutcome, Jobs, Schedule, Slot};
 use fenced_store::{Dialect, FencedLockError, FencedLocks};
-use http::HeaderValue;
 use lock_core::{
-    Attempt, ErrorKind, InitialToken, LeaseGuard, LockManager, Released, Sequencer,
+    Attempt, ErrorKind, InitialToken, LeaseGuard, LockManager, Released,
     backend::{Moment, Runtime, TokioRuntime},
 };
 use serde_json::json;
@@ -19,6 +18,7 @@ use tokio::{
 use super::{
     boot_time::BootTime,
     command::{Exit, Fate, Hold},
+    environment,
     report::Report,
 };
 use crate::{
@@ -67,9 +67,14 @@ pub(super) async fn with_lease(
     let lock = lock_service(args)?;
     let run = Run {
         args,
+        slot: slot(args)?,
+        key: key(args)?,
         report,
         started: TokioRuntime.now(),
     };
+    if args.every.is_some() && run.slot.is_none() {
+        return Ok(Finish::NothingDue);
+    }
     let mut stop = pin!(async {
         if stop.await.is_err() {
             // The command has its lease.
@@ -82,7 +87,7 @@ pub(super) async fn with_lease(
         () = &mut stop => return Ok(Finish::Stopped),
     };
     let finish = tokio::select! {
-       biased;
+        biased;
         finish = run.with(&locks, store, args.store.as_ref() == Some(lock), command) => finish,
         () = &mut stop => Ok(Finish::Stopped),
     };
@@ -126,8 +131,29 @@ fn lock_service(args: &RunArgs) -> Result<&Address, Failure> {
     Ok(lock)
 }
 
+/// The slot of the command: the named one, or the newest time that is due.
+fn slot(args: &RunArgs) -> Result<Option<Slot>, Failure> {
+    let Some(pattern) = &args.every else {
+        return Ok(args.once.clone());
+    };
+    let schedule = Schedule::new(pattern, &args.zone);
+    let schedule = schedule.map_err(|error| Failure::Usage(format!("--every: {error}")))?;
+    let now = jiff::Timestamp::UNIX_EPOCH + TokioRuntime.unix_time();
+    Ok(schedule.newest(now).map(Slot::from))
+}
+
+/// The key that signs the header.
+fn key(args: &RunArgs) -> Result<Option<SigningKey>, Failure> {
+    let file = args.signing_keys.as_deref();
+    file.map(|file| signing::signing_key(file, &args.audience))
+        .transpose()
+}
+
 struct Run<'a> {
     args: &'a RunArgs,
+    /// The slot, if the command is a job.
+    slot: Option<Slot>,
+    key: Option<SigningKey>,
     report: Report,
     started: Moment,
 }
@@ -177,7 +203,7 @@ impl Run<'_> {
             }
             Err(error) => return Err(failed(&error)),
         };
-        let finish = self.held(&guard, None, command).await?;
+        let finish = self.held(&guard, command).await?;
         self.released(guard.release()).await;
         Ok(finish)
     }
@@ -188,15 +214,7 @@ impl Run<'_> {
         command: ForTheCommand,
     ) -> Result<Finish, Failure> {
         let args = self.args;
-        let slot = match (&args.once, &args.every) {
-            (Some(slot), _) => Some(slot.clone()),
-            (None, Some(pattern)) => match newest(pattern, &args.zone)? {
-                Some(slot) => Some(slot),
-                None => return Ok(Finish::NothingDue),
-            },
-            (None, None) => None,
-        };
-        if let Some(slot) = slot {
+        if let Some(slot) = &self.slot {
             return self.once(&locks, slot, command).await;
         }
         let acquire = locks.acquire(args.resource.clone()).ttl(args.ttl);
@@ -205,7 +223,7 @@ impl Run<'_> {
             Attempt::Granted(guard) => guard,
             Attempt::Held { retry_after } => return Ok(held(Some(retry_after))),
         };
-        let finish = self.held(&guard, None, command).await?;
+        let finish = self.held(&guard, command).await?;
         self.released(guard.release()).await;
         Ok(finish)
     }
@@ -214,18 +232,18 @@ impl Run<'_> {
     async fn once<DB: Dialect>(
         &self,
         locks: &FencedLocks<DB>,
-        slot: Slot,
+        slot: &Slot,
         command: ForTheCommand,
     ) -> Result<Finish, Failure> {
         let resource = self.args.resource.as_str();
         let name = resource.strip_prefix("job:").unwrap_or(resource);
         let once = locks
-            .once(name, &slot)
+            .once(name, slot)
             .ttl(self.args.ttl)
             .wait(self.args.wait);
         let mut seen = None;
         let outcome = once.steps(async |job| {
-            let finish = self.held(job.guard(), Some(&slot), command).await;
+            let finish = self.held(job.guard(), command).await;
             let finish = finish.map_err(NotDone::Failed)?;
             let is_done = matches!(finish, Finish::Ran(Fate::Ended(Exit::Code(0))));
             let why = NotDone::Finished(format!("{finish}"));
@@ -246,23 +264,22 @@ impl Run<'_> {
                 Ok(Finish::Lost(with_sources(&error)))
             }
             (None, Err(NotDone::Store(error))) => Err(failed(&error)),
-            (_, Ok(JobOutcome::BackingOff { retry_in, .. })) => {
-                Ok(Finish::BackingOff { slot, retry_in })
+            (_, Ok(JobOutcome::BackingOff { retry_in, .. })) => Ok(Finish::BackingOff {
+                slot: slot.clone(),
+                retry_in,
+            }),
+            (_, Ok(JobOutcome::Done { .. } | JobOutcome::Forgotten)) => {
+                Ok(Finish::Done(slot.clone()))
             }
-            (_, Ok(JobOutcome::Done { .. } | JobOutcome::Forgotten)) => Ok(Finish::Done(slot)),
             _ => Ok(held(None)),
         }
     }
 
     /// Gives the lease to the command, and tells it of renewals until it has ended or the lease is
     /// lost.
-    async fn held(
-        &self,
-        lease: &LeaseGuard,
-        slot: Option<&Slot>,
-        command: ForTheCommand,
-    ) -> Result<Finish, Failure> {
-        let environment = self.environment(lease.sequencer(), slot)?;
+    async fn held(&self, lease: &LeaseGuard, command: ForTheCommand) -> Result<Finish, Failure> {
+        let environment =
+            environment::of(lease.sequencer(), self.slot.as_ref(), self.key.as_ref())?;
         let runtime = lease.runtime();
         let mut deadline = match lease.deadline() {
             Ok(deadline) => deadline,
@@ -282,7 +299,7 @@ impl Run<'_> {
         }
         loop {
             tokio::select! {
-               biased;
+                biased;
                 fate = &mut has_ended => return Ok(Finish::Ran(fate.unwrap_or(Fate::NoLease))),
                 known = lease.renewed_after(deadline) => match known {
                     Ok(known) => {
@@ -293,41 +310,6 @@ impl Run<'_> {
                 }
             }
         }
-    }
-
-    fn environment(
-        &self,
-        sequencer: &Sequencer,
-        slot: Option<&Slot>,
-    ) -> Result<Vec<(&'static str, String)>, Failure> {
-        let mut environment = vec![
-            ("FENCING_TOKEN", sequencer.token().to_string()),
-            ("FENCING_RESOURCE", sequencer.resource().to_string()),
-            ("FENCING_HOLDER", sequencer.holder().digest()),
-            ("FENCING_ISSUER", sequencer.issuer().to_string()),
-            ("FENCING_HEADER", self.header(sequencer)?),
-        ];
-        environment.extend(slot.map(|slot| ("FENCING_SLOT", slot.to_string())));
-        Ok(environment)
-    }
-
-    /// The whole header, as `curl --header` takes it.
-    fn header(&self, sequencer: &Sequencer) -> Result<String, Failure> {
-        let header = FencingHeader::new(sequencer);
-        let value = match &self.args.signing_keys {
-            None => HeaderValue::try_from(header),
-            Some(file) => {
-                let key = signing::signing_key(file, &self.args.audience)?;
-                HeaderValue::try_from(key.sign(header))
-            }
-        };
-        let value = value.map_err(|error| Failure::Usage(error.to_string()))?;
-        let value = value
-            .to_str()
-            .map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut name = FENCING_TOKEN.as_str().to_owned();
-        name.replace_range(..1, "F");
-        Ok(format!("{}: {value}", name.replace("-t", "-T")))
     }
 
     fn tell_acquired(&self, lease: &LeaseGuard) {
@@ -352,15 +334,6 @@ impl Run<'_> {
         let text = format!("not released, so others wait for up to {ttl:?}: {why}");
         self.report.failure("not_released", event, &text);
     }
-}
-
-/// The newest time of a schedule that is due.
-fn newest(pattern: &str, zone: &str) -> Result<Option<Slot>, Failure> {
-    let schedule = Schedule::new(pattern, zone);
-    let schedule = schedule.map_err(|error| Failure::Usage(format!("--every: {error}")))?;
-    let now = TokioRuntime.unix_time();
-    let now = jiff::Timestamp::UNIX_EPOCH + now;
-    Ok(schedule.newest(now).map(Slot::from))
 }
 
 fn held(retry_after: Option<Duration>) -> Finish {

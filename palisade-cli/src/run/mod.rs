@@ -18,6 +18,7 @@ pub(crate) mod boot_time;
 mod cgroup;
 mod command;
 pub(crate) mod countdown;
+mod environment;
 mod exit;
 mod group;
 mod guardian;

@@ -43,46 +43,23 @@ async fn the_exit_code_is_that_of_the_command_or_says_why_there_was_none() {
         assert_eq!(said.is_empty(), !is_ours, "{command:?} {said}");
         assert_eq!(stdout(&ended), "");
     }
+    // Nothing is made for a run that cannot be.
+    let made = place.file("made.db");
+    let file = format!("sqlite:{}", made.display());
     for wrong in [
-        &["--resource", "r", "--", "true"][..],
-        &["--lock", "sqlite:x", "--", "true"],
-        &["--resource", "r", "--lock", "sqlite:x"],
-        &[
-            "--resource",
-            "r",
-            "--lock",
-            "sqlite:x",
-            "--once",
-            "s",
-            "--",
-            "true",
-        ],
-        &[
-            "--resource",
-            "r",
-            "--lock",
-            "sqlite:x",
-            "--ttl",
-            "3s",
-            "--grace",
-            "2s",
-            "--",
-            "true",
-        ],
-        &[
-            "--resource",
-            "r",
-            "--store",
-            "sqlite:x",
-            "--every",
-            "never",
-            "--",
-            "true",
-        ],
+        "run --resource r -- true".to_owned(),
+        format!("run --lock {file} -- true"),
+        format!("run --resource r --lock {file}"),
+        format!("run --resource r --lock {file} --once s -- true"),
+        format!("run --resource r --lock {file} --ttl 3s --grace 2s -- true"),
+        format!("run --resource r --store {file} --every never -- true"),
+        format!("run --resource r --lock {file} --signing-keys /none -- true"),
     ] {
-        let ended = output(wrong).await;
-        assert_eq!(ended.status.code(), Some(2), "{wrong:?} {}", stderr(&ended));
+        let arguments: Vec<_> = wrong.split(' ').skip(1).collect();
+        let ended = output(&arguments).await;
+        assert_eq!(ended.status.code(), Some(2), "{wrong} {}", stderr(&ended));
     }
+    assert!(!made.exists());
 }
 
 /// Catches: input or output that does not reach the command, or a process of ours that keeps its
