@@ -14,11 +14,11 @@ use std::{
 use futures_util::future::select_all;
 use lock_core::backend::{Runtime, TokioRuntime};
 use rustix::{
-    process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid},
+    process::{Pid, WaitId, WaitIdOptions, waitid},
     stdio::{dup2_stdin, dup2_stdout},
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, unix::AsyncFd},
+    io::{AsyncReadExt, unix::AsyncFd},
     net::UnixStream,
     signal::unix::{Signal, SignalKind, signal},
     sync::{oneshot, watch},
@@ -30,8 +30,10 @@ use super::{
     cgroup::Cgroup,
     countdown::{Countdown, Due, Margins},
     environment::Environment,
+    fate::{Cause, Exit, Fate},
     group::Group,
-    peer::{self, FromGuardian, FromSupervisor, Lines},
+    peer::{self, FromGuardian, FromSupervisor},
+    to_guardian::Guardian,
 };
 
 /// A lease for the command.
@@ -42,39 +44,6 @@ pub(super) struct Hold {
     pub(super) deadlines: watch::Receiver<BootTime>,
     /// For the fate of the command.
     pub(super) ended: oneshot::Sender<Fate>,
-}
-
-/// The end of the command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// There was no lease for it.
-    NoLease,
-    /// This signal stopped it while it waited for its lease. `None`: the guardian has ended.
-    Stopped(Option<i32>),
-    /// The system did not execute it: the number of its error.
-    NotExecuted(i32),
-    /// It has ended by itself, or by a signal of others.
-    Ended(Exit),
-    /// We have ended it.
-    Lost(Cause),
-}
-
-/// How a process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Exit {
-    Code(i32),
-    Signal(i32),
-}
-
-/// Why the command was ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// The lease was not renewed in time, or the guardian has not confirmed it.
-    NotRenewed,
-    /// The lock service says so: it was released by force, or the service has lost it.
-    Lost,
-    /// The guardian has ended.
-    GuardianGone,
 }
 
 /// How long a process that was killed may take to die, before it is left to the system.
@@ -144,64 +113,6 @@ async fn lease(
                 Some(FromGuardian::Resumed) => is_suspended = false,
                 Some(FromGuardian::Confirmed(_) | FromGuardian::Go) => {}
             }
-        }
-    }
-}
-
-/// The guardian, as the supervisor sees it.
-#[derive(Debug)]
-pub(super) struct Guardian {
-    process: Option<Pid>,
-    socket: UnixStream,
-    lines: Lines,
-    is_gone: bool,
-}
-
-impl Guardian {
-    /// # Errors
-    /// If the socket is none.
-    pub(super) fn new(socket: StdUnixStream, process: Option<Pid>) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(Self {
-            process,
-            socket: UnixStream::from_std(socket)?,
-            lines: Lines::default(),
-            is_gone: false,
-        })
-    }
-
-    /// The next message; `None` if the guardian has ended.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    async fn next(&mut self) -> Option<FromGuardian> {
-        loop {
-            if let Some(message) = self.lines.next() {
-                return Some(message);
-            }
-            let mut bytes = [0; 1024];
-            match self.socket.read(&mut bytes).await {
-                Ok(0) | Err(_) => {
-                    self.is_gone = true;
-                    return None;
-                }
-                Ok(read) => self.lines.push(&bytes[..read]),
-            }
-        }
-    }
-
-    /// Continues it. Another process has continued the command, which needs it again.
-    fn wake(&self) {
-        if let (Some(process), false) = (self.process, self.is_gone) {
-            let _gone = kill_process(process, rustix::process::Signal::CONT);
-        }
-    }
-
-    /// A guardian that has ended takes no message; [`next`](Self::next) tells.
-    async fn tell(&mut self, message: &FromSupervisor) {
-        let told = self.socket.write_all(&peer::line(message)).await;
-        if let Err(error) = told {
-            tracing::debug!(%error, "the guardian is gone");
         }
     }
 }
@@ -485,15 +396,6 @@ impl Running {
             (Some(Due::Terminate), Some(group)) => group.terminate(),
             (Some(Due::Kill), Some(group)) => group.kill(),
             _ => {}
-        }
-    }
-}
-
-impl Exit {
-    fn of(status: &WaitIdStatus) -> Self {
-        match status.terminating_signal() {
-            Some(signal) => Self::Signal(signal),
-            None => Self::Code(status.exit_status().unwrap_or_default()),
         }
     }
 }

@@ -17,8 +17,9 @@ use tokio::{
 
 use super::{
     boot_time::BootTime,
-    command::{Exit, Fate, Hold},
+    command::Hold,
     environment,
+    fate::{Exit, Fate},
     report::Report,
 };
 use crate::{

@@ -20,6 +20,7 @@ mod command;
 pub(crate) mod countdown;
 mod environment;
 mod exit;
+mod fate;
 mod group;
 mod guardian;
 mod launcher;
@@ -29,6 +30,7 @@ mod report;
 mod signals;
 mod supervisor;
 mod terminal;
+mod to_guardian;
 
 use std::{env, ffi::OsStr, process::ExitCode};
 

@@ -11,13 +11,15 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::{
-    command::{self, Cause, Exit, Fate, Guardian},
+    command,
     countdown::Margins,
     exit,
+    fate::{Exit, Fate},
     lease::{self, Finish},
     peer,
     report::Report,
     signals,
+    to_guardian::Guardian,
 };
 use crate::{
     cli::{Cli, Command, RunArgs},
@@ -166,18 +168,6 @@ fn lost(fate: Fate, why: &str) -> String {
         }
         Fate::NoLease | Fate::NotExecuted(_) => format!("the command was not started: {why}"),
         _ => format!("the command was ended: {why}"),
-    }
-}
-
-impl Cause {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::NotRenewed => {
-                "the lease was not renewed in time, or the guardian has not confirmed it"
-            }
-            Self::Lost => "the lease was lost",
-            Self::GuardianGone => "its guardian, the process that was started, has ended",
-        }
     }
 }
 

@@ -1,0 +1,57 @@
+//! How a command can end.
+
+use rustix::process::WaitIdStatus;
+
+/// The end of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// There was no lease for it.
+    NoLease,
+    /// This signal stopped it while it waited for its lease. `None`: the guardian has ended.
+    Stopped(Option<i32>),
+    /// The system did not execute it: the number of its error.
+    NotExecuted(i32),
+    /// It has ended by itself, or by a signal of others.
+    Ended(Exit),
+    /// We have ended it.
+    Lost(Cause),
+}
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// Why the command was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The lease was not renewed in time, or the guardian has not confirmed it.
+    NotRenewed,
+    /// The lock service says so: it was released by force, or the service has lost it.
+    Lost,
+    /// The guardian has ended.
+    GuardianGone,
+}
+
+impl Exit {
+    pub(super) fn of(status: &WaitIdStatus) -> Self {
+        match status.terminating_signal() {
+            Some(signal) => Self::Signal(signal),
+            None => Self::Code(status.exit_status().unwrap_or_default()),
+        }
+    }
+}
+
+impl Cause {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::NotRenewed => {
+                "the lease was not renewed in time, or the guardian has not confirmed it"
+            }
+            Self::Lost => "the lease was lost",
+            Self::GuardianGone => "its guardian, the process that was started, has ended",
+        }
+    }
+}

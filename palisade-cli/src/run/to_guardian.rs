@@ -1,0 +1,67 @@
+use std::{io, os::unix::net::UnixStream as StdUnixStream};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+};
+
+use super::peer::{self, FromGuardian, FromSupervisor, Lines};
+
+/// The guardian, as the supervisor sees it.
+#[derive(Debug)]
+pub(super) struct Guardian {
+    pub(super) process: Option<Pid>,
+    socket: UnixStream,
+    lines: Lines,
+    pub(super) is_gone: bool,
+}
+
+impl Guardian {
+    /// # Errors
+    /// If the socket is none.
+    pub(super) fn new(socket: StdUnixStream, process: Option<Pid>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            process,
+            socket: UnixStream::from_std(socket)?,
+            lines: Lines::default(),
+            is_gone: false,
+        })
+    }
+
+    /// The next message; `None` if the guardian has ended.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub(super) async fn next(&mut self) -> Option<FromGuardian> {
+        loop {
+            if let Some(message) = self.lines.next() {
+                return Some(message);
+            }
+            let mut bytes = [0; 1024];
+            match self.socket.read(&mut bytes).await {
+                Ok(0) | Err(_) => {
+                    self.is_gone = true;
+                    return None;
+                }
+                Ok(read) => self.lines.push(&bytes[..read]),
+            }
+        }
+    }
+
+    /// Continues it. Another process has continued the command, which needs it again.
+    pub(super) fn wake(&self) {
+        if let (Some(process), false) = (self.process, self.is_gone) {
+            let _gone = kill_process(process, Signal::CONT);
+        }
+    }
+
+    /// A guardian that has ended takes no message; [`next`](Self::next) tells.
+    pub(super) async fn tell(&mut self, message: &FromSupervisor) {
+        let told = self.socket.write_all(&peer::line(message)).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the guardian is gone");
+        }
+    }
+}
