@@ -12,16 +12,13 @@ use rustix::process::Pid;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cgroup(PathBuf);
 
-/// The name of the folder, in front of the number of the guardian.
-const PREFIX: &str = "palisade-run-";
-
 impl Cgroup {
     /// That of the command of a guardian, inside the cgroup of this process. `None` if there is no
     /// cgroup v2.
     pub(super) fn of(guardian: Pid) -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        let name = format!("{PREFIX}{}", guardian.as_raw_nonzero());
+        let name = format!("{}{}", prefix()?, guardian.as_raw_nonzero());
         Some(Self(folder(&own, &mounts)?.join(name)))
     }
 
@@ -42,10 +39,13 @@ impl Cgroup {
 
     /// Removes those whose guardian and supervisor were both killed at once.
     fn remove_abandoned(&self) {
+        let Some(prefix) = prefix() else {
+            return;
+        };
         let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
         for sibling in siblings.into_iter().flatten().flatten() {
             let name = sibling.file_name();
-            let guardian = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            let guardian = name.to_str().and_then(|name| name.strip_prefix(&prefix));
             let is_abandoned = |guardian| !Path::new("/proc").join(guardian).exists();
             if guardian.is_some_and(is_abandoned) {
                 Self(sibling.path()).remove();
@@ -77,6 +77,17 @@ impl Cgroup {
         // The other process may have done it.
         let _removed = fs::remove_dir(&self.0);
     }
+}
+
+/// The name of the folder, in front of the number of the guardian. The number is that of a namespace:
+/// several containers may share the folders of cgroups.
+fn prefix() -> Option<String> {
+    let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+    let number = namespace
+        .to_str()?
+        .strip_prefix("pid:[")?
+        .strip_suffix(']')?;
+    Some(format!("palisade-run-{number}-"))
 }
 
 /// The folder of the cgroup of a process.

@@ -275,7 +275,8 @@ impl Running {
     async fn end_the_rest(&mut self) -> io::Result<()> {
         let mut killed_at = None;
         loop {
-            let living = self.group.as_ref().map(Group::living).unwrap_or_default();
+            let living = self.group.as_ref().map(Group::living).transpose()?;
+            let living = living.unwrap_or_default();
             if living.is_empty() {
                 return Ok(());
             }

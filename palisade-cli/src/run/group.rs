@@ -1,10 +1,14 @@
-use std::{fs, os::fd::OwnedFd};
+use std::{fs, io, os::fd::OwnedFd};
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group,
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group},
 };
 
 use super::cgroup::Cgroup;
+
+/// A group may have more processes than this one may have files open.
+const WATCHED_AT_ONCE: usize = 64;
 
 /// The processes of the command.
 ///
@@ -47,42 +51,57 @@ impl Group {
         }
     }
 
-    /// A file for each process that lives, which can be read when it has ended. None if all have
-    /// ended.
-    pub(super) fn living(&self) -> Vec<OwnedFd> {
-        let open = |process| pidfd_open(process, PidfdFlags::empty()).ok();
-        self.processes().into_iter().filter_map(open).collect()
+    /// A file for some of the processes that live, which can be read when the process has ended.
+    /// None if all have ended.
+    ///
+    /// # Errors
+    /// If this cannot be known, such as without room for another open file.
+    pub(super) fn living(&self) -> io::Result<Vec<OwnedFd>> {
+        let mut living = Vec::new();
+        for process in self.processes()? {
+            match pidfd_open(process, PidfdFlags::empty()) {
+                Ok(file) => living.push(file),
+                Err(Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if living.len() == WATCHED_AT_ONCE {
+                break;
+            }
+        }
+        Ok(living)
     }
 
-    fn processes(&self) -> Vec<Pid> {
+    fn processes(&self) -> io::Result<Vec<Pid>> {
         let mut processes = match test_kill_process_group(self.leader) {
-            Ok(()) => processes_of_group(self.leader),
-            Err(_) => Vec::new(),
+            Err(Errno::SRCH) => Vec::new(),
+            // Also if they are another user's by now.
+            _ => processes_of_group(self.leader)?,
         };
-        if let Some(cgroup) = &self.cgroup {
-            let escaped = cgroup.processes();
-            processes.extend(escaped.into_iter().filter(|process| !is_dead(*process)));
+        let escaped = self.cgroup.as_ref().map(Cgroup::processes);
+        for process in escaped.unwrap_or_default() {
+            if State::of(process)?.is_some_and(|state| !state.is_dead) {
+                processes.push(process);
+            }
         }
-        processes
+        Ok(processes)
     }
 }
 
 /// The processes of a group that live. There is no call for it, so all processes are looked at.
-fn processes_of_group(group: Pid) -> Vec<Pid> {
-    let Ok(all) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let processes = names.filter_map(|name| Pid::from_raw(name.parse().ok()?));
-    let is_its = |process: &Pid| {
-        let state = State::of(*process);
-        state.is_some_and(|state| !state.is_dead && state.group == group.as_raw_nonzero().get())
-    };
-    processes.filter(is_its).collect()
-}
-
-fn is_dead(process: Pid) -> bool {
-    State::of(process).is_none_or(|state| state.is_dead)
+fn processes_of_group(group: Pid) -> io::Result<Vec<Pid>> {
+    let group = group.as_raw_nonzero().get();
+    let mut processes = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let Some(process) = number.and_then(Pid::from_raw) else {
+            continue;
+        };
+        if State::of(process)?.is_some_and(|state| !state.is_dead && state.group == group) {
+            processes.push(process);
+        }
+    }
+    Ok(processes)
 }
 
 /// A part of `/proc/PID/stat`.
@@ -92,9 +111,15 @@ struct State {
 }
 
 impl State {
-    fn of(process: Pid) -> Option<Self> {
+    /// `None` if there is no such process any more.
+    fn of(process: Pid) -> io::Result<Option<Self>> {
         let path = format!("/proc/{}/stat", process.as_raw_nonzero());
-        Self::parse(&fs::read_to_string(path).ok()?)
+        match fs::read_to_string(path) {
+            Ok(stat) => Ok(Self::parse(&stat)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The name of the program is in parentheses, and may have such in it.

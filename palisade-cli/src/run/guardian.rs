@@ -16,12 +16,15 @@ use std::{
     time::Duration,
 };
 
-use nix::sys::signal::{Signal, raise};
+use nix::sys::{
+    signal::{Signal, raise},
+    wait::{Id, WaitPidFlag},
+};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     process::{
         Pid, WaitOptions, getpid, kill_current_process_group, kill_process, set_child_subreaper,
-        wait,
+        waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout},
     time::{
@@ -59,8 +62,8 @@ pub(crate) fn guard(args: &RunArgs) -> ExitCode {
     match guarded {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Without the processes that it would need.
-            let _printed = finish(Err(Failure::machine("starting the supervisor")(error)));
+            let failure = Failure::machine("starting or watching our own processes")(error);
+            let _printed = finish(Err(failure));
             ExitCode::from(exit::MACHINE)
         }
     }
@@ -144,8 +147,20 @@ impl Guardian {
         })
     }
 
-    /// Until the command has ended, and then the supervisor.
+    /// Until the command has ended, and then the supervisor. Without a system that answers, both
+    /// end at once.
     fn guard(mut self) -> io::Result<u8> {
+        let code = self.until_all_is_over();
+        if code.is_err() {
+            if let Stage::Running(group) = &self.command {
+                group.kill();
+            }
+            self.kill_supervisor();
+        }
+        code
+    }
+
+    fn until_all_is_over(&mut self) -> io::Result<u8> {
         loop {
             self.receive()?;
             while let Some(signal) = self.signals.next() {
@@ -155,7 +170,7 @@ impl Guardian {
             self.end_what_is_due();
             let living = match &self.command {
                 Stage::Running(group) if self.is_ending() => {
-                    let living = group.living();
+                    let living = group.living()?;
                     if living.is_empty() && self.is_alone() {
                         return Ok(self.finish());
                     }
@@ -400,19 +415,28 @@ impl Guardian {
     }
 
     /// Notices the end of the supervisor, and reaps processes that were adopted. The leader of the
-    /// command is not reaped, so that the number of its group stays its own: before the supervisor
-    /// is reaped it is a child of that, and afterwards nothing is reaped.
+    /// command is not reaped, so that the number of its group stays its own.
     fn reap(&mut self) -> io::Result<()> {
         let supervisor = Pid::from_child(&self.supervisor);
         while self.supervisor_ended.is_none() {
-            match wait(WaitOptions::NOHANG)? {
-                Some((process, status)) if process == supervisor => {
-                    self.supervisor_ended = Some(ExitStatus::from_raw(status.as_raw()));
-                    // It may have sent something before.
-                    self.receive()?;
-                }
-                Some(_adopted) => {}
-                None => break,
+            let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+            let Ok(ended) = nix::sys::wait::waitid(Id::All, look) else {
+                break;
+            };
+            let ended = ended.pid().and_then(|ended| Pid::from_raw(ended.as_raw()));
+            // The supervisor is dying, and has lost the leader already.
+            let is_leader = |process| match &self.command {
+                Stage::Running(group) => process == group.leader(),
+                _ => false,
+            };
+            let Some(process) = ended.filter(|process| !is_leader(*process)) else {
+                break;
+            };
+            let status = waitpid(Some(process), WaitOptions::NOHANG)?;
+            if let (Some((_, status)), true) = (status, process == supervisor) {
+                self.supervisor_ended = Some(ExitStatus::from_raw(status.as_raw()));
+                // It may have sent something before.
+                self.receive()?;
             }
         }
         Ok(())
@@ -433,7 +457,7 @@ impl Guardian {
     }
 
     /// Everything has ended, or is to. Returns the exit code.
-    fn finish(mut self) -> u8 {
+    fn finish(&mut self) -> u8 {
         if let Some(cgroup) = &self.cgroup {
             cgroup.remove();
         }

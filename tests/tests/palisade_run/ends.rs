@@ -129,7 +129,8 @@ async fn a_process_that_leaves_the_group_ends_where_there_is_a_cgroup() {
     let command = ["--", "sh", "-c", "setsid sleep 60 & sleep 61 & wait"];
     let mut run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
     run.until_it_has(3).await;
-    let cgroup = format!("palisade-run-{}", run.guardian().as_raw_nonzero());
+    let guardian = run.guardian().as_raw_nonzero();
+    let cgroup = format!("-{guardian}");
     let own = std::fs::read_to_string(format!(
         "/proc/{}/cgroup",
         run.commands()[0].as_raw_nonzero()
