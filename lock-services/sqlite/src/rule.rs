@@ -41,6 +41,14 @@ pub(super) struct Acquisition {
     pub(super) asked: Moment,
 }
 
+/// How an attempt gets a lease.
+enum Plan {
+    /// The request was sent again, or is another attempt of the same acquisition.
+    Share(LeaseRow),
+    /// It is free. This is its next token.
+    Grant(i64),
+}
+
 impl Rows<'_> {
     /// One look. With a time to wait it takes a place in the queue, or keeps it.
     pub(super) async fn acquire(&mut self, asked: &Acquisition) -> Decision<Reply> {
@@ -53,13 +61,13 @@ impl Rows<'_> {
         }
         let first = self.first_waiter(&asker.lease).await?;
         let is_first = first.is_none_or(|first| first == asker.holder);
-        let granted = match lease {
-            Some(lease) if lease.holder == asker.holder => self.share(asked, lease).await?,
+        let plan = match lease {
+            Some(lease) if lease.holder == asker.holder => self.plan(asked, Some(lease)).await?,
             Some(lease) if !lease.is_free() => return self.wait(asked, lease.expires_at).await,
-            free if is_first => self.grant_next(asked, free).await?,
+            free if is_first => self.plan(asked, free).await?,
             _kept_for_the_first => return self.wait(asked, self.now).await,
         };
-        Ok(Reply::Granted(granted))
+        Ok(Reply::Granted(self.carry_out(asked, plan).await?))
     }
 
     /// Another holder has the resource until then, or comes first.
@@ -76,43 +84,46 @@ impl Rows<'_> {
         }
     }
 
-    /// The request was sent again, or is another attempt of the same acquisition.
-    async fn share(&mut self, asked: &Acquisition, mut lease: LeaseRow) -> Decision<Grant> {
-        let Asker {
-            lease: name,
-            attempt,
-            ..
-        } = &asked.asker;
-        if !lease.attempts.contains(attempt) {
-            if lease.attempts.len() >= MOST_ATTEMPTS {
-                return refused(ErrorKind::QueueFull);
+    /// Decides how an attempt gets a lease that is free, or that its holder has. Nothing is written.
+    async fn plan(&mut self, asked: &Acquisition, lease: Option<LeaseRow>) -> Decision<Plan> {
+        let Acquisition { asker, request, .. } = asked;
+        let last = match lease {
+            Some(own) if own.holder == asker.holder => {
+                let is_full = own.attempts.len() >= MOST_ATTEMPTS && !own.has(asker);
+                return match is_full {
+                    true => refused(ErrorKind::QueueFull),
+                    false => Ok(Plan::Share(own)),
+                };
             }
-            lease.attempts.push(attempt.clone());
-            self.set_attempts(name, &lease.attempts).await?;
-        }
-        self.granted(asked, lease.token, self.left(lease.expires_at))
-            .await
-    }
-
-    /// Gives a free resource to an attempt.
-    async fn grant_next(&mut self, asked: &Acquisition, free: Option<LeaseRow>) -> Decision<Grant> {
-        let AcquireRequest {
-            ttl,
-            floor,
-            metadata,
-            ..
-        } = &asked.request;
-        let last = match free {
             Some(free) => free.last_token(),
             None => self.floor().await?,
         };
-        let token = (last + 1).max(self.clock()).max(floor.map_or(0, i64::from));
-        if token > LAST_TOKEN {
-            return refused(ErrorKind::TokensExhausted);
+        let least = request.floor.map_or(0, i64::from);
+        let token = (last + 1).max(self.clock()).max(least);
+        match token > LAST_TOKEN {
+            true => refused(ErrorKind::TokensExhausted),
+            false => Ok(Plan::Grant(token)),
         }
-        let note = metadata.as_ref().map(|note| note.as_str());
-        self.grant(&asked.asker, token, ttl.get(), note).await?;
-        self.granted(asked, token, ttl.get()).await
+    }
+
+    async fn carry_out(&mut self, asked: &Acquisition, plan: Plan) -> Decision<Grant> {
+        let Acquisition { asker, request, .. } = asked;
+        match plan {
+            Plan::Share(mut own) => {
+                if !own.has(asker) {
+                    own.attempts.push(asker.attempt.clone());
+                    self.set_attempts(&asker.lease, &own.attempts).await?;
+                }
+                let left = self.left(own.expires_at);
+                self.granted(asked, own.token, left).await
+            }
+            Plan::Grant(token) => {
+                let (ttl, note) = (request.ttl.get(), request.metadata.as_ref());
+                let note = note.map(|note| note.as_str());
+                self.grant(asker, token, ttl, note).await?;
+                self.granted(asked, token, ttl).await
+            }
+        }
     }
 
     async fn granted(
@@ -175,19 +186,15 @@ impl Rows<'_> {
         if let Some(left) = held {
             return Ok(Attempt::held(left));
         }
-        for (one, lease) in asked.iter().zip(&leases) {
+        // All are decided before the first is written, because a refusal commits.
+        let mut plans = Vec::with_capacity(asked.len());
+        for (one, lease) in asked.iter().zip(leases) {
             self.check_floor(&one.request)?;
-            let last = lease.as_ref().map_or(0, LeaseRow::last_token);
-            if last >= LAST_TOKEN {
-                return refused(ErrorKind::TokensExhausted);
-            }
+            plans.push(self.plan(one, lease).await?);
         }
         let mut grants = Vec::with_capacity(asked.len());
-        for (one, lease) in asked.iter().zip(leases) {
-            grants.push(match lease {
-                Some(own) if own.holder == one.asker.holder => self.share(one, own).await?,
-                free => self.grant_next(one, free).await?,
-            });
+        for (one, plan) in asked.iter().zip(plans) {
+            grants.push(self.carry_out(one, plan).await?);
         }
         Ok(Attempt::Granted(grants))
     }
