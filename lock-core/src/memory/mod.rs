@@ -13,11 +13,11 @@ use std::{
     time::Duration,
 };
 
-use self::table::{Refusal, Table};
+use self::table::Table;
 use crate::{
-    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, ErrorKind, Extension,
-    Fairness, Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed, LockBackend,
-    Released, RenewRequest, Renewed, ResourceName, Runtime, Sequencer, TokioRuntime, Waking,
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Capabilities, Error, Extension, Fairness,
+    Fencing, FencingToken, Forced, Grant, InitialToken, Inspection, Listed, LockBackend, Released,
+    RenewRequest, Renewed, ResourceName, Runtime, Sequencer, TokioRuntime, Waking,
     acquisition::{Reply, Request, Requests, Wake, WakeUps},
     support::lock,
 };
@@ -76,8 +76,7 @@ impl Requests for Waiter<'_> {
         let (now, unix_time) = (runtime.now(), runtime.unix_time());
         let wake_ups = queue.then(|| self.wake_ups.get_or_init(Arc::default));
         let mut table = self.backend.table();
-        let reply = table.acquire(self.request, wake_ups, now, unix_time);
-        reply.map_err(Error::from)
+        table.acquire(self.request, wake_ups, now, unix_time)
     }
 
     async fn woken(&self) -> Wake {
@@ -145,8 +144,7 @@ impl LockBackend for MemoryBackend {
         token: FencingToken,
     ) -> Result<Forced, Error> {
         let now = self.runtime.now();
-        let forced = self.table().force_release(resource, token, now);
-        forced.map_err(Error::from)
+        self.table().force_release(resource, token, now)
     }
 
     async fn list(&self) -> Result<Vec<Listed>, Error> {
@@ -158,27 +156,12 @@ impl LockBackend for MemoryBackend {
         requests: &[AcquireRequest],
     ) -> Result<Attempt<Vec<Grant>>, Error> {
         let (now, unix_time) = (self.runtime.now(), self.runtime.unix_time());
-        let answer = self.table().acquire_together(requests, now, unix_time);
-        answer.map_err(Error::from)
+        self.table().acquire_together(requests, now, unix_time)
     }
 }
 
 impl fmt::Debug for MemoryBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryBackend").finish_non_exhaustive()
-    }
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::not_applied(match refusal {
-            Refusal::Ended => ErrorKind::Released,
-            Refusal::TokensExhausted => ErrorKind::TokensExhausted,
-            Refusal::QueueFull => ErrorKind::QueueFull,
-            Refusal::FloorImplausible { greatest } => {
-                let why = format!("at most {greatest} is plausible now");
-                return Self::not_applied(ErrorKind::FloorImplausible).because(why);
-            }
-        })
     }
 }

@@ -1,48 +1,42 @@
-mod counter;
 mod ending;
-mod held;
 mod queue;
-mod together;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use self::{counter::Counter, held::Held, queue::Queue};
+use self::queue::Queue;
 use super::ENDED_TTL;
-use crate::backend::support::Tombstones;
 use crate::{
-    AcquireRequest, AttemptRef, HolderView, InitialToken, Inspection, Lease, Listed, Moment,
-    RenewRequest, Renewed, ResourceName,
-    acquisition::{Reply, Wake, WakeUps},
+    AcquireRequest, Attempt, AttemptId, AttemptRef, Error, Grant, Holder, HolderView, InitialToken,
+    Inspection, Lease, Listed, Moment, RenewRequest, Renewed, ResourceName,
+    acquisition::{Reply, WakeUps},
+    backend::support::{
+        End, Tombstones,
+        rule::{self, Tokens},
+    },
 };
+
+type Visit = rule::Visit<Holder, AttemptId>;
+type Held = rule::Held<Holder, AttemptId>;
 
 /// Leases, queues and the counter: a state machine without time or tasks of its own.
 #[derive(Debug)]
 pub(super) struct Table {
-    counter: Counter,
+    tokens: Tokens,
     resources: HashMap<ResourceName, Resource>,
     tombstones: Tombstones,
 }
 
 /// A resource is in the table only while it is held. Only then may it be waited for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Resource {
-    held: Held,
+    held: Option<Held>,
     queue: Queue,
-}
-
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Ended,
-    FloorImplausible { greatest: u64 },
-    TokensExhausted,
-    QueueFull,
 }
 
 impl Table {
     pub(super) fn new(initial: InitialToken) -> Self {
         Self {
-            counter: Counter::new(initial),
+            tokens: Tokens::of_one_counter(initial),
             resources: HashMap::new(),
             tombstones: Tombstones::new(ENDED_TTL),
         }
@@ -56,62 +50,61 @@ impl Table {
         wake_ups: Option<&Arc<WakeUps>>,
         now: Moment,
         unix_time: Duration,
-    ) -> Result<Reply, Refusal> {
-        let AttemptRef {
-            resource,
-            holder,
-            id,
-        } = &request.attempt;
-        self.serve(resource, now);
-        if self.tombstones.forbids(&request.attempt) {
-            return Err(Refusal::Ended);
+    ) -> Result<Reply, Error> {
+        let attempt = &request.attempt;
+        self.tokens.look_at(unix_time);
+        let mut visit = self.visit_attempt(attempt, now);
+        if let Some(entry) = self.resources.get(&attempt.resource)
+            && request.max_waiters.is_some()
+        {
+            visit.queue = entry.queue.view(attempt.holder);
         }
-        self.counter.check_floor(request.floor, unix_time)?;
-        let Some(entry) = self.resources.get_mut(resource) else {
-            let token = self.counter.draw(request.floor)?;
-            let held = Held::new(request, token, now);
-            let grant = held.grant(now);
-            self.resources
-                .insert(resource.clone(), Resource::held_by(held));
-            return Ok(Reply::Granted(grant));
-        };
-        if entry.held.holder == *holder {
-            return Ok(Reply::Granted(entry.held.replay(*id, now)));
+        let reply = visit.acquire(request, wake_ups.is_some(), &mut self.tokens);
+        let waits = wake_ups.filter(|_| visit.waits);
+        self.keep(&attempt.resource, visit);
+        let entry = self.resources.get_mut(&attempt.resource);
+        if let (Some(wake_ups), Some(entry)) = (waits, entry) {
+            entry.queue.keep(request, wake_ups);
         }
-        let left = entry.held.deadline.since(now);
-        let Some(wake_ups) = wake_ups else {
-            entry.queue.leave(&request.attempt);
-            return Ok(Reply::Held { left });
-        };
-        entry.queue.join(request, wake_ups)?;
-        // The first of the queue is woken if the present lease is handed on sooner.
-        let look_again = left;
-        Ok(Reply::Queued { left, look_again })
+        reply
+    }
+
+    pub(super) fn acquire_together(
+        &mut self,
+        requests: &[AcquireRequest],
+        now: Moment,
+        unix_time: Duration,
+    ) -> Result<Attempt<Vec<Grant>>, Error> {
+        self.tokens.look_at(unix_time);
+        let visits = requests.iter();
+        let visits = visits.map(|request| self.visit_attempt(&request.attempt, now));
+        let mut visits: Vec<_> = visits.collect();
+        let answer = Visit::acquire_together(&mut visits, requests, &mut self.tokens);
+        for (request, visit) in requests.iter().zip(visits) {
+            self.keep(&request.attempt.resource, visit);
+        }
+        answer
     }
 
     pub(super) fn renew(&mut self, request: &RenewRequest, now: Moment) -> Renewed {
-        let sequencer = &request.sequencer;
-        self.serve(sequencer.resource(), now);
-        let Some(entry) = self.resources.get_mut(sequencer.resource()) else {
-            return Renewed::NotHolder;
-        };
-        if !entry.held.is(sequencer) {
-            return Renewed::NotHolder;
+        let (lease, ttl) = (&request.sequencer, request.ttl.get());
+        let mut visit = self.visit(lease.resource(), lease.holder(), now);
+        let renewed = visit.renew(lease.token(), ttl);
+        self.keep(lease.resource(), visit);
+        match renewed {
+            true => Renewed::Renewed(Lease::counted_from(now, ttl)),
+            false => Renewed::NotHolder,
         }
-        let ttl = request.ttl.get();
-        entry.held.renew(now + ttl);
-        Renewed::Renewed(Lease::counted_from(now, ttl))
     }
 
     pub(super) fn inspect(&mut self, resource: &ResourceName, now: Moment) -> Inspection {
         self.serve(resource, now);
-        let Some(entry) = self.resources.get(resource) else {
-            return Inspection::new(None).waiters(0);
-        };
-        let held = &entry.held;
-        let holder = HolderView::new(held.holder, held.token, held.deadline.since(now))
-            .metadata(held.metadata.clone());
-        Inspection::new(Some(holder)).waiters(entry.queue.len())
+        let entry = self.resources.get(resource);
+        let holder = entry.and_then(|entry| entry.held.as_ref()).map(|held| {
+            HolderView::new(held.holder, held.token, held.until.since(now))
+                .metadata(held.metadata.clone())
+        });
+        Inspection::new(holder).waiters(entry.map_or(0, |entry| entry.queue.len()))
     }
 
     /// Everything that is held.
@@ -128,50 +121,86 @@ impl Table {
             .collect()
     }
 
-    /// Takes an attempt out of the queue.
-    pub(super) fn leave_queue(&mut self, attempt: &AttemptRef) {
-        if let Some(entry) = self.resources.get_mut(&attempt.resource) {
-            entry.queue.leave(attempt);
+    /// A visit of an acquisition. Its lease is not in the table until the visit is kept.
+    fn visit(&mut self, resource: &ResourceName, holder: Holder, now: Moment) -> Visit {
+        self.serve(resource, now);
+        let entry = self.resources.get_mut(resource);
+        let end = self.tombstones.how(resource, holder);
+        Visit {
+            held: entry.and_then(|entry| entry.held.take()),
+            end,
+            has_ended: end.is_some(),
+            ..Visit::new(holder, now)
         }
     }
 
-    fn held(&self, resource: &ResourceName) -> Option<&Held> {
-        self.resources.get(resource).map(|entry| &entry.held)
+    fn visit_attempt(&mut self, attempt: &AttemptRef, now: Moment) -> Visit {
+        let visit = self.visit(&attempt.resource, attempt.holder, now);
+        Visit {
+            attempt: Some(attempt.id),
+            has_ended: self.tombstones.forbids(attempt),
+            end: self.tombstones.how_attempt(attempt),
+            ..visit
+        }
     }
 
-    fn held_mut(&mut self, resource: &ResourceName) -> Option<&mut Held> {
+    /// Keeps the outcome of a visit, and hands on a resource that is free.
+    fn keep(&mut self, resource: &ResourceName, visit: Visit) {
+        let (now, entry) = (
+            visit.now,
+            self.resources.entry(resource.clone()).or_default(),
+        );
+        if let (Some(id), false) = (visit.attempt, visit.waits) {
+            entry.queue.leave(visit.holder, id);
+        }
+        entry.held = visit.held;
+        for (holder, attempt, end) in visit.ends {
+            let resource = resource.clone();
+            match attempt {
+                None => self.tombstones.acquisition(&resource, holder, end, now),
+                Some(id) => {
+                    let attempt = AttemptRef {
+                        resource,
+                        holder,
+                        id,
+                    };
+                    self.tombstones.attempt(&attempt, end, now);
+                }
+            }
+        }
+        self.hand_on(resource, now);
+    }
+
+    /// Ends a lease that has run out, and hands the resource on.
+    fn serve(&mut self, resource: &ResourceName, now: Moment) {
         let entry = self.resources.get_mut(resource);
-        entry.map(|entry| &mut entry.held)
+        let lost = entry.and_then(|entry| entry.held.take_if(|held| held.until <= now));
+        if let Some(lost) = lost {
+            self.tombstones
+                .acquisition(resource, lost.holder, End::Over, now);
+            self.hand_on(resource, now);
+        }
     }
 
-    /// Nothing keeps the resource any more: grants it to the first waiter that is still there.
+    /// Grants a resource that is free to the first waiter that is still there, and to the other
+    /// attempts of its acquisition.
     fn hand_on(&mut self, resource: &ResourceName, now: Moment) {
-        let Some(entry) = self.resources.remove(resource) else {
+        let free = self.resources.get_mut(resource);
+        let Some(entry) = free.filter(|entry| entry.held.is_none()) else {
             return;
         };
-        let mut queue = entry.queue;
-        while let Some((request, wake_ups)) = queue.next() {
-            let Ok(token) = self.counter.draw(request.floor) else {
-                // Its next look is refused, too.
-                wake_ups.wake(Wake::Look);
-                continue;
+        entry.queue.hand_on(|request| {
+            let mut visit = Visit {
+                attempt: Some(request.attempt.id),
+                held: entry.held.take(),
+                ..Visit::new(request.attempt.holder, now)
             };
-            let mut held = Held::new(&request, token, now);
-            wake_ups.wake(Wake::Granted(held.grant(now)));
-            queue.grant_other_attempts(&mut held, now);
-            queue.wake_first();
-            self.resources
-                .insert(resource.clone(), Resource { held, queue });
-            return;
-        }
-    }
-}
-
-impl Resource {
-    fn held_by(held: Held) -> Self {
-        Self {
-            held,
-            queue: Queue::default(),
+            let reply = visit.acquire(request, false, &mut self.tokens);
+            entry.held = visit.held;
+            reply
+        });
+        if entry.held.is_none() {
+            self.resources.remove(resource);
         }
     }
 }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use lock_core::{
     Attempt, Error, FencingToken, Holder, Released, ResourceName, Sequencer,
     backend::{
-        AcquireRequest, AttemptId, AttemptRef, Forced, Grant, RenewRequest, Reply, Runtime,
+        AcquireRequest, AttemptId, AttemptRef, Forced, Grant, Moment, RenewRequest, Reply, Runtime,
         support::{
             Tasks,
             connecting::Settings,
@@ -22,9 +22,10 @@ use super::{
     },
     file::File,
     look::Seen,
+    requests::Acquisition,
     row::Row,
-    rows::{Asker, Rows, SILENCE},
-    rule::Acquisition,
+    rows::{Rows, SILENCE},
+    visit::{Asker, Visit},
 };
 
 /// Sends requests to the file, each on a task that brings it to its end.
@@ -51,7 +52,7 @@ impl Client {
         // A file that takes no writes would be opened all the same.
         client
             .write(Unflushed, |rows| {
-                Box::pin(async move { Ok(rows.forget().await?) })
+                Box::pin(async move { rows.forget().await.map(Ok) })
             })
             .await?;
         Ok(client)
@@ -83,33 +84,46 @@ impl Client {
         answer.map_err(|ended| Error::from(ended).outcome_not_applied())?
     }
 
+    /// Ends what the asker has. A power cut may take it back.
+    async fn end<T: Send + 'static>(
+        &self,
+        asker: Asker,
+        rule: impl FnOnce(&mut Visit) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        self.write(Unflushed, move |rows| {
+            Box::pin(async move { rows.decide(&asker, rule).await.map(Ok) })
+        })
+        .await
+    }
+
     fn acquisition(&self, request: &AcquireRequest, queue: bool) -> Acquisition {
-        let asked = self.tasks.runtime().now();
+        let asker = self.asker(&request.attempt);
         Acquisition {
-            asker: self.asker(&request.attempt),
-            wait: time_to_wait(request.wait, queue, asked),
+            wait: time_to_wait(request.wait, queue, asker.asked),
             request: request.clone(),
-            asked,
+            asker,
         }
     }
 
-    fn asker(
-        &self,
-        AttemptRef {
-            resource,
-            holder,
-            id,
-        }: &AttemptRef,
-    ) -> Asker {
-        self.hold(resource, *holder, id.to_string())
+    fn asker(&self, attempt: &AttemptRef) -> Asker {
+        Asker {
+            attempt: Some(attempt.id.to_string()),
+            ..self.whole(&attempt.resource, attempt.holder)
+        }
     }
 
-    fn hold(&self, resource: &ResourceName, holder: Holder, attempt: String) -> Asker {
+    /// The whole acquisition of a lease.
+    fn whole(&self, resource: &ResourceName, holder: Holder) -> Asker {
         Asker {
             lease: self.names.of(resource),
             holder: holder.kept_digest(),
-            attempt,
+            attempt: None,
+            asked: self.tasks.runtime().now(),
         }
+    }
+
+    fn of_lease(&self, lease: &Sequencer) -> (Asker, FencingToken) {
+        (self.whole(lease.resource(), lease.holder()), lease.token())
     }
 }
 
@@ -154,8 +168,8 @@ impl Leases for Client {
 
     async fn renew(&self, leases: &[&RenewRequest]) -> Result<Vec<Renewal>, Error> {
         let leases = leases.iter().map(|RenewRequest { sequencer, ttl, .. }| {
-            let whole = self.hold(sequencer.resource(), sequencer.holder(), String::new());
-            (whole, sequencer.token().into(), ttl.get())
+            let (whole, token) = self.of_lease(sequencer);
+            (whole, token, ttl.get())
         });
         let leases: Vec<_> = leases.collect();
         self.write(Flushed, move |rows| {
@@ -167,36 +181,26 @@ impl Leases for Client {
                         false => Renewal::NotHolder,
                     });
                 }
-                Ok(renewals)
+                Ok(Ok(renewals))
             })
         })
         .await
     }
 
     async fn release(&self, lease: &Sequencer, tombstone: bool) -> Result<Released, Error> {
-        let whole = self.hold(lease.resource(), lease.holder(), String::new());
-        let token = lease.token().into();
-        self.write(Unflushed, move |rows| {
-            Box::pin(async move { rows.release(&whole, token, tombstone).await })
-        })
-        .await
+        let (whole, token) = self.of_lease(lease);
+        self.end(whole, move |visit| visit.release(token, tombstone))
+            .await
     }
 
     async fn release_hold(&self, lease: &Sequencer, attempt: AttemptId) -> Result<Released, Error> {
-        let hold = self.hold(lease.resource(), lease.holder(), attempt.to_string());
-        let token = lease.token().into();
-        self.write(Unflushed, move |rows| {
-            Box::pin(async move { rows.release_hold(&hold, token).await })
-        })
-        .await
+        let (mut hold, token) = self.of_lease(lease);
+        hold.attempt = Some(attempt.to_string());
+        self.end(hold, move |visit| visit.release_hold(token)).await
     }
 
     async fn cancel(&self, attempt: &AttemptRef) -> Result<(), Error> {
-        let asker = self.asker(attempt);
-        self.write(Unflushed, move |rows| {
-            Box::pin(async move { rows.cancel(&asker).await })
-        })
-        .await
+        self.end(self.asker(attempt), Visit::cancel).await
     }
 
     async fn force_release(
@@ -204,7 +208,12 @@ impl Leases for Client {
         resource: &ResourceName,
         token: FencingToken,
     ) -> Result<Forced, Error> {
-        let (lease, token) = (self.names.of(resource), token.into());
+        let lease = Asker {
+            lease: self.names.of(resource),
+            holder: String::new(),
+            attempt: None,
+            asked: Moment::default(),
+        };
         self.write(Flushed, move |rows| {
             Box::pin(async move { rows.force_release(&lease, token).await })
         })

@@ -10,8 +10,8 @@ use tokio::sync::Mutex;
 use super::{
     error::{is_busy, of_commit, translate},
     file::File,
+    requests::Decision,
     rows::Rows,
-    rule::{Decision, Stop},
 };
 
 /// The pauses before a transaction is begun again while another process writes: from this one to
@@ -102,11 +102,9 @@ impl Connections {
             connection: &mut connection,
         };
         let decided = self.by(deadline, decide(&mut rows)).await;
-        let answer = match decided.ok_or_else(|| silent(self.response_timeout))? {
-            Ok(answer) => Ok(answer),
-            Err(Stop::Refused(refusal)) => Err(refusal),
-            Err(Stop::Failed(error)) => return Err(translate(error)),
-        };
+        let answer = decided
+            .ok_or_else(|| silent(self.response_timeout))?
+            .map_err(translate)?;
         let commit = sqlx::query("COMMIT").execute(&mut connection);
         let committed = self.by(deadline, commit).await;
         committed

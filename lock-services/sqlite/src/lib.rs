@@ -49,9 +49,10 @@ mod connections;
 mod error;
 mod file;
 mod look;
+mod requests;
 mod row;
 mod rows;
-mod rule;
+mod visit;
 
 pub use self::backend::SqliteBackend;
 

@@ -42,7 +42,7 @@ impl Client {
         if touch {
             let alive = json(attempts);
             let touched = self.write(Durability::Unflushed, move |rows| {
-                Box::pin(async move { Ok(rows.touch(&alive).await?) })
+                Box::pin(async move { rows.touch(&alive).await.map(Ok) })
             });
             touched.await?;
         }

@@ -1,6 +1,5 @@
 //! The state of the service as a plain value. Each request visits one resource at one moment.
 
-mod counter;
 mod ending;
 mod held;
 mod looking;
@@ -12,11 +11,14 @@ mod visit;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lock_core::{Error, ErrorKind, FencingToken, ResourceName, backend::Moment};
+use lock_core::{
+    FencingToken, ResourceName,
+    backend::{Moment, support::rule::Tokens},
+};
 
 pub use self::showing::{LeaseLeft, LeftBehind};
 pub(super) use self::visit::Visit;
-use self::{counter::Counter, held::Held, queue::Queue, tombstones::Tombstones};
+use self::{held::Held, queue::Queue, tombstones::Tombstones};
 use super::{
     asker::Push,
     observe::{MessageId, Observe},
@@ -27,7 +29,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     settings: Settings,
-    counter: Counter,
+    tokens: Tokens,
     resources: BTreeMap<ResourceName, Resource>,
 }
 
@@ -71,20 +73,11 @@ pub(super) enum Looked {
     Queued { left: Duration },
 }
 
-/// Why a request is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Ended,
-    FloorImplausible { greatest: u64 },
-    TokensExhausted,
-    QueueFull,
-}
-
 impl Table {
     pub(super) const fn new(settings: Settings) -> Self {
         Self {
             settings,
-            counter: Counter::new(settings.initial),
+            tokens: Tokens::of_one_counter(settings.initial),
             resources: BTreeMap::new(),
         }
     }
@@ -94,6 +87,7 @@ impl Table {
         name: &'a ResourceName,
         step: &'a mut Step<'b>,
     ) -> Visit<'a, 'b> {
+        self.tokens.look_at(step.unix_time);
         if !self.resources.contains_key(name) {
             self.resources.insert(name.clone(), Resource::default());
         }
@@ -101,7 +95,7 @@ impl Table {
         Visit {
             name,
             settings: &self.settings,
-            counter: &mut self.counter,
+            tokens: &mut self.tokens,
             resource,
             step,
         }
@@ -111,19 +105,5 @@ impl Table {
         for resource in self.resources.values_mut() {
             resource.queue.clear();
         }
-    }
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::not_applied(match refusal {
-            Refusal::Ended => ErrorKind::Released,
-            Refusal::TokensExhausted => ErrorKind::TokensExhausted,
-            Refusal::QueueFull => ErrorKind::QueueFull,
-            Refusal::FloorImplausible { greatest } => {
-                let why = format!("at most {greatest} is plausible now");
-                return Self::not_applied(ErrorKind::FloorImplausible).because(why);
-            }
-        })
     }
 }

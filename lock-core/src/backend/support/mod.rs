@@ -3,6 +3,7 @@
 //! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
 //! - [`database`]: a lock service in a database, but for the database itself.
 //! - [`database_url`]: URLs whose client library ignores unknown parameters.
+//! - [`rule`]: the decisions of a lock service that makes them in this process.
 //! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
 //! - [`fingerprint`]: the part that may be shown of a presented text.
 //! - [`unlogged()`]: sends statements whose text has secrets.
@@ -12,6 +13,7 @@
 pub mod connecting;
 pub mod database;
 pub mod database_url;
+pub mod rule;
 mod tasks;
 pub mod tls_files;
 mod tombstones;

@@ -1,22 +1,15 @@
-use super::{Refusal, Table};
+use super::Table;
 use crate::{
-    AttemptId, AttemptRef, FencingToken, Forced, Moment, Released, ResourceName, Sequencer,
-    support::End,
+    AttemptId, AttemptRef, Error, FencingToken, Forced, Moment, Released, ResourceName, Sequencer,
 };
 
 /// The ways in which a lease ends.
 impl Table {
     pub(in crate::memory) fn release(&mut self, lease: &Sequencer, now: Moment) -> Released {
-        let (resource, holder) = (lease.resource(), lease.holder());
-        self.serve(resource, now);
-        if self.held(resource).is_some_and(|held| held.is(lease)) {
-            let end = End::Released(lease.token());
-            self.tombstones.acquisition(resource, holder, end, now);
-            self.hand_on(resource, now);
-            return Released::Released;
-        }
-        let end = self.tombstones.how(resource, holder);
-        end.map_or(Released::NotHolder, |end| end.answer(lease))
+        let mut visit = self.visit(lease.resource(), lease.holder(), now);
+        let released = visit.release(lease.token(), true);
+        self.keep(lease.resource(), visit);
+        released
     }
 
     pub(in crate::memory) fn release_hold(
@@ -25,38 +18,21 @@ impl Table {
         attempt: AttemptId,
         now: Moment,
     ) -> Released {
-        let resource = lease.resource();
         let attempt = AttemptRef {
-            resource: resource.clone(),
+            resource: lease.resource().clone(),
             holder: lease.holder(),
             id: attempt,
         };
-        self.serve(resource, now);
-        let held = self.held_mut(resource);
-        let Some(held) = held.filter(|held| held.is(lease) && held.has_hold(attempt.id)) else {
-            let end = self.tombstones.how_attempt(&attempt);
-            return end.map_or(Released::NotHolder, |end| end.answer(lease));
-        };
-        let last = held.forget(attempt.id);
-        let end = End::Released(lease.token());
-        self.tombstones.attempt(&attempt, end, now);
-        if last {
-            self.hand_on(resource, now);
-        }
-        Released::Released
+        let mut visit = self.visit_attempt(&attempt, now);
+        let released = visit.release_hold(lease.token());
+        self.keep(lease.resource(), visit);
+        released
     }
 
     pub(in crate::memory) fn cancel(&mut self, attempt: &AttemptRef, now: Moment) {
-        let resource = &attempt.resource;
-        self.serve(resource, now);
-        self.tombstones.attempt(attempt, End::Over, now);
-        self.leave_queue(attempt);
-        let Some(held) = self.held_mut(resource) else {
-            return;
-        };
-        if held.holder == attempt.holder && held.forget(attempt.id) {
-            self.hand_on(resource, now);
-        }
+        let mut visit = self.visit_attempt(attempt, now);
+        visit.cancel();
+        self.keep(&attempt.resource, visit);
     }
 
     pub(in crate::memory) fn force_release(
@@ -64,30 +40,15 @@ impl Table {
         resource: &ResourceName,
         token: FencingToken,
         now: Moment,
-    ) -> Result<Forced, Refusal> {
+    ) -> Result<Forced, Error> {
         self.serve(resource, now);
-        let held = self.held(resource);
-        let Some(held) = held.filter(|held| held.token == token) else {
+        let held = self.resources.get(resource);
+        let Some(held) = held.and_then(|entry| entry.held.as_ref()) else {
             return Ok(Forced::NotHeld);
         };
-        let holder = held.holder;
-        // Drawn before the resource is handed on, so that it lies below whatever comes next.
-        let revocation = self.counter.draw(None)?;
-        self.tombstones
-            .acquisition(resource, holder, End::Over, now);
-        self.hand_on(resource, now);
-        Ok(Forced::Ended { revocation })
-    }
-
-    /// Ends a lease that has run out, and hands the resource on.
-    pub(in crate::memory) fn serve(&mut self, resource: &ResourceName, now: Moment) {
-        let held = self.held(resource);
-        let Some(held) = held.filter(|held| held.deadline <= now) else {
-            return;
-        };
-        let holder = held.holder;
-        self.tombstones
-            .acquisition(resource, holder, End::Over, now);
-        self.hand_on(resource, now);
+        let mut visit = self.visit(resource, held.holder, now);
+        let forced = visit.force_release(token, &mut self.tokens);
+        self.keep(resource, visit);
+        forced
     }
 }

@@ -1,17 +1,17 @@
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::HashSet,
     sync::{Arc, Weak},
 };
 
-use super::{Refusal, held::Held};
 use crate::{
-    AcquireRequest, AttemptRef, Holder, Moment,
-    acquisition::{Wake, WakeUps},
+    AcquireRequest, AttemptId, Error, Holder,
+    acquisition::{Reply, Wake, WakeUps},
+    backend::support::rule::QueueView,
 };
 
 /// The attempts that wait for one resource, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Queue(VecDeque<Waiter>);
+pub(super) struct Queue(Vec<Waiter>);
 
 #[derive(Debug)]
 struct Waiter {
@@ -21,45 +21,43 @@ struct Waiter {
 }
 
 impl Queue {
-    /// Takes a place at the end, unless the attempt has one or the queue is too long for that.
-    pub(super) fn join(
-        &mut self,
-        request: &AcquireRequest,
-        wake_ups: &Arc<WakeUps>,
-    ) -> Result<(), Refusal> {
+    /// Takes a place at the end, or keeps the one that the attempt has.
+    pub(super) fn keep(&mut self, request: &AcquireRequest, wake_ups: &Arc<WakeUps>) {
+        let wake_ups = Arc::downgrade(wake_ups);
         let mut present = self.0.iter_mut();
-        if let Some(waiter) = present.find(|waiter| waiter.request.attempt == request.attempt) {
-            waiter.wake_ups = Arc::downgrade(wake_ups);
-            return Ok(());
+        match present.find(|waiter| waiter.request.attempt == request.attempt) {
+            Some(waiter) => waiter.wake_ups = wake_ups,
+            None => self.0.push(Waiter {
+                request: request.clone(),
+                wake_ups,
+            }),
         }
-        if let Some(most) = request.max_waiters {
-            let present = self.acquisitions();
-            // An acquisition that waits already takes no more room with another attempt.
-            let room = present.len() < most as usize || present.contains(&request.attempt.holder);
-            if !room {
-                return Err(Refusal::QueueFull);
-            }
-        }
-        self.0.push_back(Waiter {
-            request: request.clone(),
-            wake_ups: Arc::downgrade(wake_ups),
-        });
-        Ok(())
     }
 
     /// Takes an attempt out, if it is in the queue. The attempt looks once more, because another
     /// caller may have cancelled it.
-    pub(super) fn leave(&mut self, attempt: &AttemptRef) {
-        let is_it = |waiter: &Waiter| waiter.request.attempt == *attempt;
+    pub(super) fn leave(&mut self, holder: Holder, id: AttemptId) {
+        let is_it = |waiter: &Waiter| {
+            let attempt = &waiter.request.attempt;
+            attempt.id == id && attempt.holder == holder
+        };
         let Some(place) = self.0.iter().position(is_it) else {
             return;
         };
-        let left = self.0.remove(place);
-        if let Some(wake_ups) = left.and_then(|waiter| waiter.wake_ups.upgrade()) {
+        if let Some(wake_ups) = self.0.remove(place).wake_ups.upgrade() {
             wake_ups.wake(Wake::Look);
         }
         if place == 0 {
             self.wake_first();
+        }
+    }
+
+    pub(super) fn view(&self, holder: Holder) -> QueueView {
+        let (is_in, all) = (self.acquisitions().contains(&holder), self.len());
+        QueueView {
+            is_behind: false,
+            is_in,
+            others: all - u64::from(is_in),
         }
     }
 
@@ -68,31 +66,32 @@ impl Queue {
         u64::try_from(self.acquisitions().len()).unwrap_or(u64::MAX)
     }
 
-    /// The first waiter that has not gone away.
-    pub(super) fn next(&mut self) -> Option<(AcquireRequest, Arc<WakeUps>)> {
-        let mut waiters = std::iter::from_fn(|| self.0.pop_front());
-        waiters.find_map(|waiter| Some((waiter.request, waiter.wake_ups.upgrade()?)))
+    /// Looks for the waiters, one after the other, until another acquisition has the lease.
+    pub(super) fn hand_on(
+        &mut self,
+        mut look: impl FnMut(&AcquireRequest) -> Result<Reply, Error>,
+    ) {
+        self.0.retain(|waiter| {
+            let Some(wake_ups) = waiter.wake_ups.upgrade() else {
+                return false;
+            };
+            let wake = match look(&waiter.request) {
+                Ok(Reply::Granted(grant)) => Wake::Granted(grant),
+                Ok(_held) => return true,
+                // Its next look is refused, too.
+                Err(_) => Wake::Look,
+            };
+            wake_ups.wake(wake);
+            false
+        });
+        self.wake_first();
     }
 
     /// Has the first waiter look: the end of the present lease may be nearer than it knows.
-    pub(super) fn wake_first(&mut self) {
-        while let Some(waiter) = self.0.front() {
-            match waiter.wake_ups.upgrade() {
-                Some(wake_ups) => return wake_ups.wake(Wake::Look),
-                None => self.0.pop_front(),
-            };
-        }
-    }
-
-    /// Other attempts of the same acquisition may be in the queue: they have the lease, too.
-    pub(super) fn grant_other_attempts(&mut self, held: &mut Held, now: Moment) {
-        for waiter in std::mem::take(&mut self.0) {
-            let AttemptRef { holder, id, .. } = waiter.request.attempt;
-            if holder != held.holder {
-                self.0.push_back(waiter);
-            } else if let Some(wake_ups) = waiter.wake_ups.upgrade() {
-                wake_ups.wake(Wake::Granted(held.replay(id, now)));
-            }
+    fn wake_first(&mut self) {
+        let mut present = self.0.iter();
+        if let Some(wake_ups) = present.find_map(|waiter| waiter.wake_ups.upgrade()) {
+            wake_ups.wake(Wake::Look);
         }
     }
 

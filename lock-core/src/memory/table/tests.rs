@@ -1,7 +1,10 @@
 use futures_util::FutureExt;
 
 use super::*;
-use crate::{FencingToken, Holder, Issuer, Released, Sequencer, TokioRuntime, Ttl};
+use crate::{
+    ErrorKind, FencingToken, Holder, Issuer, Released, Sequencer, TokioRuntime, Ttl,
+    acquisition::Wake,
+};
 
 const NOW: Moment = Moment::from_origin(Duration::from_secs(100));
 const UNIX: Duration = Duration::from_secs(1_790_000_000);
@@ -26,11 +29,11 @@ fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
 }
 
 /// Looks once, without a place.
-fn look(table: &mut Table, request: &AcquireRequest) -> Result<Reply, Refusal> {
+fn look(table: &mut Table, request: &AcquireRequest) -> Result<Reply, Error> {
     table.acquire(request, None, NOW, UNIX)
 }
 
-fn granted(reply: Result<Reply, Refusal>) -> FencingToken {
+fn granted(reply: Result<Reply, Error>) -> FencingToken {
     match reply.unwrap() {
         Reply::Granted(grant) => grant.token,
         reply => panic!("not granted: {reply:?}"),
@@ -73,7 +76,7 @@ fn the_last_token_is_issued_and_none_after_it() {
     table.cancel(&last.attempt, NOW);
     assert_eq!(waiting.next().now_or_never(), Some(Wake::Look));
     let answer = look(&mut table, &request());
-    assert_eq!(answer.unwrap_err(), Refusal::TokensExhausted);
+    assert_eq!(answer.unwrap_err().kind(), ErrorKind::TokensExhausted);
     assert!(table.resources.is_empty());
 }
 

@@ -15,5 +15,6 @@ mod forget;
 mod in_a_database;
 mod interrupted_write;
 mod one_file;
+mod together;
 mod unusable;
 mod world;

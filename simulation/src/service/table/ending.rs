@@ -1,11 +1,11 @@
 //! The ways in which a lease or an attempt ends.
 
 use lock_core::{
-    FencingToken, Released, Sequencer,
+    Error, FencingToken, Released, Sequencer,
     backend::{AttemptId, AttemptRef, Forced},
 };
 
-use super::{Refusal, Visit};
+use super::Visit;
 use crate::service::observe::{Change, HowEnded};
 
 impl Visit<'_, '_> {
@@ -65,7 +65,7 @@ impl Visit<'_, '_> {
     pub(in crate::service) fn force_release(
         &mut self,
         token: FencingToken,
-    ) -> Result<Forced, Refusal> {
+    ) -> Result<Forced, Error> {
         self.settle(None);
         let held = self.resource.held.as_ref();
         let Some(held) = held.filter(|held| held.token == token) else {
@@ -73,7 +73,7 @@ impl Visit<'_, '_> {
         };
         let holder = held.holder;
         // Drawn before the resource is handed on, so that it lies below the next token.
-        let revocation = self.counter.draw(None, self.step.unix_time)?;
+        let revocation = self.tokens.draw(0, None)?;
         self.bury(holder, None, None);
         self.end(HowEnded::Forced { revocation });
         Ok(Forced::Ended { revocation })

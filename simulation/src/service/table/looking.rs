@@ -3,11 +3,11 @@
 use std::{cmp::min, sync::Arc, time::Duration};
 
 use lock_core::{
-    FencingToken, Holder, Ttl,
+    Error, ErrorKind, FencingToken, Holder, Ttl,
     backend::{AttemptRef, RenewRequest},
 };
 
-use super::{Given, Looked, Refusal, Visit};
+use super::{Given, Looked, Visit};
 use crate::service::{
     asker::Asker,
     observe::{Change, Way},
@@ -20,12 +20,11 @@ impl Visit<'_, '_> {
         &mut self,
         asker: &Arc<Asker>,
         queue: bool,
-    ) -> Result<Looked, Refusal> {
+    ) -> Result<Looked, Error> {
         let AttemptRef { holder, id, .. } = *asker.attempt();
         self.settle(Some(id));
         self.must_not_be_buried(holder, id)?;
-        self.counter
-            .check_floor(asker.request().floor, self.step.unix_time)?;
+        self.tokens.check_floor(asker.request().floor)?;
         if let Some(looked) = self.join(asker, queue) {
             return Ok(looked);
         }
@@ -74,10 +73,10 @@ impl Visit<'_, '_> {
     }
 
     /// Nothing is in the way.
-    pub(super) fn grant(&mut self, asker: &Asker) -> Result<Given, Refusal> {
+    pub(super) fn grant(&mut self, asker: &Asker) -> Result<Given, Error> {
         let AttemptRef { holder, id, .. } = *asker.attempt();
         let request = asker.request();
-        let token = self.counter.draw(request.floor, self.step.unix_time)?;
+        let token = self.tokens.draw(0, request.floor)?;
         let left = request.ttl.get();
         let deadline = self.step.now + left;
         self.leave_all(holder, Some(id));
@@ -85,7 +84,7 @@ impl Visit<'_, '_> {
         Ok(Given { token, left })
     }
 
-    fn wait(&mut self, asker: &Arc<Asker>, left: Duration) -> Result<Looked, Refusal> {
+    fn wait(&mut self, asker: &Arc<Asker>, left: Duration) -> Result<Looked, Error> {
         if self.settings.variant == Variant::Unqueued {
             return Ok(Looked::Queued { left });
         }
@@ -95,7 +94,7 @@ impl Visit<'_, '_> {
             && !self.resource.queue.has(holder)
             && self.waiters() >= u64::from(most)
         {
-            return Err(Refusal::QueueFull);
+            return Err(Error::not_applied(ErrorKind::QueueFull));
         }
         let looks_at = now + min(left, self.settings.look_again);
         if self.resource.queue.join(asker, now, looks_at) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, backend::AttemptRef};
+use lock_core::{Attempt, Error, backend::AttemptRef};
 
-use super::{Given, Looked, Refusal, Step, Table};
+use super::{Given, Looked, Step, Table};
 use crate::service::asker::Asker;
 
 impl Table {
@@ -13,7 +13,7 @@ impl Table {
         &mut self,
         askers: &[Arc<Asker>],
         step: &mut Step<'_>,
-    ) -> Result<Attempt<Vec<Given>>, Refusal> {
+    ) -> Result<Attempt<Vec<Given>>, Error> {
         let mut longest = None;
         for asker in askers {
             let AttemptRef {
@@ -24,9 +24,7 @@ impl Table {
             let mut visit = self.visit(resource, step);
             visit.settle(None);
             visit.must_not_be_buried(*holder, *id)?;
-            visit
-                .counter
-                .check_floor(asker.request().floor, visit.step.unix_time)?;
+            visit.tokens.check_floor(asker.request().floor)?;
             let held = visit.resource.held.as_ref();
             let other = held.filter(|held| held.holder != *holder);
             longest = longest.max(other.map(|held| held.left(visit.step.now)));
@@ -34,7 +32,7 @@ impl Table {
         if let Some(retry_after) = longest {
             return Ok(Attempt::Held { retry_after });
         }
-        self.has_tokens(askers, step)?;
+        self.has_tokens(askers)?;
         let granted = askers.iter().map(|asker| {
             let mut visit = self.visit(&asker.attempt().resource, step);
             match visit.join(asker, false) {
@@ -52,10 +50,10 @@ impl Table {
     }
 
     /// Whether the counter has a token for each of them.
-    fn has_tokens(&self, askers: &[Arc<Asker>], step: &Step<'_>) -> Result<(), Refusal> {
-        let mut counter = self.counter;
+    fn has_tokens(&self, askers: &[Arc<Asker>]) -> Result<(), Error> {
+        let mut tokens = self.tokens;
         for asker in askers {
-            counter.draw(asker.request().floor, step.unix_time)?;
+            tokens.draw(0, asker.request().floor)?;
         }
         Ok(())
     }

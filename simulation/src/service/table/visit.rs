@@ -3,11 +3,11 @@
 use std::{cmp::min, sync::Arc};
 
 use lock_core::{
-    FencingToken, Holder, ResourceName,
-    backend::{AttemptId, Moment},
+    Error, ErrorKind, FencingToken, Holder, ResourceName,
+    backend::{AttemptId, Moment, support::rule::Tokens},
 };
 
-use super::{Refusal, Resource, Step, counter::Counter, held::Held};
+use super::{Resource, Step, held::Held};
 use crate::service::{
     asker::{Asker, Push, Pushed, Stamp},
     observe::{Change, Effect, Event, HowEnded, Way},
@@ -18,7 +18,7 @@ use crate::service::{
 pub(in crate::service) struct Visit<'a, 'b> {
     pub(super) name: &'a ResourceName,
     pub(super) settings: &'a Settings,
-    pub(super) counter: &'a mut Counter,
+    pub(super) tokens: &'a mut Tokens,
     pub(super) resource: &'a mut Resource,
     pub(super) step: &'a mut Step<'b>,
 }
@@ -73,10 +73,7 @@ impl Visit<'_, '_> {
             if Some(id) == caller {
                 return;
             }
-            match self
-                .counter
-                .draw(asker.request().floor, self.step.unix_time)
-            {
+            match self.tokens.draw(0, asker.request().floor) {
                 Ok(token) => return self.push_to(&asker, token),
                 // Its next look is refused, too.
                 Err(_) => self.leave(id),
@@ -217,13 +214,13 @@ impl Visit<'_, '_> {
         &self,
         holder: Holder,
         attempt: AttemptId,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Error> {
         let Some(end) = self.resource.tombstones.end_of(holder, attempt) else {
             return Ok(());
         };
         let by = self.step.by;
         self.observe(Event::Buried { by, end });
-        Err(Refusal::Ended)
+        Err(Error::not_applied(ErrorKind::Released))
     }
 
     fn observe(&self, event: Event) {
