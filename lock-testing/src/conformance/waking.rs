@@ -61,8 +61,21 @@ fn chaotic(harness: &impl Harness) -> (LockService, Chaos) {
     (chaos.clone().into(), chaos)
 }
 
-/// Two waiters are served, one after the other, and nothing is left.
+/// A waiter may look by itself just before its wake-up comes, which then has no fault.
+const ROUNDS: usize = 20;
+
 async fn serves_each_once(harness: &impl Harness, fault: WakeFault) {
+    for _ in 0..ROUNDS {
+        if serves_each_with(harness, fault).await {
+            return;
+        }
+    }
+    panic!("no fault happened");
+}
+
+/// Two waiters are served, one after the other, and nothing is left. Returns whether a fault
+/// happened, or none can.
+async fn serves_each_with(harness: &impl Harness, fault: WakeFault) -> bool {
     let (backend, chaos) = chaotic(harness);
     let resource = resource("wake");
     let first = request(&resource, LONG);
@@ -95,8 +108,7 @@ async fn serves_each_once(harness: &impl Harness, fault: WakeFault) {
     // A lease that is handed over whole ends the wait: no other wake-up follows, none is overheard.
     let is_whole = chaos.was_whole() && fault != WakeFault::Early;
     let is_pushed = backend.capabilities().waking == Waking::Pushed;
-    let has_faults = chaos.wake_faults() > 0;
-    assert!(has_faults || is_whole || !is_pushed, "no fault happened");
+    chaos.wake_faults() > 0 || is_whole || !is_pushed
 }
 
 /// Waits, has the lease for a moment, alone, and releases it.

@@ -199,8 +199,7 @@ async fn a_command_that_is_stopped_can_be_ended() {
     let place = Place::new();
     for run in prefixes(&place) {
         let mut terminal = Terminal::with_shell();
-        let script =
-            "trap \"echo was-ended; exit\" TERM; echo is there; while true; do sleep 0.1; done";
+        let script = "trap \"echo was-ended; exit\" TERM; sleep 61 & echo is there; wait";
         terminal.line(&format!("{run}sh -c '{script}'")).await;
         terminal.shows("is there\r\n").await;
         terminal.types(CTRL_Z);
@@ -304,7 +303,7 @@ async fn a_command_whose_lease_ended_while_it_was_stopped_is_not_continued() {
         let mut terminal = Terminal::with_shell();
         let file = place.file("went-on");
         let script = format!(
-            "trap \"touch {}\" CONT; echo is there; while true; do sleep 0.1; done",
+            "trap \"touch {}\" CONT; sleep 61 & echo is there; wait; wait",
             file.display()
         );
         terminal.line(&format!("{run}sh -c '{script}'")).await;
