@@ -79,8 +79,8 @@ impl Cgroup {
     }
 }
 
-/// The name of the folder, in front of the number of the guardian. The number is that of a namespace:
-/// several containers may share the folders of cgroups.
+/// The name of the folder, in front of the number of the guardian. It has the number of a
+/// namespace, because several containers may share the folders of cgroups.
 fn prefix() -> Option<String> {
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     let number = namespace
