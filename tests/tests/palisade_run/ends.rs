@@ -44,6 +44,18 @@ pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &
     alive
 }
 
+/// The control: a process that no other one watches is stopped, and its command goes on.
+pub(crate) async fn the_control_lives_on(url: &str) {
+    let mut alone = Command::new(workspace_binary("e2e-worker").unwrap());
+    alone.args(["alone", "--lock", url, "--resource", "control"]);
+    alone.args(["--ttl-ms", "2000", "--", "sleep", "60"]);
+    let alone = Marked::spawn(alone);
+    alone.until_it_has(1).await;
+    kill_process(alone.guardian(), Signal::STOP).unwrap();
+    let alive = alive_at_the_next_grant(&alone, url, "control").await;
+    assert_eq!(alive.len(), 1, "the control ended its command");
+}
+
 /// Catches: a command that goes on while another process holds the lease. The control, one
 /// process alone, lets it go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -82,17 +94,7 @@ async fn a_command_is_dead_before_the_next_holder_begins() {
             assert_eq!(code, expected, "{victim:?} {signal:?}, and {does}");
         },
     );
-    let control = async {
-        let mut alone = Command::new(workspace_binary("e2e-worker").unwrap());
-        alone.args(["alone", "--lock", &url, "--resource", "control"]);
-        alone.args(["--ttl-ms", "2000", "--", "sleep", "60"]);
-        let alone = Marked::spawn(alone);
-        alone.until_it_has(1).await;
-        kill_process(alone.guardian(), Signal::STOP).unwrap();
-        let alive = alive_at_the_next_grant(&alone, &url, "control").await;
-        assert_eq!(alive.len(), 1, "the control ended its command");
-    };
-    tokio::join!(join_all(watched), control);
+    tokio::join!(join_all(watched), the_control_lives_on(&url));
 }
 
 /// Catches: a command that another process was never told of, because one of ours died while it

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use rustix::process::{Signal, kill_process};
 
 use crate::{
-    ends::alive_at_the_next_grant,
+    ends::{alive_at_the_next_grant, the_control_lives_on},
     support::{Marked, Place, palisade_run},
 };
 
@@ -38,11 +38,11 @@ async fn in_200_rounds_no_command_is_alive_after_its_lease() {
         kill_process(victim, signal).unwrap();
         alive_at_the_next_grant(&run, &url, &resource).await.len()
     };
-    let alive: usize = stream::iter(0..ROUNDS)
+    let rounds = stream::iter(0..ROUNDS)
         .map(round)
         .buffer_unordered(AT_ONCE)
-        .fold(0, async |sum, alive| sum + alive)
-        .await;
+        .fold(0, async |sum, alive| sum + alive);
+    let (alive, ()) = tokio::join!(rounds, the_control_lives_on(&url));
     assert_eq!(
         alive, 0,
         "processes alive after the lease, in {ROUNDS} rounds"
