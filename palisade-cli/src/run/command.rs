@@ -46,7 +46,7 @@ pub(super) struct Hold {
     pub(super) ended: oneshot::Sender<Fate>,
 }
 
-/// How long a process that was killed may take to die, before it is left to the system.
+/// How long a process that was killed may take to die, before the log says so.
 const DYING: Duration = Duration::from_secs(5);
 
 /// Runs the command as soon as there is a lease for it.
@@ -271,32 +271,39 @@ impl Running {
         }
     }
 
-    /// Ends the processes that the command has left behind, and waits until they are gone.
+    /// Ends the processes that the command has left behind, and waits until they are gone. One that
+    /// cannot die keeps the lease, as long as there is one.
     async fn end_the_rest(&mut self) -> io::Result<()> {
         let mut killed_at = None;
+        let mut is_told = false;
         loop {
             let living = self.group.as_ref().map(Group::living).transpose()?;
             let living = living.unwrap_or_default();
             if living.is_empty() {
                 return Ok(());
             }
-            self.countdown.end(BootTime::now());
+            let now = BootTime::now();
+            self.countdown.end(now);
             if self.countdown.is_killed() {
-                let killed_at = *killed_at.get_or_insert_with(BootTime::now);
-                let left = (killed_at + DYING).since(BootTime::now());
-                if left.is_zero() {
+                killed_at.get_or_insert(now);
+            }
+            let dies_by = killed_at.map(|killed| killed + DYING);
+            if dies_by.is_some_and(|end| end <= now) {
+                if !is_told {
                     tracing::error!(
                         "a process of the command does not die: see its wchan in /proc"
                     );
+                    is_told = true;
+                }
+                if self.deadlines.is_none() {
                     return Ok(());
                 }
-                let _is_over = tokio::time::timeout(left, any(living)).await;
-                continue;
             }
             tokio::select! {
                 biased;
                 ended = any(living) => ended?,
                 event = self.event() => self.handle(event).await,
+                () = tokio::time::sleep(DYING), if dies_by.is_some() && !is_told => {}
             }
         }
     }
