@@ -69,3 +69,9 @@ pub struct JobsAndLeaders;
 #[doc = include_str!("../../docs/questions.md")]
 #[derive(Debug)]
 pub struct Questions;
+
+/// The beginning of a lock service of one's own, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/lock-services/of-your-own.md")]
+#[derive(Debug)]
+pub struct LockServiceOfYourOwn;
