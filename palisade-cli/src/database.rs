@@ -42,26 +42,34 @@ impl AnyStore {
     }
 }
 
+/// The tables that are created if they are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Those of a store, and that of a gateway's keys of idempotency.
+    OfGateway,
+    OfStore,
+}
+
 /// Opens the store at the address. Creates its missing tables, if its role may, and checks that it
 /// may use them.
 ///
 /// # Errors
 /// [`Failure::Usage`] if the address is invalid, [`Failure::Missing`] if the folder of a file does
 /// not exist, [`Failure::Unreachable`] if no server answers there or it refuses us.
-pub(crate) async fn open(address: &Address) -> Result<AnyStore, Failure> {
+pub(crate) async fn open(address: &Address, tables: Tables) -> Result<AnyStore, Failure> {
     match address.scheme() {
         "postgres" | "postgresql" => Ok(AnyStore::Postgres(
-            open_pool(postgres(address)?, address).await?,
+            open_pool(postgres(address)?, address, tables).await?,
         )),
         "sqlite" => {
             let options = SqliteFencedStore::recommended(parse(address, |options, _| options)?)
                 .create_if_missing(true);
             sqlite_file::folder_exists(&options, address)?;
-            Ok(AnyStore::Sqlite(open_pool(options, address).await?))
+            Ok(AnyStore::Sqlite(open_pool(options, address, tables).await?))
         }
         "mysql" | "mariadb" => {
             let options = parse(address, MySqlConnectOptions::host)?;
-            Ok(AnyStore::MySql(open_pool(options, address).await?))
+            Ok(AnyStore::MySql(open_pool(options, address, tables).await?))
         }
         _ => Err(Failure::Usage(format!(
             "--store {address}: unknown scheme; use postgres://HOST/DATABASE, \
@@ -96,14 +104,22 @@ where
     })
 }
 
-async fn open_pool<DB, O>(options: O, address: &Address) -> Result<FencedStore<DB>, Failure>
+async fn open_pool<DB, O>(
+    options: O,
+    address: &Address,
+    tables: Tables,
+) -> Result<FencedStore<DB>, Failure>
 where
     DB: KeyTable,
     DB::Connection: Connection<Options = O>,
     for<'c> &'c mut DB::Connection: Executor<'c, Database = DB>,
     O: ConnectOptions<Connection = DB::Connection>,
 {
-    let store = connect(options, address, DB::CREATE).await?;
+    let first = match tables {
+        Tables::OfGateway => DB::CREATE,
+        Tables::OfStore => "SELECT 1",
+    };
+    let store = connect(options, address, first).await?;
     let ready = async {
         store.migrate().await?;
         store.check(Rights::ClaimAndWrite).await

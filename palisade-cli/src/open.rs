@@ -13,7 +13,7 @@ use tokio::{net::TcpListener, time::timeout};
 
 use crate::{
     address::Address,
-    database::{self, AnyStore},
+    database::{self, AnyStore, Tables},
     failure::{Failure, with_sources},
 };
 
@@ -40,7 +40,14 @@ pub async fn gateway(
     initial_token: InitialToken,
     setup: Setup,
 ) -> Result<(Gateway, AnyStore), Failure> {
-    let (locks, store) = both(lock, store_address, issuer, initial_token).await?;
+    let (locks, store) = both(
+        lock,
+        store_address,
+        issuer,
+        initial_token,
+        Tables::OfGateway,
+    )
+    .await?;
     let is_one = lock == store_address;
     let gateway = match store.clone() {
         AnyStore::MySql(store) => Gateway::new(pair(locks, store, is_one), setup),
@@ -62,15 +69,16 @@ pub(crate) async fn both(
     store: &Address,
     issuer: Option<&Issuer>,
     initial_token: InitialToken,
+    tables: Tables,
 ) -> Result<(LockManager, AnyStore), Failure> {
     let locks = lock_service("lock", lock, issuer, initial_token);
     if lock.is_database() {
         // The store makes the schema, or the file, that both need.
-        let store = database::open(store).await?;
+        let store = database::open(store, tables).await?;
         Ok((locks.await?, store))
     } else {
         // The user hears of a mistake in one address even if the other is down.
-        Ok((locks.await?, database::open(store).await?))
+        Ok((locks.await?, database::open(store, tables).await?))
     }
 }
 

@@ -31,7 +31,7 @@ use crate::{
     address::Address,
     cli::{DatabaseKind, ResetArgs},
     console::Console,
-    database,
+    database::{self, Tables},
     failure::Failure,
 };
 
@@ -81,7 +81,7 @@ pub(crate) fn print_migrations(dialect: DatabaseKind) {
 
 /// Creates the tables of a gateway and of its store.
 pub(crate) async fn apply_migrations(address: Address) -> Result<(), Failure> {
-    database::open(&address).await?;
+    database::open(&address, Tables::OfGateway).await?;
     Console::Stdout.line(format!("{address} has all tables of this version"));
     Ok(())
 }

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     address::Address,
     cli::RunArgs,
-    database::AnyStore,
+    database::{AnyStore, Tables},
     failure::{Failure, with_sources},
     open, signing,
 };
@@ -112,7 +112,8 @@ async fn connect(
             Ok((locks, None))
         }
         Some(store) => {
-            let (locks, store) = open::both(lock, store, issuer, initial_token).await?;
+            let (locks, store) =
+                open::both(lock, store, issuer, initial_token, Tables::OfStore).await?;
             Ok((locks, Some(store)))
         }
     }

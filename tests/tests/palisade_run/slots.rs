@@ -182,6 +182,9 @@ async fn psql_under_a_run_enters_by_its_environment() {
         assert!(ran.status.success(), "{}", stderr(&ran));
         assert_eq!(balance_of(&mut owner).await, balance);
     }
+    // No table of a gateway is made for a run.
+    let keys = "SELECT count(*)::integer FROM pg_tables WHERE tablename LIKE 'gateway%'";
+    assert_eq!(owner.fetch_one(keys).await.unwrap().get::<i32, _>(0), 0);
     // The same session after the lease of another.
     let leaked = ["--resource", "account:1", "--store", url, "--", "env"];
     let environment = stdout(&palisade_run(&leaked).output().await.unwrap());
