@@ -315,9 +315,12 @@ async fn curl_under_a_run_enters_by_its_header() {
             break url.trim_end_matches(['/', ',', '.']).to_owned();
         }
     };
+    let script = e2e::documented::script_for_run("curl.sh");
+    let readme = std::fs::read_to_string(e2e::project::root().join("README.md"));
+    assert!(readme.unwrap().contains(&script), "the README has another");
     let folder = palisade.parent().unwrap().display().to_string();
     let ran = Command::new("sh")
-        .args(["-ec", &e2e::documented::script_for_run("curl.sh")])
+        .args(["-ec", &script])
         .env(
             "PATH",
             format!("{folder}:{}", std::env::var("PATH").unwrap()),
