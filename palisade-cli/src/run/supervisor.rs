@@ -83,8 +83,11 @@ async fn run(args: &RunArgs, given: Given) -> Result<u8, Failure> {
         given.stdin
     ));
     let (finish, fate) = match select(lease, command).await {
-        // The command ends now, if it was begun.
-        Either::Left((finish, command)) => (finish?, command.await),
+        // The command ends now, if it was begun: before this process does, whatever has failed.
+        Either::Left((finish, command)) => {
+            let fate = command.await;
+            (finish?, fate)
+        }
         Either::Right((fate, lease)) => (lease.await?, fate),
     };
     let fate = fate.map_err(Failure::machine("starting or watching the command"))?;

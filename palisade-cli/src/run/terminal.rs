@@ -6,7 +6,7 @@ use rustix::{
     termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp},
 };
 
-/// The terminal of this session, where shells control jobs.
+/// The controlling terminal, where shells control jobs.
 #[derive(Debug)]
 pub(super) struct Terminal {
     file: File,

@@ -2,7 +2,10 @@
 
 use std::process::Output;
 
-use e2e::{documented::script_for_run, servers::postgres_database};
+use e2e::{
+    documented::script_for_run,
+    servers::{PostgresDatabase, postgres_database},
+};
 use rustix::process::{Signal, kill_process};
 use sqlx::{Connection, Executor, PgConnection, Row};
 
@@ -150,12 +153,8 @@ async fn a_schedule_gives_the_newest_time_that_is_due() {
 /// is let in after its lease.
 #[tokio::test]
 async fn psql_under_a_run_enters_by_its_environment() {
-    let database = postgres_database().await;
+    let (database, mut owner) = bank().await;
     let url = database.url();
-    let mut owner = PgConnection::connect(url).await.unwrap();
-    let table = "CREATE TABLE account (id integer PRIMARY KEY, balance integer);
-                 INSERT INTO account VALUES (1, 100)";
-    owner.execute(table).await.unwrap();
     let place = Place::new();
     let script = place.file("deposit.sh");
     let deposit = script_for_run("deposit.sh");
@@ -208,6 +207,16 @@ async fn psql_under_a_run_enters_by_its_environment() {
     assert_eq!(balance_of(&mut owner).await, 130);
 }
 
+/// A database with account 1, which has 100.
+async fn bank() -> (PostgresDatabase, PgConnection) {
+    let database = postgres_database().await;
+    let mut owner = PgConnection::connect(database.url()).await.unwrap();
+    let table = "CREATE TABLE account (id integer PRIMARY KEY, balance integer);
+                 INSERT INTO account VALUES (1, 100)";
+    owner.execute(table).await.unwrap();
+    (database, owner)
+}
+
 /// Without the parameters that only sqlx has.
 fn for_psql(url: &str) -> &str {
     url.split('?').next().unwrap()
@@ -225,12 +234,8 @@ async fn balance_of(owner: &mut PgConnection) -> i32 {
 /// and the marker.
 #[tokio::test]
 async fn a_command_that_marks_its_slot_by_sql_runs_exactly_once() {
-    let database = postgres_database().await;
+    let (database, mut owner) = bank().await;
     let url = database.url();
-    let mut owner = PgConnection::connect(url).await.unwrap();
-    let table = "CREATE TABLE account (id integer PRIMARY KEY, balance integer);
-                 INSERT INTO account VALUES (1, 100)";
-    owner.execute(table).await.unwrap();
     let place = Place::new();
     let script = place.file("once.sh");
     std::fs::write(&script, script_for_run("interest.sh")).unwrap();

@@ -193,23 +193,6 @@ async fn ctrl_z_stops_the_command_and_it_goes_on_in_the_foreground() {
     }
 }
 
-/// Catches: a signal that is lost because it came while the command was stopped.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_stopped_can_be_ended() {
-    let place = Place::new();
-    for run in prefixes(&place) {
-        let mut terminal = Terminal::with_shell();
-        let script = "trap \"echo was-ended; exit\" TERM; sleep 61 & echo is there; wait";
-        terminal.line(&format!("{run}sh -c '{script}'")).await;
-        terminal.shows("is there\r\n").await;
-        terminal.types(CTRL_Z);
-        terminal.shows("Stopped").await;
-        // Bash continues a job that it sends SIGTERM to.
-        terminal.line("kill %1").await;
-        terminal.shows("was-ended").await;
-    }
-}
-
 /// Catches: a command in the background that takes the terminal from the shell, or that cannot be
 /// brought to the foreground.
 #[tokio::test(flavor = "multi_thread")]
