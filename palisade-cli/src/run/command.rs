@@ -46,6 +46,10 @@ pub(super) struct Hold {
     pub(super) ended: oneshot::Sender<Fate>,
 }
 
+/// Between attempts to continue a guardian whose command goes on. An attempt has no effect if it
+/// comes after the guardian's message and before its stop.
+const WAKING: Duration = Duration::from_millis(20);
+
 /// How long a process that was killed may take to die, before the log says so.
 const DYING: Duration = Duration::from_secs(5);
 
@@ -74,6 +78,7 @@ pub(super) async fn run(
     let mut running = Running {
         guardian,
         is_suspended,
+        was_continued: false,
         deadlines: Some(hold.deadlines),
         deadline,
         countdown: Countdown::new(margins, deadline),
@@ -122,6 +127,9 @@ struct Running {
     guardian: Guardian,
     /// Whether the guardian is stopped together with the command, and confirms nothing.
     is_suspended: bool,
+    /// Whether the command goes on after its last stop. It may not be the guardian that has continued
+    /// it.
+    was_continued: bool,
     /// `None` after the lease was lost.
     deadlines: Option<watch::Receiver<BootTime>>,
     /// The newest one.
@@ -143,6 +151,8 @@ enum Event {
     Renewed(BootTime),
     Lost,
     Due,
+    /// Although the command goes on.
+    GuardianSleeps,
     Child,
 }
 
@@ -264,10 +274,8 @@ impl Running {
         // It is an error to ask that of a process that has ended.
         while let Ok(Some(status)) = waitid(WaitId::Pid(leader), changed) {
             let signal = status.stopping_signal();
+            self.was_continued = signal.is_none();
             self.guardian.tell(&FromSupervisor::Stopped(signal)).await;
-            if signal.is_none() && self.is_suspended {
-                self.guardian.wake();
-            }
         }
     }
 
@@ -346,6 +354,9 @@ impl Running {
                 Event::Due
             }
             _ = self.children.recv() => Event::Child,
+            () = tokio::time::sleep(WAKING), if self.is_suspended && self.was_continued => {
+                Event::GuardianSleeps
+            }
         }
     }
 
@@ -390,6 +401,7 @@ impl Running {
                 self.countdown.end_of_lost(BootTime::now());
             }
             Event::Due => self.send_what_is_due(),
+            Event::GuardianSleeps => self.guardian.wake(),
             Event::Child => {}
         }
     }

@@ -140,6 +140,16 @@ impl Marked {
         .await;
     }
 
+    /// Waits until all processes go on.
+    pub(crate) async fn until_none_is_stopped(&self) {
+        until("no process is stopped", async || {
+            let all = self.processes(|_| true);
+            all.into_iter()
+                .all(|process| signal::state(process) != Some('T'))
+        })
+        .await;
+    }
+
     /// Waits until neither the command nor we have a process.
     pub(crate) async fn until_all_is_over(&self) {
         until("all processes have ended", async || {

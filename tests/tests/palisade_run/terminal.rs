@@ -15,7 +15,7 @@ use e2e::{
     warden::workspace_binary,
 };
 use rustix::{
-    process::{Signal, kill_process},
+    process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
     termios::{Winsize, tcsetwinsize},
 };
@@ -26,6 +26,10 @@ use crate::support::{Marked, Place};
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
+
+/// How long a process of ours takes to notice a signal of another. A test that waits too short proves
+/// less, and does not fail.
+const NOTICING: Duration = Duration::from_millis(200);
 
 /// A terminal, and what the program in it has written.
 struct Terminal {
@@ -384,23 +388,46 @@ async fn a_command_that_is_continued_by_others_continues_its_guardian() {
     terminal.types(CTRL_Z);
     terminal.shows("Stopped").await;
     let sleeps = terminal.shell.commands_named("sleep");
-    for process in &sleeps {
-        kill_process(*process, Signal::CONT).unwrap();
-    }
-    until("no process is stopped", async || {
-        let ours = terminal.shell.commands_named("palisade");
-        let all = ours.iter().chain(&sleeps);
-        all.into_iter()
-            .all(|process| e2e::signal::state(*process) != Some('T'))
-    })
-    .await;
-    for process in terminal.shell.supervisors() {
-        kill_process(process, Signal::KILL).unwrap();
-    }
+    send(&sleeps, Signal::CONT);
+    terminal.shell.until_none_is_stopped().await;
+    send(&terminal.shell.supervisors(), Signal::KILL);
     until("the command is dead", async || {
         terminal.shell.commands_named("sleep").is_empty()
     })
     .await;
+}
+
+fn send(processes: &[Pid], signal: Signal) {
+    for process in processes {
+        kill_process(*process, signal).unwrap();
+    }
+}
+
+/// Catches: a guardian that stops because its command was stopped, and stays so because the command
+/// was continued before the guardian stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guardian_that_is_late_does_not_stay_stopped_while_its_command_goes_on() {
+    let place = Place::new();
+    let [_, run] = prefixes(&place);
+    let mut terminal = Terminal::with_shell();
+    terminal
+        .line(&format!("{run}sh -c 'echo is there; exec sleep 61'"))
+        .await;
+    terminal.shows("is there\r\n").await;
+    let shell = &terminal.shell;
+    let (sleeps, supervisors) = (shell.commands_named("sleep"), shell.supervisors());
+    let mut guardian = shell.commands_named("palisade");
+    guardian.retain(|process| !supervisors.contains(process));
+    send(&guardian, Signal::STOP);
+    terminal.shows("Stopped").await;
+    // No one outside sees what a process has noticed, so it gets time for that.
+    for signal in [Signal::STOP, Signal::CONT] {
+        send(&sleeps, signal);
+        tokio::time::sleep(NOTICING).await;
+    }
+    send(&guardian, Signal::CONT);
+    tokio::time::sleep(NOTICING).await;
+    terminal.shell.until_none_is_stopped().await;
 }
 
 /// Catches: a command that is ended as soon as it begins, because it got its lease while its user

@@ -24,8 +24,11 @@ use crate::{
 /// How long anything may take to recover.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of the leases that an outage may cost.
+/// Of most leases.
 pub(crate) const TTL: Ttl = Ttl::secs(3);
+
+/// Of the holder's lease, which a short silence does not cost, and a long outage does.
+pub(crate) const HELD_TTL: Ttl = Ttl::secs(6);
 
 /// Of the leases that no case outlasts. A session of ZooKeeper has no longer ones.
 const LONG: Ttl = Ttl::secs(15);
@@ -108,7 +111,7 @@ impl<DB: Books> Crew<DB> {
 
     /// A holder, a waiter behind another holder, and all others at work.
     pub(crate) async fn before(&self) -> Before<DB> {
-        let held = self.shop.acquire("held").ttl(TTL).await.unwrap();
+        let held = self.shop.acquire("held").ttl(HELD_TTL).await.unwrap();
         let blocker = self.rival.locks().acquire("waited").ttl(LONG);
         let blocker = blocker.await.unwrap();
         let wait = self.shop.locks().acquire("waited").ttl(LONG).wait(PATIENCE);
