@@ -127,8 +127,8 @@ struct Running {
     guardian: Guardian,
     /// Whether the guardian is stopped together with the command, and confirms nothing.
     is_suspended: bool,
-    /// Whether the command goes on after its last stop. It may not be the guardian that has continued
-    /// it.
+    /// Whether the command goes on after its last stop. Another process than the guardian may have
+    /// continued it.
     was_continued: bool,
     /// `None` after the lease was lost.
     deadlines: Option<watch::Receiver<BootTime>>,
