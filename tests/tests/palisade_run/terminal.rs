@@ -27,8 +27,8 @@ const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_Z: &str = "\x1a";
 
-/// How long a process of ours takes to notice a signal to another process. A test that waits for too
-/// short a time proves less, and does not fail.
+/// How long a process of ours takes to notice a signal to another process. A test that waits for
+/// too short a time proves less, and does not fail.
 const NOTICING: Duration = Duration::from_millis(200);
 
 /// A terminal, and what the program in it has written.
