@@ -17,7 +17,7 @@ impl database::Row for Row {
         let number = number.map(|number| number.parse()).transpose();
         number.map_err(|error| {
             Error::unknown(ErrorKind::Refused)
-                .because("a number in the answer is none")
+                .because("a number in the answer cannot be read")
                 .caused_by(error)
         })
     }
