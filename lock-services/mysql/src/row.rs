@@ -3,8 +3,8 @@ use sqlx::{Row as _, mysql::MySqlRow};
 
 use super::error::translate;
 
-/// A row of an answer. The database gives numbers in several types, by the expression that they
-/// come from, and all as text.
+/// A row of an answer. The database sends numbers as text, and their type depends on the expression
+/// from which they come.
 pub(super) struct Row(pub(super) MySqlRow);
 
 impl database::Row for Row {
