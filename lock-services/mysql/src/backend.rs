@@ -55,8 +55,8 @@ impl MySqlBackend {
 
     /// Connects to the database of a pool, such as the pool of the fenced store. The lock service
     /// makes connections of its own, because renewals and releases would otherwise queue behind the
-    /// transactions of the application. Its connections log in as those of the pool do now. The URL
-    /// in the options has to be empty.
+    /// transactions of the application. Its connections log in as those of the pool do now. Leave
+    /// the URL in the options empty.
     ///
     /// # Errors
     /// See [`connect`](MySqlBackend::connect).
