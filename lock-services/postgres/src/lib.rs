@@ -16,7 +16,7 @@
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
-//! | `connections` | the greatest number of connections, besides the one that listens; waiters need none | 8 |
+//! | `connections` | the greatest number, besides the one that listens; waiters need none | 8 |
 //! | `listen` | the URL of the database itself, see [Poolers](#poolers) | the same |
 //!
 //! # Tokens
