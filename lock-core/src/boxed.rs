@@ -1,4 +1,4 @@
 use std::pin::Pin;
 
-/// A boxed future. Boxing allows a backend to be chosen by URL at run time.
+/// A boxed future. Futures are boxed so that a URL can choose the backend at run time.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,6 +1,6 @@
-/// The promises of a backend beyond the contract that all backends share.
+/// The promises of a backend beyond the contract that all backends keep.
 ///
-/// The conformance cases hold a backend to its claims.
+/// The conformance cases check that a backend keeps the promises that it claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
@@ -10,14 +10,14 @@ pub struct Capabilities {
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
     pub waking: Waking,
-    /// The numbers that tokens are.
+    /// The kind of numbers that are used as tokens.
     pub tokens: TokenScale,
     /// The optional clauses of the contract that the backend keeps.
     pub extensions: &'static [Extension],
 }
 
 impl Capabilities {
-    /// Puts capabilities together, without extensions. Its tokens are
+    /// Puts capabilities together, without extensions. The tokens are
     /// [`Counted`](TokenScale::Counted).
     #[must_use]
     pub const fn new(fencing: Fencing, fairness: Fairness, waking: Waking) -> Self {
@@ -30,7 +30,7 @@ impl Capabilities {
         }
     }
 
-    /// Says which numbers its tokens are.
+    /// Sets the kind of numbers that are used as tokens.
     #[must_use]
     pub const fn counting(mut self, tokens: TokenScale) -> Self {
         self.tokens = tokens;
@@ -52,16 +52,16 @@ impl Capabilities {
 }
 
 /// The abilities of a backend beyond acquiring, renewing and releasing. The manager never sends a
-/// request that the backend does not claim: it answers
+/// request that needs an extension which the backend does not claim. Such a call fails with
 /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Extension {
     /// A holder may leave a note that others can read.
     Metadata,
-    /// The length of a line may be bounded.
+    /// The length of a queue may be bounded.
     QueueLimit,
-    /// An acquisition may be held several times over and be given back one hold at a time.
+    /// An acquisition may be held several times, and each hold is given back by itself.
     Holds,
     /// A lease may be ended by a client that is not its holder.
     ForceRelease,
@@ -89,17 +89,19 @@ impl Extension {
 pub enum Fencing {
     /// Tokens rise for ever: the nodes of the service agree on a token before it is returned.
     Durable,
-    /// Tokens rise as long as the service keeps its state. After a loss they may regress or repeat;
-    /// the store refuses those, and the floor lifts the service above the store's mark again.
+    /// Tokens rise as long as the service keeps its state. After a loss of state tokens may go back
+    /// or repeat. The store refuses such tokens, and the floor lifts the service above the store's
+    /// mark again.
     BestEffort,
 }
 
-/// The numbers that tokens are. On it depends whether the tokens of two resources can be compared,
-/// and so whether a store may keep one floor in place of many marks.
+/// The kind of numbers that are used as tokens. It decides whether the tokens of two resources can
+/// be compared, and so whether a store may keep one floor in place of many marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenScale {
-    /// Each resource, or group of resources, counts by itself, even if it began at the clock.
+    /// Each resource, or group of resources, has its own counter, even if the counter began at the
+    /// clock.
     Counted,
     /// Each token is no less than the wall clock when it was issued, in units of 10 µs.
     Clock,
@@ -113,7 +115,7 @@ pub enum TokenScale {
 pub enum Fairness {
     /// First come, first served, as the backend saw them arrive.
     Fifo,
-    /// Any order; a waiter may be overtaken without bound.
+    /// Any order. Others may overtake a waiter any number of times.
     None,
 }
 
@@ -121,8 +123,8 @@ pub enum Fairness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Waking {
-    /// The service notifies it; polling only makes up for lost notices.
+    /// The service notifies the waiter. Polling is needed only after a lost notice.
     Pushed,
-    /// It has to ask again.
+    /// The waiter has to ask again.
     Polled,
 }

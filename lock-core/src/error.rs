@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use crate::{InvalidMetadata, InvalidName, InvalidTtl, ResourceName};
 
-/// The name of the lock service in errors that no lock service has made.
+/// The name that stands for the lock service in errors that no lock service has made.
 pub const OURSELVES: &str = "palisade";
 
 /// Why an operation on the lock service failed, and whether it may have taken effect nevertheless.
@@ -49,7 +49,7 @@ pub enum ErrorKind {
     /// [`source`](StdError::source) is its [`InvalidName`], [`InvalidTtl`] or [`InvalidMetadata`]
     /// and says what is wrong with it.
     InvalidInput,
-    /// This build or this backend does not have the feature. The text names it.
+    /// This build or this backend does not have the feature. The text names the feature.
     Unsupported,
     /// The lock service could not be reached or did not answer in time: try again.
     Unavailable,
@@ -63,7 +63,8 @@ pub enum ErrorKind {
     Released,
     /// The lease is not held any more.
     Lost,
-    /// A floor so far ahead that it must be a mistake; it would use up other resources' tokens.
+    /// The floor is so far ahead that it must be a mistake. It would use up other resources'
+    /// tokens.
     FloorImplausible,
     /// The stored token counter is not a valid counter: an operator has to look.
     CounterBroken,
@@ -115,19 +116,19 @@ impl Error {
     /// The operation failed, and certainly did not happen: nothing was sent, or the lock service
     /// has refused it.
     ///
-    /// If that is not certain, it is [`unknown`](Self::unknown). A caller that learns that an
-    /// acquisition did not happen cleans up nothing, so a lease that was granted nevertheless would
-    /// stay held.
+    /// If that is not certain, use [`unknown`](Self::unknown). A caller cleans up nothing after an
+    /// acquisition that did not happen, so a lease that was granted nevertheless would stay held.
     ///
-    /// It is an error of an acquire, and of no lock service, until [`during`](Self::during) names
-    /// others. A [`LockService`](crate::LockService) does that for all answers of its backend.
+    /// The error is about an acquire, and names no lock service, until [`during`](Self::during)
+    /// sets both. A [`LockService`](crate::LockService) sets them in all errors of its backend.
     #[must_use]
     pub fn not_applied(kind: ErrorKind) -> Self {
         Self::new(kind, Outcome::NotApplied)
     }
 
     /// The operation failed, and may have happened nevertheless: it may have been sent, and no
-    /// answer says its result. An operation that changes nothing never happened.
+    /// answer gives its result. An operation that changes nothing counts as one that did not
+    /// happen.
     #[must_use]
     pub fn unknown(kind: ErrorKind) -> Self {
         Self::new(kind, Outcome::Unknown)
@@ -146,29 +147,28 @@ impl Error {
         }))
     }
 
-    /// The grant was of no use any more when it arrived, and is given back.
+    /// The error if a grant had ended when it arrived. The grant is given back.
     pub(crate) fn too_late() -> Self {
         Self::not_applied(ErrorKind::Unavailable)
             .because("the grant arrived after the lease had ended; ask for a longer ttl")
     }
 
-    /// Says that the operation may have happened, in an error of a part of it that did not: the
-    /// parts before that one could not be undone.
+    /// Says that the operation may have happened, in an error of a part of it that did not happen:
+    /// the parts before that part could not be undone.
     #[must_use]
     pub fn outcome_unknown(mut self) -> Self {
         self.0.outcome = Outcome::Unknown;
         self
     }
 
-    /// Says that the operation did not happen, although an error of this kind could mean that it
-    /// did.
+    /// Says that the operation did not happen, although errors of this kind may leave that open.
     #[must_use]
     pub fn outcome_not_applied(mut self) -> Self {
         self.0.outcome = Outcome::NotApplied;
         self
     }
 
-    /// Says which operation failed, and of which kind of lock service.
+    /// Names the operation that failed, and the kind of lock service.
     #[must_use]
     pub fn during(mut self, operation: Operation, backend: &'static str) -> Self {
         self.0.operation = operation;
@@ -183,14 +183,14 @@ impl Error {
         self
     }
 
-    /// Says in words what happened or what to do. Must never contain a holder.
+    /// Says in words what happened or what to do. The text must never contain a holder.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
         self
     }
 
-    /// Says how long to wait before trying again, see [`retry_after`](Self::retry_after).
+    /// Sets how long to wait before trying again, see [`retry_after`](Self::retry_after).
     pub(crate) fn with_retry_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time);
         self
@@ -248,9 +248,8 @@ impl Error {
     }
 
     /// Whether the cause may pass by itself, whatever the result of this call: the lock service is
-    /// being started, failed over or asked too much, or the grant is over and another one may be
-    /// had. All other causes, such as an invalid name or a missing right, need a change by a
-    /// person.
+    /// starting, failing over or overloaded, or the grant has ended and another grant is possible.
+    /// All other causes, such as an invalid name or a missing right, need a change by a person.
     ///
     /// Acquire afresh. To repeat the same call, ask [`is_retryable`](Self::is_retryable).
     #[must_use]
@@ -266,7 +265,7 @@ impl Error {
         )
     }
 
-    /// The resource, if the operation was about one.
+    /// The resource, if the operation was about a single resource.
     #[must_use]
     pub const fn resource(&self) -> Option<&ResourceName> {
         self.0.resource.as_ref()
@@ -310,7 +309,8 @@ impl Operation {
 }
 
 impl Operation {
-    /// An operation that changes nothing has not happened, whatever the request came to.
+    /// The outcome in an error of this operation. An operation that changes nothing has not
+    /// happened, whatever became of the request.
     const fn outcome(self, outcome: Outcome) -> Outcome {
         match self {
             Self::Connect | Self::Inspect | Self::List => Outcome::NotApplied,
@@ -415,7 +415,7 @@ impl From<InvalidMetadata> for Error {
 mod tests {
     use super::*;
 
-    /// Catches: an error that invites a repetition although the operation may have taken effect.
+    /// Catches: an error that is retryable although the operation may have taken effect.
     #[test]
     fn only_what_certainly_did_not_happen_is_retryable() {
         let error = Error::not_applied;

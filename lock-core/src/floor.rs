@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::FencingToken;
 
-/// Where the counter of a lock service starts when there is none.
+/// The start of a counter that is missing at a lock service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -11,12 +11,12 @@ use crate::FencingToken;
 pub enum InitialToken {
     /// The lock service's wall clock in units of 10 µs: 15 digits until the year 2286.
     ///
-    /// A service that lost its counter then continues above everything it issued before, as long as
-    /// it issued fewer than 100 000 tokens a second and its clock did not go back.
+    /// A service that lost its counter then continues above all tokens that it issued before, as
+    /// long as it issued fewer than 100 000 tokens a second and its clock did not go back.
     #[default]
     Clock,
-    /// This token: small numbers for tests and demonstrations. After a lost counter, only the
-    /// store's mark and the floor put the order of tokens right again.
+    /// This token: small numbers for tests and demonstrations. After a loss of the counter, only
+    /// the store's mark and the floor restore the order of tokens.
     At(FencingToken),
 }
 
@@ -36,7 +36,8 @@ impl InitialToken {
 
     /// The greatest plausible floor, given the last token that was issued.
     ///
-    /// One poisoned mark must not drag a counter that many resources share up to the cap.
+    /// A single wrong mark must not lift a counter that many resources share up to
+    /// [`FencingToken::MAX`].
     #[must_use]
     pub fn greatest_floor(self, last_token: u64, unix_time: Duration) -> u64 {
         let limit = match self {

@@ -7,10 +7,10 @@ use crate::Runtime;
 
 /// The identity of a lease's holder: a random 128-bit nonce *per acquisition*, never per process.
 ///
-/// It exists before the first byte is sent, so that an acquisition whose reply was lost can find
-/// itself again. It is a **secret**: anybody who knows it can act as this holder. `Debug` shows
-/// only its [fingerprint](Holder::fingerprint), there is no `Display`, and it is not serialised by
-/// itself; [`Holder::expose`] is the only way to read it as text.
+/// The holder exists before the first byte is sent, so that an acquisition whose reply was lost can
+/// find itself again. It is a **secret**: anybody who knows it can act as this holder. `Debug`
+/// shows only its [fingerprint](Holder::fingerprint), there is no `Display`, and it is not
+/// serialised by itself; [`Holder::expose`] is the only way to read it as text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Holder(u128);
 
@@ -30,7 +30,7 @@ impl Holder {
         Self(runtime.random())
     }
 
-    /// The secret as 32 lower-case hex digits. Not for logs, errors or metrics.
+    /// The secret as 32 lower-case hex digits. It must not get into logs, errors or metrics.
     #[must_use]
     pub fn expose(self) -> String {
         format!("{:032x}", self.0)
@@ -42,8 +42,8 @@ impl Holder {
         self.0.to_be_bytes()
     }
 
-    /// The first 16 hex digits of the [kept digest](Holder::kept_digest): distinguishes holders,
-    /// and reveals nothing that a lock service or a store accepts.
+    /// The first 16 hex digits of the [kept digest](Holder::kept_digest). They distinguish holders,
+    /// and reveal nothing that a lock service or a store accepts.
     #[must_use]
     pub fn fingerprint(self) -> String {
         fingerprint_of(&self.digest())
@@ -59,7 +59,7 @@ impl Holder {
     }
 
     /// The SHA-256 of the [digest](Holder::digest), as 64 hex digits. A store keeps it instead of
-    /// the presented digest, so that its tables and backups let no reader in.
+    /// the presented digest, so that a reader of its tables or backups cannot act as the holder.
     #[must_use]
     pub fn kept_digest(self) -> String {
         kept_digest_of(&self.digest())
@@ -71,7 +71,8 @@ fn kept_digest_of(presented: &str) -> String {
     hex(&Sha256::digest(presented.as_bytes()))
 }
 
-/// Every request has a digest, and `format!` would look at it digit by digit as at a number.
+/// Every request has a digest, and `format!` would be slow, because it treats each byte as a
+/// number.
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
@@ -103,8 +104,8 @@ impl FromStr for Holder {
     fn from_str(text: &str) -> Result<Self, InvalidHolder> {
         let digits = <&[u8; 32]>::try_from(text.as_bytes());
         let digits = digits.map_err(|_| InvalidHolder { _private: () })?;
-        // Every request reads a holder, and to guess whether a random digit is a letter goes wrong
-        // half the time. Without a branch, several digits are looked at with each instruction.
+        // Every request reads a holder. A branch on whether a random digit is a letter is predicted
+        // wrongly half the time. Code without branches reads several digits with each instruction.
         let (mut values, mut wrong) = ([0; 32], 0);
         for (value, digit) in values.iter_mut().zip(digits) {
             let is_decimal = digit.wrapping_sub(b'0') < 10;
@@ -123,7 +124,8 @@ impl FromStr for Holder {
     }
 }
 
-/// The number that has these digits. They close up in pairs, then in fours, then all.
+/// The number that has these digits. The digits are joined to pairs, the pairs to fours, and the
+/// fours to the number.
 const fn of_eight_digits(values: [u8; 8]) -> u64 {
     let digits = u64::from_be_bytes(values);
     let pairs = (digits | digits >> 4) & 0x00ff_00ff_00ff_00ff;
@@ -149,7 +151,7 @@ pub struct InvalidHolder {
 mod tests {
     use super::*;
 
-    /// Catches: a log line with which anybody can release the lease.
+    /// Catches: a log line that shows the secret, with which anybody can release the lease.
     #[test]
     fn debug_and_errors_never_show_the_secret() {
         let holder = Holder::random();

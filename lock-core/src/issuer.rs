@@ -82,7 +82,7 @@ impl From<Issuer> for String {
 mod tests {
     use super::*;
 
-    /// Catches: a name that ends its field in a fencing token's header.
+    /// Catches: a name with a character that ends its field in the header of a fencing token.
     #[test]
     fn letters_digits_and_four_marks() {
         for good in ["redis", "memory", "redis-eu.1:prod_x", &"x".repeat(64)] {

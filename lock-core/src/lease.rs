@@ -7,15 +7,15 @@ use crate::{FencingToken, Moment};
 pub struct Lease {
     deadline: Moment,
     renew_by: Moment,
-    /// How long it was when it was granted or renewed, as far as is known.
+    /// The length of the lease when it was granted or last renewed, as far as it is known.
     length: Duration,
 }
 
 impl Lease {
     /// A lease that ends `left` after `asked`, the moment *before* the request was sent.
     ///
-    /// Counting from the request errs on the safe side: the lock service started its own count
-    /// later. Renewal is due after a third of the time left.
+    /// This is safe, because the lock service started its own count later. Renewal is due after a
+    /// third of the time left.
     #[must_use]
     pub fn counted_from(asked: Moment, left: Duration) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Lease {
         self.deadline
     }
 
-    /// Some lock services grant a longer time than requested.
+    /// The length of the lease. Some lock services grant a longer time than requested.
     pub(crate) const fn length(self) -> Duration {
         self.length
     }
@@ -49,9 +49,9 @@ impl Lease {
 pub struct Grant {
     /// The fencing token of this acquisition.
     pub token: FencingToken,
-    /// How long the grant may be relied on.
+    /// The lease, which says how long the grant may be relied on.
     pub lease: Lease,
-    /// Whether it was handed to a waiter, rather than found free at the first look.
+    /// Whether the lease was granted to a waiter, and not at the first look.
     pub waited: bool,
     /// Whether its token was claimed in the same step, as
     /// [`AcquireRequest::claim`](crate::AcquireRequest::claim) asked for.
@@ -70,7 +70,7 @@ impl Grant {
         }
     }
 
-    /// Says that it was handed over to a waiter.
+    /// Says that the lease was granted to a waiter.
     #[must_use]
     pub const fn after_waiting(mut self) -> Self {
         self.waited = true;

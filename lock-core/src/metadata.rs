@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-/// A note that a holder leaves with its lease, such as a host name. It is for people to read;
+/// A note that a holder leaves with its lease, such as a host name. It is for people to read, and
 /// programs must not decide by it.
 ///
 /// At most [`Metadata::MAX_LEN`] bytes of UTF-8 without control characters. Everybody who may
@@ -41,8 +41,8 @@ impl Metadata {
         Ok(Self(text))
     }
 
-    /// A note that a lock service keeps and that another program has written: readable, whatever
-    /// it is. Control characters become escapes such as `\n`, and what is too long is cut off.
+    /// Makes a note of any text that a lock service keeps, also if another program wrote it.
+    /// Control characters become escapes such as `\n`, and a text that is too long is cut off.
     #[must_use]
     pub fn escaped(text: &str) -> Self {
         let mut shown = String::with_capacity(text.len());
@@ -95,7 +95,7 @@ impl fmt::Display for Metadata {
 #[error("metadata cannot be kept: {0}")]
 pub struct InvalidMetadata(&'static str);
 
-/// Never happens: allows an already checked note to be passed where a text is accepted.
+/// Never happens. It allows a note that is already checked to be passed where a text is accepted.
 impl From<std::convert::Infallible> for InvalidMetadata {
     fn from(never: std::convert::Infallible) -> Self {
         match never {}

@@ -2,7 +2,7 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a protected thing, which has one lock and, in the store, one high-water mark.
+/// The name of a resource. Each resource has one lock and, in the store, one high-water mark.
 ///
 /// 1 to 256 bytes of visible ASCII without `"` and `\`, because a name travels in an HTTP header
 /// as an unescaped quoted string. Names are compared byte by byte. Cloning is cheap.
@@ -99,8 +99,8 @@ impl From<ResourceName> for String {
     }
 }
 
-/// A text that is not a valid name. It says which kind of name was meant, how the text begins, and
-/// what is wrong.
+/// A text that is not a valid name. The error says which kind of name was meant, how the text
+/// begins, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {what} {beginning:?}: {why}")]
 pub struct InvalidName {

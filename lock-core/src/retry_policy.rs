@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use crate::Runtime;
 
-/// How often, and how many times, to look again at a resource that another holder has.
+/// The pauses between looks at a resource that another holder has, and the number of looks.
 ///
 /// For callers that do not want to queue, see [`Acquire::retry`](crate::Acquire::retry). A policy
-/// is plain data without a clock; [`pauses`](RetryPolicy::pauses) shows the pauses that it results
-/// in.
+/// is plain data without a clock. [`pauses`](RetryPolicy::pauses) returns the pauses that follow
+/// from it.
 ///
 /// A pause is never shorter than 1 ms, so that no policy makes a client spin, and never longer than
 /// the policy says: [jitter](Jitter) only shortens. Sums and products saturate.
@@ -25,7 +25,7 @@ use crate::Runtime;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a policy does nothing until it is given to an acquisition"]
 pub struct RetryPolicy {
-    /// How many times as long as the one before each pause is.
+    /// The factor by which each pause is longer than the one before.
     growth: u32,
     first: Duration,
     longest: Duration,
@@ -46,7 +46,7 @@ pub enum Jitter {
     Full,
 }
 
-/// The pauses of one acquisition, one after the other; none are left when the limit is reached.
+/// The pauses of one acquisition, one after the other. After the limit there are no more.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pauses {
     policy: RetryPolicy,
@@ -66,7 +66,7 @@ impl RetryPolicy {
         Self::new(1, pause)
     }
 
-    /// `first`, then twice as long each time.
+    /// The first pause is `first`. Each further pause is twice as long.
     pub const fn exponential(first: Duration) -> Self {
         Self::new(2, first)
     }
@@ -83,7 +83,7 @@ impl RetryPolicy {
         self
     }
 
-    /// How many times to look again after the first look. Defaults to no bound.
+    /// The number of looks after the first look. Defaults to no bound.
     ///
     /// With 0 there is only the first look.
     pub const fn limit(mut self, limit: u32) -> Self {
@@ -91,7 +91,7 @@ impl RetryPolicy {
         self
     }
 
-    /// The pauses of one acquisition, drawn as they are asked for.
+    /// The pauses of one acquisition. Each is drawn when it is asked for.
     #[must_use]
     pub const fn pauses(self) -> Pauses {
         Pauses {
@@ -119,7 +119,7 @@ impl Pauses {
         self.draw(runtime.dice())
     }
 
-    /// How many were drawn.
+    /// The number of pauses that were drawn.
     pub(crate) const fn taken(&self) -> u32 {
         self.taken
     }
@@ -215,7 +215,7 @@ mod tests {
                 let [whole, half, full] =
                     [&mut whole, &mut half, &mut full].map(|pauses| pauses.draw(dice));
                 prop_assert!(full <= half && half <= whole);
-                // A microsecond for rounding; a pause of centuries has no more digits.
+                // The bound allows for rounding: a pause of centuries has no more digits.
                 let least = whole.map(|whole| whole.mul_f64(0.499_999));
                 prop_assert!(half >= least);
             }

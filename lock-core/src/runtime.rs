@@ -11,34 +11,34 @@ use tokio::runtime::Handle;
 
 use crate::BoxFuture;
 
-/// The source of time, of chance and of tasks: a parameter, so that a test can stop time, repeat
-/// chance and order tasks, and clocks can disagree.
+/// The source of time, random numbers and tasks. It is a parameter, so that a test can stop time,
+/// repeat random numbers, order tasks, and let clocks disagree.
 ///
-/// Every deadline of this crate is a [`Moment`] of such a clock. An implementation that only has a
-/// clock leaves the last two methods as they are.
+/// Every deadline of this crate is a [`Moment`] of the clock of a runtime. An implementation that
+/// only has a clock keeps the default of the last two methods.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The present moment. It never goes back.
     fn now(&self) -> Moment;
 
-    /// The wall clock as time since 1970; it may jump. Used only to start a missing token counter.
+    /// The wall clock as time since 1970. It may jump. Used only to start a missing token counter.
     fn unix_time(&self) -> Duration;
 
-    /// Completes once `now() >= moment`. Until [`Moment::NEVER`] it should take no timer, because
-    /// callers that wait without bound wait for this moment.
+    /// Completes once `now() >= moment`. A sleep until [`Moment::NEVER`] should take no timer,
+    /// because all callers that wait without bound sleep until this moment.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is left behind.
     fn sleep_until(&self, moment: Moment) -> BoxFuture<'_, ()>;
 
-    /// A random number. In production it cannot be guessed, because a holder is known by it. By
-    /// default it comes from a cryptographically secure generator, seeded by the system.
+    /// A random number. In production it must be impossible to guess, because it identifies a
+    /// holder. By default it comes from a cryptographically secure generator, seeded by the system.
     fn random(&self) -> u128 {
         rand::random()
     }
 
     /// Runs a task to its end, although no caller polls it. By default it runs on this Tokio
-    /// runtime. The call may come from a drop outside of it, or after its end: the task is dropped
-    /// then. The call does not poll the task, because its caller may hold a lock.
+    /// runtime. The call may come from a drop outside of the runtime. If the runtime has ended, the
+    /// task is dropped. The call must not poll the task, because its caller may hold a lock.
     fn spawn(&self, on: &Handle, task: BoxFuture<'static, ()>) {
         drop(on.spawn(task));
     }
@@ -119,7 +119,7 @@ impl Moment {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The time from `earlier` to this moment. Zero if this moment is not later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -138,9 +138,10 @@ impl Add<Duration> for Moment {
 /// Tokio, and the operating system's clock: `CLOCK_BOOTTIME` on Linux, which goes on while the
 /// machine sleeps.
 ///
-/// Elsewhere the monotonic clock. Tokio's timers do not count a suspended machine, so a sleep
-/// looks at the clock at least every second. A test that pauses Tokio's clock does not move this
-/// one: hand in a runtime with a clock of its own, such as the `ManualClock` of `lock-testing`.
+/// Elsewhere it is the monotonic clock. Tokio's timers do not count the time in which the machine
+/// is suspended, so a sleep looks at the clock at least every second. A test that pauses Tokio's
+/// clock does not move this clock: pass a runtime with a clock of its own, such as the
+/// `ManualClock` of `lock-testing`.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "there is nothing to it")]
 pub struct TokioRuntime;
@@ -191,7 +192,7 @@ fn since_origin() -> Duration {
     )
 }
 
-/// The origin is the first reading, shared by all clocks of the process.
+/// The time since the first reading, which is the origin of all clocks of the process.
 #[cfg(windows)]
 fn since_origin() -> Duration {
     use std::{sync::LazyLock, time::Instant};
@@ -204,7 +205,7 @@ fn since_origin() -> Duration {
 mod tests {
     use super::*;
 
-    /// Catches: a timer for each of the many who wait without bound.
+    /// Catches: a timer for each of the many callers that wait without bound.
     #[tokio::test(start_paused = true)]
     async fn a_task_that_sleeps_for_ever_is_never_woken() {
         let runtime = TokioRuntime;
@@ -215,7 +216,7 @@ mod tests {
             sleep.as_mut().poll(cx)
         });
         drop(tokio::time::timeout(TICK * 100, counted).await);
-        // Once at first, and once when the time is over.
+        // One poll at the start, and one when the time is over.
         assert!(polls <= 2, "{polls} polls");
     }
 }

@@ -1,9 +1,10 @@
 use crate::{FencingToken, Holder, Issuer, ResourceName};
 
-/// Proof of a grant, which travels with every request made under it (the word is Chubby's).
+/// Proof of a grant, which travels with every request made under the grant. The word comes from
+/// Chubby.
 ///
-/// The store compares all four parts with its mark. Holding a sequencer is not holding the lease:
-/// the lease may be long gone, which is exactly what the store finds out. The holder in it is a
+/// The store compares all four parts with its mark. A client with a sequencer does not always hold
+/// the lease: the lease may have ended long ago. The store finds that out. The holder in it is a
 /// secret; `Debug` shows only its fingerprint.
 ///
 /// # Examples

@@ -107,7 +107,7 @@ impl FromStr for FencingToken {
         if !(1..=15).contains(&text.len()) || text.starts_with('0') {
             return invalid;
         }
-        // In one pass, because every request does it.
+        // The text is read in one pass, because every request reads a token.
         let mut number = 0;
         for byte in text.bytes() {
             if !byte.is_ascii_digit() {

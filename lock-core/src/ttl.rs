@@ -2,8 +2,9 @@ use std::{fmt, time::Duration};
 
 /// How long a lease lasts unless it is renewed: whole milliseconds, from 10 ms to 24 h.
 ///
-/// The default is 10 s. A lease must outlast a few round trips to the lock service, or its holder
-/// loses it at every hiccup. It is also how long others wait after its holder died.
+/// The default is 10 s. A ttl must be longer than a few round trips to the lock service, or the
+/// holder loses the lease at every short disturbance. After a holder has died, others wait until
+/// its ttl is over.
 ///
 /// # Examples
 /// ```
@@ -127,7 +128,7 @@ mod tests {
         assert!(Ttl::new(Duration::MAX).is_err());
     }
 
-    /// Catches: the same of seconds.
+    /// Catches: seconds out of range that are cut off, or refused without the range.
     #[test]
     #[should_panic(expected = "a ttl is from 1 s to 86400 s:")]
     fn seconds_that_cannot_be_are_refused_with_the_range() {

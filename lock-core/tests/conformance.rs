@@ -1,4 +1,4 @@
-//! The in-process backend passes what every backend has to pass, on a clock that stands still.
+//! The in-process backend passes the conformance cases, on a clock that stands still.
 
 use std::{sync::Arc, time::Duration};
 

@@ -41,7 +41,7 @@ impl World {
     }
 }
 
-/// One second before the lock service lets anybody else lead.
+/// The leader steps down one second before the lock service lets another candidate lead.
 #[tokio::test]
 async fn a_leader_steps_down_before_its_term_ends() {
     let World { clock, one, two } = World::new();
@@ -62,7 +62,7 @@ async fn a_leader_steps_down_before_its_term_ends() {
     assert!(matches!(other, lock_core::Attempt::Held { .. }));
 }
 
-/// It is dropped where it is, and called again in the next term.
+/// The section is dropped at its present await, and called again in the next term.
 #[tokio::test]
 async fn a_section_is_dropped_with_its_term_and_called_in_the_next() {
     let World { clock, one, .. } = World::new();
@@ -82,7 +82,8 @@ async fn a_section_is_dropped_with_its_term_and_called_in_the_next() {
     assert!(tokens.len() == 2 && tokens[0] < tokens[1], "{tokens:?}");
 }
 
-/// How often sections go on whose work becomes ready, after a pause or without one.
+/// The number of steps that sections take whose work becomes ready, after a pause or without a
+/// pause.
 async fn steps_of_sections(paused: bool) -> u32 {
     let World { clock, one, .. } = World::new();
     let (go_on, entered, steps) = (Notify::new(), AtomicU32::new(0), AtomicU32::new(0));
@@ -111,7 +112,7 @@ async fn steps_of_sections(paused: bool) -> u32 {
     steps.load(Ordering::Relaxed)
 }
 
-/// Catches: a holder that goes on for one more step, although it could know that it is none.
+/// Catches: a leader that goes on for one more step, although it could know that its term is over.
 #[tokio::test]
 async fn a_paused_section_learns_of_its_end_before_it_goes_on() {
     assert_eq!(steps_of_sections(false).await, 2);
@@ -157,7 +158,7 @@ async fn the_leader_is_seen_with_its_address() {
 }
 
 /// The service is silent at first, and the section fails once.
-/// Catches: a pause that goes past the runtime, so that real time has to end it.
+/// Catches: a pause that does not use the runtime, so that only real time ends it.
 #[tokio::test]
 async fn a_candidate_pauses_by_the_clock_of_its_lock_service() {
     let silent = Duration::from_secs(15);
@@ -203,8 +204,8 @@ async fn a_candidate_pauses_by_the_clock_of_its_lock_service() {
     assert!((millis(100)..=millis(200)).contains(&pause), "{pause:?}");
 }
 
-/// It fails five times in a row, goes on for a while, and fails again.
-/// Catches: a leader that pauses the longer the longer ago its first failure is.
+/// The section fails five times in a row, goes on for a while, and fails again.
+/// Catches: a leader whose pauses grow although its section had recovered.
 #[tokio::test]
 async fn a_section_that_had_recovered_is_called_again_soon() {
     let World { clock, one, .. } = World::new();
@@ -253,7 +254,7 @@ async fn an_invalid_name_is_an_error_at_once() {
     );
 }
 
-/// Of all observers of a name in a process, clones of its manager included.
+/// All observers of a name in a process ask together, also those of clones of the manager.
 #[tokio::test]
 async fn observers_ask_once_per_interval_and_end_with_the_manager() {
     let clock = ManualClock::new();

@@ -54,7 +54,7 @@ impl World {
         inspection.holder.is_none()
     }
 
-    /// Lets the other tasks run until it is so.
+    /// Lets the other tasks run until the condition is true.
     async fn until(&self, what: &str, mut condition: impl AsyncFnMut() -> bool) {
         for _ in 0..10_000 {
             if condition().await {
@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-/// Catches: a drop that spawns a task, where there is nothing to spawn it on.
+/// Catches: a drop that spawns a task where there is no runtime to spawn it on.
 #[tokio::test]
 async fn dropped_outside_a_runtime_does_not_panic() {
     let world = world();
@@ -103,7 +103,8 @@ async fn a_stopped_process_loses_its_lease_and_learns_of_it_without_any_server()
     assert!(next.token() > guard.token());
     world.locks.freeze_watchdog(false);
     drop(guard);
-    // A cycle of the awakened watchdog: its late renewal and release touch no other holder's lease.
+    // A cycle of the watchdog after it has woken up: its late renewal and release touch no other
+    // holder's lease.
     drop(world.locks.acquire("other").await.unwrap());
     world
         .until("cleaned up", async || {
@@ -115,7 +116,7 @@ async fn a_stopped_process_loses_its_lease_and_learns_of_it_without_any_server()
     assert!(!world.is_free().await);
 }
 
-/// Catches: a late renewal brings a guard back whose loss was reported.
+/// Catches: a late renewal revives a guard whose loss was reported.
 #[tokio::test]
 async fn lost_stays_lost_even_if_a_renewal_comes_through() {
     let world = world();
@@ -130,7 +131,8 @@ async fn lost_stays_lost_even_if_a_renewal_comes_through() {
     assert!(guard.remaining().is_err());
 }
 
-/// Catches: a timeout says "unknown", or for how long it was held when the wait began.
+/// Catches: a timeout has the outcome "unknown", or the time that was left of the lease when the
+/// wait began.
 #[tokio::test]
 async fn contention_is_a_value_or_a_timeout_by_choice() {
     let world = world();
@@ -160,7 +162,7 @@ async fn contention_is_a_value_or_a_timeout_by_choice() {
     );
 }
 
-/// Catches: a waiter whose wait ends when it is granted takes that for a timeout, and leaves a
+/// Catches: a waiter whose wait ends at the moment of its grant reports a timeout, and leaves a
 /// lease that no client knows of.
 #[tokio::test]
 async fn a_waiter_whose_wait_ends_with_the_lease_before_is_granted_the_next() {
@@ -174,7 +176,7 @@ async fn a_waiter_whose_wait_ends_with_the_lease_before_is_granted_the_next() {
     assert!(waiting.await.unwrap().token() > before.token());
 }
 
-/// Catches: the grant of a waiter that is dropped before it sees it has no holder, and stays.
+/// Catches: the grant of a waiter that was dropped before it saw the grant stays without a holder.
 #[tokio::test]
 async fn a_grant_that_arrives_for_a_dropped_acquire_is_given_back() {
     let world = world();
@@ -183,7 +185,8 @@ async fn a_grant_that_arrives_for_a_dropped_acquire_is_given_back() {
         let mut waiting = pin!(world.rival.acquire("r").into_future());
         let early = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await;
         assert!(early.is_pending());
-        // Granted directly to the waiter, which is dropped before it could see it.
+        // The lease is granted directly to the waiter, which is dropped before it could see the
+        // grant.
         guard.release().await.unwrap();
         assert!(!world.is_free().await);
     }
@@ -204,7 +207,7 @@ async fn a_dropped_guard_of_a_repeated_acquisition_ends_its_own_attempt_only() {
     let token = second.token();
     drop(second);
     assert!(world.is_free().await, "no other attempt got it");
-    // It was not released: the same holder may ask again, for another lease.
+    // The acquisition was not released: the same holder may ask again, for another lease.
     let afresh = acquire().await.unwrap();
     assert!(afresh.token() > token);
     afresh.release().await.unwrap();
@@ -227,13 +230,13 @@ async fn a_guard_that_is_given_up_has_ended_its_attempt_and_no_other() {
     assert!(afresh.token() > token);
     afresh.release().await.unwrap();
     assert_eq!(acquire().await.unwrap_err().kind(), ErrorKind::Released);
-    // For a holder that no other client knows it is a release.
+    // If no other client knows the holder, giving up is a release.
     let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
     guard.give_up().await.unwrap();
     assert!(world.is_free().await);
 }
 
-/// Catches: a section that never looks at its guard goes on after the loss.
+/// Catches: a section that never looks at its guard goes on after the loss of its lease.
 #[tokio::test]
 async fn run_ends_the_section_when_the_lease_is_lost() {
     let world = world();
@@ -351,7 +354,7 @@ async fn a_ttl_of_the_manager_is_overruled_by_the_acquisition() {
     assert_eq!(asked.remaining().unwrap(), Duration::from_secs(3));
 }
 
-/// The guard would go by its old deadline.
+/// Otherwise the guard would keep its old deadline.
 #[tokio::test]
 async fn a_lease_of_a_guard_is_renewed_by_its_guard_alone() {
     let world = world();

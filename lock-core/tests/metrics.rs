@@ -31,7 +31,7 @@ struct World {
     exported: Snapshotter,
 }
 
-/// By name and the labels beyond `backend`.
+/// The exported values, by name and by the labels other than `backend`.
 type Exported = BTreeMap<(String, String), DebugValue>;
 
 fn world() -> World {
@@ -82,9 +82,10 @@ impl World {
         }
     }
 
-    /// Makes everything happen that is counted: once, unless said otherwise.
+    /// Makes each event happen that is counted: once, unless a comment says otherwise.
     async fn live(&self) {
-        // Two grants, one of them handed over after a second; a renewal; two held for a time.
+        // Two grants, one of them to a waiter after a second. One renewal. Two leases that are held
+        // for a time.
         let first = self.locks.acquire("r").ttl(TTL).await.unwrap();
         let mut second = Box::pin(self.locks.acquire("r").ttl(TTL).into_future());
         assert!((&mut second).now_or_never().is_none());
@@ -102,7 +103,7 @@ impl World {
         self.chaos.next(Operation::Acquire, Fault::DropRequest);
         let wait = Duration::ZERO;
         self.locks.acquire("r").wait(wait).await.unwrap_err();
-        // A renewal that fails, the loss that comes of it, and a release that is given up.
+        // A renewal that fails, the loss that follows, and a release that is given up.
         self.chaos.always(Operation::Renew, Fault::DropRequest);
         self.chaos.always(Operation::Release, Fault::DropRequest);
         for _ in 0..9 {
@@ -115,7 +116,8 @@ impl World {
     }
 }
 
-/// Catches: a metric that is renamed, of another kind, or missing until something happens.
+/// Catches: a metric that is renamed, that is of another kind, or that is missing until its first
+/// event.
 #[tokio::test]
 async fn every_documented_name_is_exported_and_no_other() {
     let world = world();
@@ -139,8 +141,8 @@ async fn every_documented_name_is_exported_and_no_other() {
     }
 }
 
-/// Catches: something that is counted twice or not at all, a level that does not come down again, a
-/// time in milliseconds.
+/// Catches: an event that is counted twice or not at all, a level that does not fall again, a time
+/// in milliseconds.
 #[tokio::test]
 async fn the_counters_agree_with_the_events_and_with_the_stats() {
     let world = world();

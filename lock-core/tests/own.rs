@@ -1,4 +1,4 @@
-//! The lock service that the README shows passes what every lock service has to pass.
+//! The lock service that the README shows passes the conformance cases.
 
 #[path = "own/service.rs"]
 mod service;
@@ -9,7 +9,7 @@ use self::service::MapBackend;
 
 lock_testing::conformance_tests!(map, RealTime::new(MapBackend::new()));
 
-/// Catches: the README shows another lock service than the one that is tested.
+/// Catches: the lock service in the README differs from the lock service that is tested.
 #[test]
 fn the_readme_shows_it() {
     let (readme, service) = (include_str!("../README.md"), include_str!("own/service.rs"));

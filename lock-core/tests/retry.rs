@@ -50,7 +50,8 @@ impl World {
         self.locks.acquire("r").ttl(TTL)
     }
 
-    /// Polls it, moving the clock to each moment that a task sleeps until, until it is done.
+    /// Polls an acquisition until it is done, and moves the clock to each moment until which a task
+    /// sleeps.
     async fn run(&self, acquire: Acquire) -> Result<LeaseGuard, Error> {
         let mut acquiring: BoxFuture<'_, _> = acquire.into_future();
         loop {
@@ -96,7 +97,7 @@ async fn it_never_sleeps_past_the_end_of_its_wait_and_looks_a_last_time_there() 
     assert_eq!((world.looks(), world.clock.now()), (4, start + wait));
 }
 
-/// Catches: it looks before its time, or not again.
+/// Catches: an acquisition that looks before its time, or does not look again.
 #[tokio::test]
 async fn it_is_granted_at_the_first_look_after_the_release() {
     let world = world();
@@ -129,7 +130,7 @@ async fn it_takes_no_place_in_line() {
     assert!(polling.now_or_never().is_none());
 }
 
-/// Catches: a policy without limit asks a dead service for ever.
+/// Catches: an acquisition that asks a dead service for ever, because its policy has no limit.
 #[tokio::test]
 async fn a_lock_service_that_does_not_answer_is_looked_for_again_for_ten_seconds() {
     let (world, start) = (world(), Moment::default());

@@ -27,16 +27,16 @@ const TTL: Ttl = Ttl::secs(9);
 
 type Fields = BTreeMap<&'static str, String>;
 
-/// One event or closed span. An event's `message` is among its fields, a span's name too.
+/// One event or closed span. The `message` of an event and the name of a span are among the fields.
 #[derive(Clone, Debug)]
 struct Seen {
     level: Level,
     fields: Fields,
-    /// The fields of the span that it happened in.
+    /// The fields of the span in which the event happened.
     within: Fields,
 }
 
-/// A subscriber that remembers.
+/// A subscriber that remembers events and spans.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Seen>>>);
 
@@ -132,7 +132,7 @@ impl World {
     }
 }
 
-/// Catches: a span that never learns its token, or is at another level.
+/// Catches: a span without its token, or a span at another level.
 #[tokio::test]
 async fn an_acquisition_is_a_span_with_its_resource_and_token() {
     let world = world();
@@ -182,7 +182,7 @@ async fn renewals_and_releases_are_debug_events_and_a_loss_is_a_warning() {
     }
 }
 
-/// A user would look for a `shutdown` in vain, so the warning names the other causes.
+/// The warning names the other causes, because a user would find no call of `shutdown`.
 #[test]
 fn a_manager_whose_runtime_has_ended_says_so() {
     const SAYS: &str = "the watchdog has ended without a shutdown: its runtime has ended, or the \

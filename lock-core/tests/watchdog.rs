@@ -1,4 +1,4 @@
-//! The requests of the watchdog, their times, and their batches; on a clock that moves only when
+//! The requests of the watchdog, their times, and their batches, on a clock that moves only when
 //! the test advances it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,15 +23,15 @@ use tokio::sync::Semaphore;
 
 const TTL: Ttl = Ttl::secs(9);
 
-/// A lock service that writes down its requests, in parts of which some do not answer.
+/// A lock service that writes down its requests. Some of its parts do not answer.
 ///
-/// A resource is in the part that its name begins with.
+/// The name of a resource begins with the number of its part.
 #[derive(Clone, Debug)]
 struct Service {
     memory: MemoryBackend,
     log: Arc<Mutex<Vec<Asked>>>,
     ails: Arc<Mutex<Vec<(u16, Ailment)>>>,
-    /// Answers that a part may give that waits for leave to answer.
+    /// The number of answers that a part may give. A part waits for this permission.
     leave: Arc<Semaphore>,
 }
 
@@ -176,7 +176,7 @@ impl World {
         join_all(names.map(async |name| self.acquire(&name).await)).await
     }
 
-    /// Moves the clock by what the watchdog sleeps for, and lets it do what is due then.
+    /// Moves the clock to the end of the watchdog's sleep, and lets it do the work that is due.
     async fn to_next_wake(&self) {
         settled().await;
         let wake = self.clock.next_wake().unwrap();
@@ -196,7 +196,7 @@ impl World {
     }
 }
 
-/// The other tasks have done all that they can without the clock.
+/// Waits until the other tasks have done all that they can without the clock.
 async fn settled() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -217,7 +217,7 @@ async fn batches_are_bounded_and_complete() {
     assert_eq!(world.locks.stats().renewals, 250);
 }
 
-/// Catches: a slow part gets all requests at once, or renewals of leases that were released.
+/// Catches: a slow part that gets all requests at once, or renewals of leases that were released.
 #[tokio::test]
 async fn a_part_has_three_batches_at_once_and_what_is_released_meanwhile_leaves_the_fourth() {
     let world = world();
@@ -234,7 +234,7 @@ async fn a_part_has_three_batches_at_once_and_what_is_released_meanwhile_leaves_
     assert_eq!(sizes.collect::<Vec<_>>(), [100, 100, 100, 49]);
 }
 
-/// Catches: batches that fall apart a little more with each renewal.
+/// Catches: batches that become smaller with each renewal.
 #[tokio::test]
 async fn batches_that_were_answered_one_by_one_are_sent_together_the_next_time() {
     let world = world();
@@ -269,7 +269,7 @@ async fn leases_that_were_acquired_one_by_one_are_renewed_together() {
     assert_eq!(batches.iter().flatten().count(), 50);
 }
 
-/// Catches: one batch for two slots of a cluster, which refuses it.
+/// Catches: one batch for two slots of a cluster, which the cluster refuses.
 #[tokio::test]
 async fn a_batch_is_of_one_part() {
     let world = world();
@@ -369,7 +369,7 @@ async fn a_manager_that_holds_nothing_sleeps() {
     let guard = world.acquire("0").await;
     settled().await;
     drop(guard);
-    // It may look once at what was due then.
+    // The watchdog may look once at the work that was due then.
     world.to_next_wake().await;
     assert_eq!(world.clock.next_wake(), None);
     let guard = world.acquire("0").await;
@@ -381,7 +381,7 @@ async fn a_manager_that_holds_nothing_sleeps() {
     );
 }
 
-/// Catches: it sleeps past the renewal of the shorter one.
+/// Catches: a watchdog that sleeps past the renewal of the shorter lease.
 #[tokio::test]
 async fn a_shorter_lease_wakes_a_watchdog_that_sleeps_for_a_longer_one() {
     let world = world();
@@ -403,7 +403,7 @@ async fn a_dropped_guard_is_released_before_what_its_task_sends_next() {
     let world = world();
     let guard = world.acquire("0").await;
     drop(guard);
-    // No await in between: no other task has had a turn.
+    // There is no await in between, so no other task has run.
     let next = world.locks.try_acquire("0").await.unwrap();
     assert!(next.granted().is_some());
     let asked = ["0"; 3].map(str::to_owned);
@@ -471,7 +471,7 @@ async fn a_lease_is_renewed_no_more_after_max_hold_and_lost_at_its_end() {
     assert!(next.granted().is_some());
 }
 
-/// Catches: a guard that reports an end which is later than that of its lease.
+/// Catches: a guard that reports an end which is later than the end of its lease.
 #[tokio::test]
 async fn the_end_of_a_lease_is_known_if_it_is_not_renewed_for_ever() {
     let world = world();
@@ -494,7 +494,7 @@ async fn the_end_of_a_lease_is_known_if_it_is_not_renewed_for_ever() {
     bounded.ends_within().unwrap_err();
 }
 
-/// Catches: an outage that is reported as the end of `max_hold`.
+/// Catches: the loss by an outage that is reported as the end of `max_hold`.
 #[tokio::test]
 async fn max_hold_is_no_excuse_for_a_lease_that_was_cut_off_before() {
     let world = world();
@@ -543,7 +543,7 @@ async fn a_lease_is_renewed_as_soon_as_its_renewal_is_resumed_and_from_then_on()
     assert!(guard.remaining().is_ok());
 }
 
-/// Catches: the answer of a renewal puts the lease back among those that are renewed.
+/// Catches: the answer to a renewal makes the watchdog renew the lease again.
 #[tokio::test]
 async fn a_renewal_that_was_under_way_when_it_was_paused_is_the_last() {
     let world = world();

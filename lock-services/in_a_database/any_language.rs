@@ -1,4 +1,4 @@
-//! Programs in Python with drivers of their own, beside Rust clients.
+//! Programs in Python with drivers of their own run together with Rust clients.
 
 use std::{
     future::IntoFuture,
@@ -85,8 +85,9 @@ pub(crate) async fn python_and_rust_wait_in_one_queue<D: Database>() {
     assert!(python.ends_well().await);
 }
 
-/// Python reads 100, and is stopped until its lease has run out; meanwhile 50 are deposited. Then
-/// it goes on as if nothing had happened, and writes 110. Returns its answer, and the balance.
+/// Python reads 100, and is stopped until its lease has run out. During that time 50 are deposited.
+/// Then Python goes on as if nothing had happened, and writes 110. Returns the answer of the
+/// program, and the balance.
 async fn stopped_past_its_lease<D: Database>(program: &Path) -> (Value, i64) {
     let world = World::<D>::new().await;
     let mut python = world.python(program).await;

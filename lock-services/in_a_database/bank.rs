@@ -1,5 +1,5 @@
-//! An account that is written under leases and fenced. Its twin is the control: it is written under
-//! leases of a plain table, and nothing checks the writes.
+//! An account whose writes are under leases and fenced. Its twin is the control: the writes of the
+//! twin are under leases of a plain table, and nothing checks them.
 
 use std::{
     collections::BTreeSet,
@@ -27,7 +27,7 @@ use crate::in_a_database::{Database, number};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Short: after a crash the release of a lease may be lost.
+/// The ttl is short, because the release of a lease may be lost in a crash.
 const TTL: Ttl = Ttl::millis(300);
 
 const TABLES: &str = "
@@ -41,7 +41,7 @@ const TABLES: &str = "
 
 /// A server with a database.
 pub(crate) trait Server: Database {
-    /// Its clock: the microseconds since 1970.
+    /// The SQL for the server's clock, in microseconds since 1970.
     const NOW_US: &'static str;
 
     /// A pool whose commits are flushed, and that soon gives up when the server is away.
@@ -53,7 +53,8 @@ pub(crate) struct Bank<S: Server> {
     name: &'static str,
     store: FencedStore<S::Db>,
     pub(crate) history: History,
-    /// Numbers of the deposits that were accepted, and of those that certainly were not.
+    /// The numbers of the deposits that were accepted, and of those that certainly were not
+    /// accepted.
     accepted: Mutex<Vec<i64>>,
     refused: Mutex<Vec<i64>>,
     into_twin: AtomicI64,
@@ -126,7 +127,7 @@ impl<S: Server> Bank<S> {
         self.write(grant, read).await
     }
 
-    /// Writes one more than it has read.
+    /// Writes a balance that is one more than the one that was read.
     async fn write(&self, grant: &Sequencer, read: i64) -> Result<(), FenceError> {
         let (asked, number) = (TokioRuntime.now(), rand::random::<i64>());
         let written = self.write_numbered(grant, read + 1, number).await;
@@ -156,7 +157,8 @@ impl<S: Server> Bank<S> {
         tx.commit().await.map(drop)
     }
 
-    /// For each of these a task that deposits until it is over, however often that fails.
+    /// Starts a task for each of these managers. It deposits until the test stops it, however often
+    /// a deposit fails.
     pub(crate) fn work(
         self: &Arc<Self>,
         locks: Vec<LockManager>,
@@ -177,13 +179,13 @@ impl<S: Server> Bank<S> {
         workers
     }
 
-    /// How many deposits were accepted by now.
+    /// The number of deposits that were accepted so far.
     pub(crate) fn accepted(&self) -> usize {
         locked(&self.accepted).len()
     }
 
-    /// Checks that the accepted deposits are stored and nothing else, that each writer had seen the
-    /// balance that it has overwritten, and that no token has fallen from one write to the next.
+    /// Checks that only the accepted deposits are stored, that each writer had seen the balance
+    /// that it has overwritten, and that no token is less than the token of the write before.
     /// Returns the number of writes.
     pub(crate) async fn assert_sound(&self) -> usize {
         let entries = format!(
@@ -251,7 +253,7 @@ impl<S: Server> Bank<S> {
         self.execute(&end).await;
     }
 
-    /// How many deposits are missing on the account that nothing protects.
+    /// The number of deposits that are missing on the account that nothing protects.
     pub(crate) async fn lost_from_twin(&self) -> i64 {
         self.into_twin.load(Ordering::Relaxed) - self.twin().await
     }
@@ -282,7 +284,8 @@ impl<S: Server> Bank<S> {
 }
 
 impl Paused {
-    /// Goes on as if nothing had happened: writes one more than it has read.
+    /// Goes on as if nothing had happened: writes a balance that is one more than the one that was
+    /// read.
     pub(crate) async fn goes_on<S: Server>(&self, bank: &Bank<S>) -> Result<(), FenceError> {
         bank.write_twin(self.twin + 1).await;
         bank.write(self.guard.sequencer(), self.read).await

@@ -1,4 +1,4 @@
-//! The server is killed under load, or shut down, as for an upgrade. No lease and no accepted write
+//! The server is killed under load, or shut down as for an upgrade. No lease and no accepted write
 //! is lost, and no token is issued twice.
 
 use std::{
@@ -23,17 +23,17 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const TTL: Ttl = Ttl::secs(20);
 
-/// Over before the server is up again.
+/// A lease with this ttl has ended before the server is up again.
 const SHORT: Ttl = Ttl::millis(200);
 
 /// A server that a test stops.
 pub(crate) trait Crashing: Server {
-    /// How often it stops.
+    /// The number of times that the server stops.
     const ROUNDS: usize;
 
     fn start() -> impl Future<Output = DatabaseServer> + Send;
 
-    /// Ends it without the writes that were not flushed, or in some rounds in another way.
+    /// Ends the server without the writes that were not flushed, or in some rounds in another way.
     fn stop(server: &DatabaseServer, round: usize) -> impl Future<Output = ()> + Send;
 }
 
@@ -58,15 +58,16 @@ async fn acquire(locks: LockManager) -> LeaseGuard {
         .unwrap()
 }
 
-/// With a pool of its own, because the others have connections to the server of before.
+/// Waits with a pool of its own, because the other pools have connections to the server that was
+/// stopped.
 async fn until_waits<S: Server>(url: &str) {
     let pool = S::durable(url).await;
     until_waiting::<S>(&pool, "r", 1).await;
     pool.close().await;
 }
 
-/// In each round one client holds, one waits, one stands still past the end of its lease, and
-/// others write without a pause.
+/// In each round one client holds, one waits, one is paused past the end of its lease, and others
+/// write all the time.
 pub(crate) async fn a_crash_loses_no_lease_and_waiters_are_served_after_it<S: Crashing>() {
     let server = S::start().await;
     let (bank, stale) = (

@@ -1,8 +1,8 @@
-//! Cases for a lock service that is a database: one list, which each of them goes through.
+//! Cases for lock services in databases. The list is the same for each database.
 //!
-//! A database brings a [`Database`]; `database_cases!` makes one named test of each case. The tests
-//! of Postgres, of MySQL and MariaDB, and of SQLite mount this module. A server can crash, so it
-//! mounts `bank.rs` and `crashes.rs`, too.
+//! A database implements [`Database`], and `database_cases!` makes a named test of each case. The
+//! tests of Postgres, of MySQL and MariaDB, and of SQLite mount this module. The databases with a
+//! server mount `bank.rs` and `crashes.rs`, too, because a server can crash.
 
 pub(crate) mod any_language;
 mod processes;
@@ -20,13 +20,14 @@ pub(crate) use self::{any_language::*, processes::*};
 pub(crate) trait Database: Send + Sync + Sized + 'static {
     type Db: Dialect;
 
-    /// The table of those who wait.
+    /// The table of the waiters.
     const WAITER: &'static str;
 
     /// The documented program in Python that deposits under a lock.
     const DEPOSITOR: &'static str;
 
-    /// Its fence, and text in its place that refuses nothing.
+    /// The text of the fence in that program, and a text that refuses nothing, which is put in its
+    /// place.
     const FENCE: [&'static str; 2];
 
     fn fresh() -> impl Future<Output = Self> + Send;
@@ -34,7 +35,7 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
     /// The URL of the lock service.
     fn url(&self) -> String;
 
-    /// Its name for programs that do not use our driver.
+    /// The URL for programs that do not use our driver.
     fn plain(&self) -> String;
 
     /// A pool of the application.
@@ -57,7 +58,7 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
         async { PathBuf::from(DEBIANS_PYTHON) }
     }
 
-    /// Whether the depositor says that its fence has refused it.
+    /// Whether the depositor says that its fence has refused the deposit.
     fn is_refusal(said: &Value) -> bool;
 }
 
@@ -70,7 +71,7 @@ pub(crate) async fn number<D: Database>(pool: &Pool<D::Db>, query: &str) -> i64 
     rows[0][0]
 }
 
-/// Waits until so many wait for a resource.
+/// Waits until this number of waiters wait for a resource.
 pub(crate) async fn until_waiting<D: Database>(pool: &Pool<D::Db>, resource: &str, waiters: i64) {
     let waiting = format!(
         "SELECT count(*) FROM {} WHERE resource = '{resource}'",

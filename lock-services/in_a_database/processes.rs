@@ -15,10 +15,10 @@ use super::{Database, until_waiting};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After that a waiter without a sign of life is passed over.
+/// After this time a waiter without a sign of life is passed over.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// The delay of a busy machine, and the pause between two looks.
+/// The time that is allowed for the delay of a busy machine, and for the pause between two looks.
 const SLACK: Duration = Duration::from_secs(4);
 
 struct World<D: Database> {
@@ -92,7 +92,7 @@ async fn is_passed_over<D: Database>(stop: bool) {
     println!("stopped {stop}: {took:?}");
     assert!(took < SILENCE + SLACK, "{took:?}");
     if stop {
-        // It takes a new place, and does not come back to its old one.
+        // The process takes a new place, and does not come back to its old place.
         failing.resume();
         world.until_waiting(1).await;
         let token_before = next.token().get();

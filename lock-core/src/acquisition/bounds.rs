@@ -1,4 +1,5 @@
-//! How long a lock service that does not answer is asked, and when again. This is the only table.
+//! The time for which a lock service that does not answer is asked, and the pauses between the
+//! requests. No other file has such bounds.
 
 use std::{
     cmp::{max, min},
@@ -8,54 +9,56 @@ use std::{
 use super::{Request, Sharing, Terms};
 use crate::{AttemptId, Error, ErrorKind, Moment, Outcome, Runtime, Wait};
 
-/// After so many grants in a row that arrived after their own end, the caller gets the error that
-/// its ttl is too short. The first may be a hiccup.
+/// If so many grants in a row arrive after the end of their own leases, the caller gets the error
+/// that its ttl is too short. A single late grant may be an accident.
 pub(super) const LATE_GRANTS_MAX: u32 = 2;
 
 /// How long a lock service that does not answer is asked.
 ///
-/// Copies of a request are sent, and the last answer is waited for:
+/// Copies of a request are sent, and the answer to the last copy is waited for, until these
+/// moments. "The last answer" is the last one that the service has given.
 ///
-/// - a look that does not wait: until `short` after the last answer;
-/// - a look of a bounded wait: until the wait is over, and `long` after the last answer at most. If
-///   no request has failed since the last answer, the answer has `grace` at least, from the end of
-///   the wait at the latest;
-/// - a look of a wait without bound: until `long` after the last answer;
-/// - a release for a caller: until `short` after the first, but the answer has `long`;
-/// - a cancel for a caller: until `short` after the first;
-/// - the rest of an attempt whose caller has gone: for the ttl, and for `shared` at least if others
-///   know the holder;
-/// - inspect, list, force and a renewal by hand: until `short` after the first. The answer has no
+/// - a look that does not wait: `short` after the last answer;
+/// - a look of a bounded wait: the end of the wait, but at most `long` after the last answer. If no
+///   request has failed since the last answer, the next answer has at least `grace` to arrive.
+///   `grace` is counted from the end of the wait at the latest;
+/// - a look of a wait without bound: `long` after the last answer;
+/// - a release for a caller: `short` after the first copy, but the answer has `long` to arrive;
+/// - a cancel for a caller: `short` after the first copy;
+/// - the rest of an attempt whose caller has gone: the ttl after the caller has gone, and at least
+///   `shared` after it if others know the holder;
+/// - inspect, list, force and a renewal by hand: `short` after the first copy. The answer has no
 ///   bound but the response timeout.
 ///
-/// `short` is at least the [time that one request takes](super::Requests::longest_request), and
-/// `long` at most.
+/// If [one request takes](super::Requests::longest_request) longer than `short`, that time stands
+/// for `short`, but at most `long`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// As long as it takes to make a new connection, or a server to start again.
+    /// The time in which a new connection is made, or in which a server starts again.
     pub short: Duration,
-    /// As long as a failover takes.
+    /// The time that a failover takes.
     pub long: Duration,
     /// Longer than a message takes around the world and back.
     pub grace: Duration,
-    /// How long an attempt goes without a place in the queue while no wake-up would arrive.
+    /// The time for which an attempt does without a place in the queue because no wake-up would
+    /// arrive.
     pub channel: Duration,
     /// The first pause. Each pause is twice as long as the one before.
     pub pause: Duration,
     /// The longest pause while a caller waits.
     pub pause_max: Duration,
-    /// The last copy is sent so long before the end.
+    /// The last copy is sent this time before the end.
     pub last: Duration,
-    /// The least and the greatest of the longest pauses after the caller has gone: a service that
-    /// is in trouble must not be asked every second by ever more attempts.
+    /// The bounds of the longest pause after the caller has gone. A service that is in trouble must
+    /// not be asked every second by ever more attempts.
     pub background_pause: (Duration, Duration),
-    /// How long the rest of an attempt is given back, at least, if others know the holder: their
-    /// ttl may be longer.
+    /// The least time for which requests to give back the rest of an attempt are repeated, if
+    /// others know the holder. The ttl of the others may be longer.
     pub shared: Duration,
 }
 
 impl Bounds {
-    /// Those of every lock service.
+    /// The bounds of every lock service.
     pub const USUAL: Self = Self {
         short: Duration::from_secs(2),
         long: Duration::from_secs(10),
@@ -72,7 +75,7 @@ impl Bounds {
 /// After the caller has gone, the longest pause is this part of the whole time.
 const BACKGROUND_PART: u32 = 12;
 
-/// Since when no request was answered, and how many have failed since.
+/// The time since which no request was answered, and the number of requests that have failed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Silence {
     pub(super) since: Moment,
@@ -95,7 +98,7 @@ pub(super) enum Again {
 }
 
 impl Terms {
-    /// Until when copies of a request are sent.
+    /// The moment until which copies of a request are sent.
     fn asks_until(&self, request: Request, silence: Silence) -> Moment {
         let Bounds { short, long, .. } = *self.bounds;
         let short = max(short, min(self.longest_request, long));
@@ -108,16 +111,16 @@ impl Terms {
         }
     }
 
-    /// Until when an attempt bears that the task that looks for it has no answer.
+    /// The moment until which an attempt waits although the task that looks for it has no answer.
     pub(super) fn silent_until(&self, silence: Silence) -> Moment {
         self.asks_until(Request::Look { queue: true }, silence)
     }
 
-    /// Until when the answer to a request that is sent now is waited for.
+    /// The moment until which the answer to a request that is sent now is waited for.
     pub(super) fn answer_by(&self, request: Request, silence: Silence, now: Moment) -> Moment {
         let Bounds { long, grace, .. } = *self.bounds;
         match (request, self.wait) {
-            // A service of several nodes may need longer than copies are sent.
+            // A service of several nodes may need longer for its answer than copies are sent.
             (Request::Release { .. }, _) => now + long,
             // Once a request has failed, nothing shows that the service answers at all.
             (_, Wait::Until(end)) if silence.failed == 0 => {
@@ -125,7 +128,7 @@ impl Terms {
                     Request::Cancel => self.asks_until(request, silence),
                     _ => silence.since + long,
                 };
-                // One that follows another at the end of the wait has no time of its own.
+                // A request that follows another at the end of the wait gets no time of its own.
                 min(max(end, min(now, end) + grace), most)
             }
             _ => self.asks_until(request, silence),
@@ -176,13 +179,14 @@ impl Bounds {
         let doubled = 1_u32.checked_shl(failed.saturating_sub(first_pause));
         let whole = self.pause.saturating_mul(doubled.unwrap_or(u32::MAX));
         let whole = min(whole, self.pause_max);
-        // Anything from half of it to the whole.
+        // Anything from half of the pause to the whole pause.
         let pause = whole / 2 + (whole / 2 / 256) * dice;
         Again::At(min(now + pause, last))
     }
 }
 
-/// How long the rest of an attempt is given back after its caller has gone.
+/// The time for which requests to give back the rest of an attempt are repeated after its caller
+/// has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Background {
     pub(super) until: Moment,
@@ -204,8 +208,8 @@ impl Background {
         }
     }
 
-    /// When a request that failed just now is sent again. It has not to be spread, because each
-    /// attempt began when its own caller had gone.
+    /// The moment at which a request that failed just now is sent again. These moments need not be
+    /// spread, because each attempt begins when its own caller has gone.
     pub(super) fn again(&mut self, terms: &Terms, now: Moment) -> Option<Moment> {
         let doubled = 1_u32.checked_shl(self.failed).unwrap_or(u32::MAX);
         self.failed = self.failed.saturating_add(1);
@@ -215,13 +219,14 @@ impl Background {
     }
 }
 
-/// Sends a request that belongs to no acquisition, and again while there is no answer, for a
-/// moment: a connection that was closed while it was idle shows only when something is sent.
+/// Sends a request that belongs to no acquisition. Repeats it for a moment while there is no
+/// answer, because a client notices only when it sends something that an idle connection was
+/// closed.
 ///
 /// For requests that may be sent twice.
 ///
 /// # Errors
-/// The last one. Its outcome is unknown if that of any copy is.
+/// The error of the last copy. Its outcome is unknown if the outcome of any copy is unknown.
 ///
 /// # Cancel safety
 /// That of the request.

@@ -14,7 +14,7 @@ use crate::{Attempt, Error, ErrorKind, Grant, Outcome, Runtime};
 /// The requests of one attempt, as a lock service sends them, until this is dropped.
 pub trait Requests: Sync {
     /// Whether wake-ups would arrive from now on. If not, the attempt looks once without a place in
-    /// the queue, and takes one when a wake-up says that they do or after a moment.
+    /// the queue. It takes a place when a wake-up shows that they arrive, or after a moment.
     fn hears(&self) -> bool {
         true
     }
@@ -22,20 +22,22 @@ pub trait Requests: Sync {
     /// Sends one request, and waits for its answer.
     ///
     /// # Errors
-    /// Those of the lock service. [`ErrorKind::Unavailable`] is sent again, another kind is not.
+    /// Those of the lock service. A request that fails with [`ErrorKind::Unavailable`] is sent
+    /// again. After an error of another kind it is not.
     ///
     /// # Cancel safety
     /// The request may have been sent, or may be sent later.
     fn send(&self, request: Request) -> impl Future<Output = Result<Reply, Error>> + Send;
 
-    /// Whether a copy of an earlier request of this attempt may arrive later, although it was
-    /// answered: a client that asks one node after the other leaves copies behind.
+    /// Whether a copy of an earlier request of this attempt may arrive later, although that request
+    /// was answered. A client that asks one node after the other leaves copies behind.
     fn has_copied(&self) -> bool {
         false
     }
 
-    /// How long one request may take, if that is longer than for others: because a client asks one
-    /// node after the other, or an ensemble elects a leader. It is asked at least as long.
+    /// The time that one request may take, if it is longer than at most lock services, because a
+    /// client asks one node after the other, or because an ensemble elects a leader. Requests are
+    /// repeated for at least this time.
     fn longest_request(&self) -> Duration {
         Duration::ZERO
     }
@@ -49,7 +51,7 @@ pub trait Requests: Sync {
     }
 }
 
-/// Completes when the manager shuts down: no watchdog will give anything back.
+/// Completes when the manager shuts down. From then on no watchdog gives anything back.
 pub type Shutdown<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
 
 /// The end of a run of the machine.
@@ -61,7 +63,7 @@ pub struct Ended {
     pub error: Option<Error>,
 }
 
-/// Acquires, as [`run`].
+/// Acquires a lease with [`run`].
 pub(crate) async fn acquire(
     machine: &mut Acquisition,
     requests: &impl Requests,
@@ -120,7 +122,7 @@ pub async fn run(
                 Event::Replied { reply, copied }
             }
             wake = requests.woken() => Event::Woken(wake),
-            // Most answers need no timer: it is made when it is polled.
+            // Most answers need no timer, so the timer is made only when this branch is polled.
             () = async { runtime.sleep_until(until).await } => Event::Due,
         };
         step = machine.on(event, runtime.now());

@@ -1,4 +1,4 @@
-//! Release, cancel, and what is left behind by a caller that has gone.
+//! Release, cancel, and the clean-up after a caller that has gone.
 
 use super::{
     Acquisition, Answer, Failure, Request, SILENT, Sharing, Step,
@@ -44,7 +44,7 @@ impl Acquisition {
                 _ => Answer::Clean,
             });
         }
-        // An earlier copy of this release may have ended the lease, if no tombstone says so.
+        // An earlier copy of this release may have ended the lease, and no tombstone would say so.
         let by_copy = self.release_lost && self.needs_no_tombstone();
         if by_copy && then == (Then::Released { held: true }) {
             return self.cancelled(then);
@@ -62,7 +62,8 @@ impl Acquisition {
         self.answer(then.answer())
     }
 
-    /// The caller does not get the answer that was waiting, because something may be left.
+    /// The caller gets an error instead of the answer that was ready, because something may be
+    /// left.
     pub(super) const fn not_cancelled(&mut self, then: Then, kind: ErrorKind) -> Step {
         let kind = match then {
             Then::ShutDown => ErrorKind::ShutDown,

@@ -59,7 +59,7 @@ impl Acquisition {
         let pause = match self.terms.wait.is_over(now) {
             true => None,
             false if self.terms.polls.is_some() => self.terms.next_poll(),
-            // No wake-up would have arrived. It takes a place as soon as one would.
+            // No wake-up would have arrived. The attempt takes a place as soon as wake-ups arrive.
             false if request == (Request::Look { queue: false }) => Some(self.terms.bounds.channel),
             false => None,
         };
@@ -88,7 +88,8 @@ impl Acquisition {
         }
     }
 
-    /// A look that was put off until its wait was over takes no place any more.
+    /// The request that is sent in place of one that was put off. After the end of the wait, a look
+    /// takes no place in the queue.
     pub(super) fn still(&self, request: Request, now: Moment) -> Request {
         match request {
             Request::Look { queue } => Request::Look {
@@ -131,7 +132,7 @@ impl Acquisition {
         }
     }
 
-    /// Remembers a wake-up that comes while another request is under way.
+    /// Remembers a wake-up that comes while a request is under way.
     const fn note(&mut self, wake: Wake) -> Step {
         if !matches!((wake, &self.notice), (Wake::Look, Some(_))) {
             self.notice = Some(wake);

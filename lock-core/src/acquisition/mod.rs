@@ -1,9 +1,9 @@
 //! One acquisition, from the first request until nothing of it is left: the decisions, as a value
 //! without I/O, clock, task, lock or source of chance.
 //!
-//! [`Acquisition::on`] takes an [`Event`] and returns the next [`Step`]. [`driver`] does the steps
-//! on Tokio, over the [`Requests`] of a lock service. The model checker does them over a server and
-//! a network that it makes up.
+//! [`Acquisition::on`] takes an [`Event`] and returns the next [`Step`]. [`driver`] takes the steps
+//! on Tokio, over the [`Requests`] of a lock service. The model checker takes them over a model of
+//! a server and a network.
 
 #![expect(
     clippy::exhaustive_enums,
@@ -52,14 +52,15 @@ pub struct Terms {
     pub polls: Option<Box<Pauses>>,
     /// The others that may have the lease.
     pub sharing: Sharing,
-    /// How many grants of this acquisition arrived after their own end before this attempt. `None`
-    /// leaves it to the caller to judge the lease.
+    /// The number of grants of this acquisition that arrived after the end of their leases, before
+    /// this attempt. `None` leaves the caller to judge whether a lease has ended.
     pub late_grants: Option<u32>,
     /// The length of the lease.
     pub ttl: Duration,
-    /// Spreads pauses, so that clients that lost the server together do not come back together.
+    /// A random number that spreads pauses, so that clients that lost the server together do not
+    /// come back together.
     pub spread: u64,
-    /// How long a silent service is asked.
+    /// The time for which a silent service is asked.
     pub bounds: &'static Bounds,
     /// See [`Requests::longest_request`].
     pub(crate) longest_request: Duration,
@@ -123,7 +124,8 @@ pub enum Step {
         /// The moment at which [`Event::Due`] is due.
         until: Moment,
     },
-    /// Tell the caller. [`Acquisition::owes`] says whether anything has to be given back.
+    /// Give the caller this answer. [`Acquisition::owes`] says whether anything has to be given
+    /// back.
     Answer(Answer),
 }
 
@@ -132,15 +134,15 @@ pub enum Step {
 pub enum Request {
     /// Asks for the lease.
     Look {
-        /// Takes or keeps a place in the queue if somebody else has the lease. Otherwise the
-        /// attempt leaves the queue.
+        /// If true, the attempt takes or keeps a place in the queue while somebody else has the
+        /// lease. If false, it leaves the queue.
         queue: bool,
     },
-    /// Makes an offer a lease.
+    /// Turns an offer into a lease.
     Confirm(Grant),
     /// Ends the lease.
     Release {
-        /// A copy of a request of this acquisition may arrive later.
+        /// Whether a copy of a request of this acquisition may arrive later.
         tombstone: bool,
     },
     /// Ends the attempt, whatever has become of it.
@@ -210,11 +212,11 @@ pub enum Answer {
         /// The time after which the present lease ends unless it is renewed.
         left: Duration,
     },
-    /// It failed. The outcome is that of the whole attempt.
+    /// The attempt failed. The outcome is the outcome of the whole attempt.
     Failed(Failure),
     /// The grant arrived after its own end: begin again with a new holder.
     Late,
-    /// As `Late`, and another attempt would not be worth it.
+    /// As `Late`, but no further attempt is made.
     TooLate,
     /// The answer to a release.
     Released(Released),
@@ -264,7 +266,7 @@ impl Terms {
         }
     }
 
-    /// The terms of a request, as a lock service sees them that knows nothing of its caller.
+    /// The terms of a request for a lock service that knows nothing of the caller.
     #[must_use]
     pub fn of(request: &AcquireRequest) -> Self {
         Self {
@@ -273,7 +275,7 @@ impl Terms {
         }
     }
 
-    /// The same terms with this wait. One that never comes has no bound.
+    /// The same terms with this wait. A wait until [`Moment::NEVER`] has no bound.
     #[must_use]
     pub fn waiting(mut self, wait: Wait) -> Self {
         self.wait = match wait {

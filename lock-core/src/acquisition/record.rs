@@ -1,4 +1,4 @@
-//! The decisions of the machine in this thread, for tests that ask which of them come up.
+//! The decisions of the machine in this thread, for tests that check which decisions come up.
 
 use std::{cell::RefCell, collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ pub struct Decision {
     pub phase: &'static str,
     /// The event.
     pub event: &'static str,
-    /// The step. One that waits says for what.
+    /// The step. A step that waits says for what it waits.
     pub step: &'static str,
 }
 
@@ -23,7 +23,7 @@ thread_local! {
     static RECORD: RefCell<Option<Decisions>> = const { RefCell::new(None) };
 }
 
-/// Records the decisions of this thread until it is dropped. Of two records the newer one counts.
+/// Records the decisions of this thread until it is dropped. A newer record replaces an older one.
 #[derive(Debug)]
 pub struct Record(());
 

@@ -1,4 +1,5 @@
-//! Relative values and the names of states, which the model checker needs besides the decisions.
+//! Values relative to the origin, and the names of states. The model checker needs both besides the
+//! decisions.
 //!
 //! Two states of a model that differ only in the time since the origin, or in the tokens that were
 //! drawn before, are one state. So the model stops its clock and its counter, and moves everything
@@ -21,12 +22,12 @@ pub struct Rebase {
     pub time: Duration,
     /// The number of tokens of which nothing is left.
     pub tokens: u64,
-    /// A lease that has ended before then ends then.
+    /// The present moment. A lease that ended earlier counts as one that ends now.
     pub now: Moment,
 }
 
 impl Rebase {
-    /// The same moment, at the origin at least.
+    /// The same moment after the move. A moment before the origin becomes the origin.
     #[must_use]
     pub fn moment(self, moment: Moment) -> Moment {
         match moment {

@@ -13,7 +13,8 @@ pub struct Acquisition {
     pub(super) phase: Phase,
     /// The moment for which the attempt waits.
     pub(super) until: Moment,
-    /// Requests are under way or have failed, and none was answered since.
+    /// The silence of the service: requests are under way or have failed, and none was answered
+    /// since.
     pub(super) silence: Option<Silence>,
     /// A copy of a request to acquire may arrive later.
     pub(super) copy: bool,
@@ -39,7 +40,8 @@ pub(super) enum Phase {
     },
     /// The attempt waits for others.
     Resting,
-    /// The service is silent. This request is sent again, or is not if the pause is the last.
+    /// The service is silent. This request is sent again after the pause, unless the pause is the
+    /// last.
     Pausing {
         request: Request,
         last: bool,
@@ -54,13 +56,13 @@ pub(super) enum Phase {
     Ended,
 }
 
-/// The answer that a cancel or a release leads to.
+/// The answer to the caller after a cancel or a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Then {
     Clean,
     Held(Duration),
     ShutDown,
-    /// The caller releases the lease, and has not seen that it is lost, or has.
+    /// The caller releases the lease. `held`: the caller has not seen that the lease is lost.
     Released {
         held: bool,
     },
@@ -84,7 +86,8 @@ impl Acquisition {
         }
     }
 
-    /// An attempt that another one asks for: it has to be cancelled unless that one knows better.
+    /// An attempt whose requests another attempt sends. It has to be cancelled unless the other
+    /// attempt knows that nothing is left.
     #[must_use]
     pub(crate) const fn asked_elsewhere(terms: Terms) -> Self {
         let mut attempt = Self::new(terms);
@@ -92,7 +95,7 @@ impl Acquisition {
         attempt
     }
 
-    /// The next attempt after a grant that arrived too late, by another holder.
+    /// The next attempt after a grant that arrived too late. It has another holder.
     #[must_use]
     pub(crate) fn afresh(&self) -> Self {
         let mut terms = self.terms.clone();
@@ -108,8 +111,8 @@ impl Acquisition {
             || !self.is_clean()
     }
 
-    /// Whether no request of this lease can arrive later, and no other guard has it. Then its
-    /// release need not be remembered.
+    /// Whether no request of this lease can arrive later, and no other guard has the lease. Then
+    /// the release need not be remembered.
     #[must_use]
     pub fn needs_no_tombstone(&self) -> bool {
         self.terms.sharing == Sharing::Alone && !self.copy
@@ -175,7 +178,7 @@ impl Acquisition {
         }
     }
 
-    /// Waits for others until then, unless a wake-up has come already.
+    /// Waits for others until this moment, unless a wake-up has come already.
     pub(super) fn rest(&mut self, until: Moment, now: Moment) -> Step {
         self.phase = Phase::Resting;
         self.until = min(until, self.terms.wait.limit());
@@ -216,7 +219,8 @@ impl Acquisition {
         Step::Answer(answer)
     }
 
-    /// A request that did not take effect may have left something before.
+    /// Ends with the failure of a request. Earlier requests of the attempt may have left something,
+    /// although this one did not take effect.
     pub(super) const fn fail(&mut self, failure: Failure) -> Step {
         self.answer(Answer::Failed(failure.unknown_if(!self.is_clean())))
     }
@@ -248,7 +252,7 @@ impl Acquisition {
         }
     }
 
-    /// A copy of this request may arrive later.
+    /// Notes whether a copy of this request may arrive later.
     const fn may_come_later(&mut self, request: Request, may: bool) {
         match request {
             Request::Look { .. } => self.copy |= may,
@@ -277,7 +281,7 @@ impl Acquisition {
         silence.failed = silence.failed.saturating_add(1);
         let silence = *silence;
         match request {
-            // The next look tells whether it was confirmed.
+            // The next look shows whether the offer was confirmed.
             Request::Confirm(_) => return self.look(true, now),
             // The caller waits for another answer, which is known already.
             Request::Cancel if then != Then::Clean => {
@@ -289,7 +293,7 @@ impl Acquisition {
         self.pause(request, again, (then, failure), now)
     }
 
-    /// A request has failed for good.
+    /// A request has failed, and is not sent again.
     fn refused(&mut self, request: Request, then: Then, failure: Failure, now: Moment) -> Step {
         match (request, self.terms.late_grants) {
             // The answer with the grant was lost, and the lease has ended since: only we know this
@@ -311,7 +315,7 @@ impl Acquisition {
             return self.wait();
         }
         match self.phase {
-            // This process was paused. The answer may have come meanwhile.
+            // This process was paused. The answer may have come during the pause.
             Phase::Asking { .. } if now.since(self.until) > self.terms.bounds.grace => {
                 self.until = now + self.terms.bounds.grace;
                 self.wait()

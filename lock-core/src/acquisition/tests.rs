@@ -120,7 +120,7 @@ fn held_is_answered_only_when_no_copy_can_arrive() {
     }
 }
 
-/// Catches: an answer that something else could belie.
+/// Catches: the answer `Held` although the attempt may still get the lease.
 #[test]
 fn an_attempt_whose_cancel_failed_is_not_answered_held() {
     let mut it = attempt(Wait::Never);
@@ -136,7 +136,7 @@ fn an_attempt_whose_cancel_failed_is_not_answered_held() {
 fn an_attempt_rests_looks_and_leaves() {
     let mut it = attempt(END);
     assert_eq!(sends(it.on(STARTED, at(0))), LOOK);
-    // A wake-up that overtakes the answer is not lost.
+    // A wake-up that arrives before the answer is not lost.
     assert!(matches!(it.on(WOKEN, at(1)), Step::Wait { .. }));
     assert_eq!(sends(it.on(QUEUED, at(2))), LOOK);
     assert_eq!(it.on(QUEUED, at(3)), Step::Wait { until: at(1_003) });
@@ -151,7 +151,7 @@ fn an_attempt_rests_looks_and_leaves() {
     assert_eq!(it.on(HELD, at(5_001)), TOLD_HELD);
 }
 
-/// Catches: an attempt queues where no wake-up would reach it, or never queues.
+/// Catches: an attempt queues while no wake-up would reach it, or it never queues.
 #[test]
 fn an_attempt_without_a_channel_takes_a_place_when_there_is_one() {
     let mut it = attempt(Wait::Forever);
@@ -186,7 +186,7 @@ fn a_silent_service_is_asked_for_so_long() {
     }
 }
 
-/// Catches: a process that was paused gives up an answer that is there.
+/// Catches: a process that was paused gives up although its answer has arrived.
 #[test]
 fn an_attempt_whose_process_was_paused_waits_a_moment_for_its_answer() {
     let mut it = attempt(Wait::Forever);
@@ -204,7 +204,7 @@ fn an_attempt_whose_process_was_paused_waits_a_moment_for_its_answer() {
     assert_eq!(step, Step::Answer(Answer::Failed(SILENT)));
 }
 
-/// The same for a service that refuses connections.
+/// The table of bounds, for a service that refuses connections.
 #[test]
 fn a_dead_service_is_asked_for_so_long() {
     for (wait, end) in [
@@ -234,7 +234,7 @@ fn a_dead_service_is_asked_for_so_long() {
     }
 }
 
-/// Catches: a task that looks for many attempts is silent, and they wait for ever.
+/// Catches: a task that looks for many attempts gets no answer, and the attempts wait for ever.
 #[test]
 fn the_silence_of_a_common_task_ends_a_wait() {
     let mut it = attempt(Wait::Forever);
@@ -280,9 +280,9 @@ fn an_offer_is_confirmed_and_one_that_is_gone_is_asked_for_again() {
     assert!(!it.needs_no_tombstone());
 }
 
-/// Catches: a push that is late, or comes twice, throws away the answer of a look and prolongs the
+/// Catches: a push that comes late or twice throws away the answer of a look, and prolongs the
 /// wait.
-/// Catches: a wait whose end each answer puts off.
+/// Catches: each answer puts off the end of the wait.
 #[test]
 fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
     let mut it = attempt(END);
@@ -312,7 +312,7 @@ fn an_offer_that_has_ended_does_not_replace_a_look() {
     assert_eq!(sends(queued.on(QUEUED, at(40_002))), LOOK);
 }
 
-/// Catches: a guard that knows that its lease is lost reports a release.
+/// Catches: a guard that knows that its lease is lost reports that it was released.
 #[test]
 fn a_lost_copy_of_a_release_counts_only_if_the_lease_was_held() {
     for (held, tombstone, released) in [
@@ -376,7 +376,8 @@ fn a_caller_that_goes_at_any_moment_gives_back_what_may_be_left() {
     }
 }
 
-/// Catches: a guard that is dropped ends the lease of another attempt, or does not end its own.
+/// Catches: a guard that is dropped ends the lease of another attempt, or does not end its own
+/// lease.
 #[test]
 fn a_guard_that_is_dropped_ends_no_lease_but_its_own() {
     let release = |tombstone| Some(Request::Release { tombstone });
@@ -389,7 +390,7 @@ fn a_guard_that_is_dropped_ends_no_lease_but_its_own() {
         it.on(STARTED, at(0));
         it.on(granted(), at(1));
         assert_eq!(sends(it.clone().on(Event::Gone, at(2))), sent);
-        // A release that was under way ends it for all of them.
+        // A release that was under way ends the lease for all attempts.
         it.on(Event::Release { held: true }, at(2));
         let step = it.on(Event::Gone, at(3));
         assert_eq!(sends(step), release(sharing != Sharing::Alone));
@@ -399,8 +400,8 @@ fn a_guard_that_is_dropped_ends_no_lease_but_its_own() {
     }
 }
 
-/// Catches: a clean-up that goes on for ever, or one of a lease that others keep up and that ends
-/// with this ttl.
+/// Catches: a clean-up goes on for ever, or it ends after the ttl although others keep the lease
+/// up.
 #[test]
 fn what_a_caller_left_is_given_back_for_so_long() {
     for (sharing, end) in [(Sharing::Alone, 30_000), (Sharing::Repeated, 60_000)] {
@@ -487,7 +488,7 @@ fn a_release_that_failed_is_a_release_when_it_is_sent_again() {
     it.on(STARTED, at(0));
     it.on(granted(), at(0));
     assert_eq!(sends(it.on(Event::GiveUp, at(1))), release);
-    // Past its bound: it is not sent again.
+    // After its bound the release is not sent again.
     let end = it.on(failed(Outcome::Unknown), at(9_000));
     assert!(matches!(end, Step::Answer(Answer::Failed(_))), "{end:?}");
     assert_eq!(sends(it.on(Event::Gone, at(9_001))), release);

@@ -5,8 +5,8 @@ use tokio::sync::Notify;
 use super::Wake;
 use crate::support::lock;
 
-/// The wake-ups of one attempt, for a lock service that has them in this process. Those that the
-/// attempt has not heard yet become one.
+/// The wake-ups of one attempt, for a lock service that makes them in this process. Wake-ups that
+/// the attempt has not heard yet become one.
 #[derive(Default)]
 pub struct WakeUps {
     /// Never held across an await.
@@ -40,7 +40,8 @@ impl WakeUps {
     }
 }
 
-/// A grant says more than that it may be the turn, which says more than that a task has an answer.
+/// The order in which one wake-up replaces another. A grant says more than [`Wake::Look`], and
+/// [`Wake::Look`] says more than news about the silence of a task.
 const fn weight(wake: Wake) -> u8 {
     match wake {
         Wake::Offered(_) | Wake::Granted(_) => 2,

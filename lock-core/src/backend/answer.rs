@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{FencingToken, Holder, Lease, Metadata, ResourceName, holder::fingerprint_of};
 
-/// The answer to an acquire. Contention is a value, not an error.
+/// The answer to an acquire. A resource that another holder has is a value, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -60,7 +60,7 @@ pub enum Renewed {
 pub enum Released {
     /// The lease was ours and has ended.
     Released,
-    /// The lease had already ended, or is another holder's; nothing changed.
+    /// The lease had already ended, or belongs to another holder. Nothing changed.
     NotHolder,
 }
 
@@ -70,8 +70,8 @@ pub enum Released {
 pub enum Forced {
     /// The lease with that token has ended.
     Ended {
-        /// A token that no holder gets: greater than the one that was ended, less than any granted
-        /// since.
+        /// A token that no holder gets. It is greater than the token of the lease that was ended,
+        /// and less than any token that was granted since.
         ///
         /// A store that claims this token refuses the former holder from then on.
         revocation: FencingToken,
@@ -80,7 +80,8 @@ pub enum Forced {
     NotHeld,
 }
 
-/// The result of a look at a resource. It is stale when it arrives, and it contains no secret.
+/// The result of a look at a resource. It may be out of date when it arrives, and it contains no
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "lock services build it")]
 pub struct Inspection {
@@ -135,11 +136,11 @@ impl Listed {
 pub struct HolderView {
     /// [`Holder::fingerprint`], never the holder itself.
     pub fingerprint: String,
-    /// Its token.
+    /// The holder's token.
     pub token: FencingToken,
-    /// The time left.
+    /// The time that is left of the lease.
     pub remaining: Duration,
-    /// The note that it left.
+    /// The note that the holder left.
     pub metadata: Option<Metadata>,
 }
 

@@ -66,8 +66,8 @@ mod tests {
 
     proptest! {
 
-        /// Catches: two texts that are one id: a cancel with the one would not find what the other
-        /// began.
+        /// Catches: two texts that are one id, so that a cancel with one text would not find an
+        /// attempt that began with the other.
         #[test]
         fn only_its_own_text_is_an_attempts_id(text in "[+0-9a-fA-Fxg ]{14,17}|.{0,18}") {
             if let Ok(id) = text.parse::<AttemptId>() {

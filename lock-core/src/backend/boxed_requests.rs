@@ -5,7 +5,8 @@ use crate::{
     acquisition::{Reply, Request, Requests, Wake},
 };
 
-/// [`Requests`] of a lock service behind a pointer. A wrapper around a lock service passes them on.
+/// The [`Requests`] of a lock service behind a pointer. A wrapper around a lock service passes the
+/// requests on.
 pub struct BoxedRequests<'a>(Box<dyn Boxed + 'a>);
 
 trait Boxed: Send + Sync {

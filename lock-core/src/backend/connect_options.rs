@@ -8,11 +8,12 @@ use super::support::{
 };
 use crate::{Error, InitialToken};
 
-/// Where a lock service is, and what its user sets: the same for each of them.
+/// The place of a lock service and the settings of its user. The options are the same for each lock
+/// service.
 ///
-/// A text becomes one: the URL of a lock service, with parameters behind its `?`, as in
-/// `redis://host?prefix=jobs&response_timeout_ms=500`. A setter counts more than the URL. All is
-/// checked when it is connected.
+/// The URL of a lock service converts into options. Its parameters stand behind `?`, as in
+/// `redis://host?prefix=jobs&response_timeout_ms=500`. A setter overrides the URL. All options are
+/// checked when the lock service is connected.
 ///
 /// # Examples
 /// ```
@@ -25,7 +26,7 @@ use crate::{Error, InitialToken};
 #[must_use]
 pub struct ConnectOptions {
     url: String,
-    /// By setters. They count more than those of the URL.
+    /// The parameters from setters. They override the parameters of the URL.
     parameters: Vec<(String, String)>,
     initial_token: InitialToken,
 }
@@ -33,28 +34,30 @@ pub struct ConnectOptions {
 impl ConnectOptions {
     /// The name space of the leases, `prefix` in the URL. Defaults to `palisade`.
     ///
-    /// It is what all keys at the lock service begin with; in a ZooKeeper ensemble, the directory.
-    /// In Postgres it stands before the resource, and the default one is left out, so that leases
-    /// from SQL are in it. Each `memory:` is a name space of its own anyway.
+    /// All keys at the lock service begin with the prefix. In a ZooKeeper ensemble it is the
+    /// directory. In Postgres it stands before the resource; the default prefix is left out there,
+    /// so that leases from SQL are in it. Each `memory:` is a name space of its own anyway.
     ///
-    /// Clients with different prefixes do not see each other's leases. Marks in a store have none:
-    /// applications with one store must not share a resource name, because each claim of one shuts
-    /// out the holder of the other. At most 64 letters, digits and `-._:`, and not `.` or `..`.
+    /// Clients with different prefixes do not see each other's leases. Marks in a store have no
+    /// prefix. So applications with one store must not share a resource name: each claim of one
+    /// application shuts out the holder of the other. A prefix has at most 64 letters, digits and
+    /// `-._:`, and is not `.` or `..`.
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         self.parameter("prefix", prefix)
     }
 
-    /// How long to wait for a server to connect and to answer, in whole milliseconds:
-    /// `response_timeout_ms` in the URL. Each lock service has a default and bounds of its own.
+    /// The longest wait for a connection to a server, and for each of its answers, in whole
+    /// milliseconds: `response_timeout_ms` in the URL. Each lock service has a default and bounds
+    /// of its own.
     ///
-    /// An answer that comes later is lost, and the outcome of the request is unknown. While the
-    /// answer to a renewal is waited for, the renewal is not repeated: a time longer than half of a
+    /// An answer that comes later is lost, and the outcome of the request is unknown. While a
+    /// renewal waits for its answer, it is not repeated. So a timeout that is longer than half of a
     /// ttl may cost the lease.
     pub fn response_timeout(self, timeout: Duration) -> Self {
         self.parameter("response_timeout_ms", timeout.as_millis().to_string())
     }
 
-    /// Where a missing token counter starts. Defaults to the lock service's wall clock.
+    /// The start of a token counter that is missing. Defaults to the lock service's wall clock.
     pub const fn initial_token(mut self, initial: InitialToken) -> Self {
         self.initial_token = initial;
         self
@@ -74,8 +77,8 @@ impl ConnectOptions {
         &self.url
     }
 
-    /// Reads what all lock services have, for one with this default and these bounds of its
-    /// response timeout. The parameters that are left are its own.
+    /// Reads the options that all lock services have. The lock service gives the default and the
+    /// bounds of its response timeout. The parameters that are left are its own.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) says what is wrong, and shows no
@@ -147,7 +150,7 @@ impl From<&String> for ConnectOptions {
     }
 }
 
-/// Without the URL and values of parameters, which may have passwords.
+/// Leaves out the URL and the values of parameters, which may have passwords.
 impl fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.parameters.iter().map(|(name, _)| name);

@@ -51,37 +51,39 @@ macro_rules! lease_settings {
             self
         }
 
-        /// Looks again and again, with pauses by this policy, instead of queueing.
+        /// Looks again and again, with the pauses of this policy, instead of queueing.
         ///
-        /// For callers that do not want to queue. Queued waiters go first, so under contention it
-        /// may starve. It ends like any wait, with
+        /// For callers that do not want to queue. Queued waiters go first, so under contention such
+        /// a caller may never get the lease. The wait ends like any wait, with
         /// [`WaitTimeout`](lock_core::ErrorKind::WaitTimeout), when the policy's limit is reached
         /// or the wait is over, whichever is sooner. A pause that would end later is cut short for
-        /// a last look. Pauses follow the policy only, not the expiry of the present lease: most
-        /// leases are renewed before they expire, and all callers that went by it would come back
-        /// at the same time. A lock service that does not answer is looked for again, for up to
-        /// 10 s; other errors are not retried.
+        /// a last look. Pauses follow the policy only, not the expiry of the present lease. Most
+        /// leases are renewed before they expire, and all callers that waited for the expiry would
+        /// come back at the same time. A lock service that does not answer is asked again, for up
+        /// to 10 s. Other errors are not retried.
         pub fn retry(mut self, policy: $crate::RetryPolicy) -> Self {
             self.lease_settings().retry = Some(policy);
             self
         }
 
-        /// Whether the watchdog renews the lease. Defaults to true; nothing else switches it off.
+        /// Whether the watchdog renews the lease. Defaults to true. No other setting switches
+        /// renewal off.
         pub fn renew(mut self, renew: bool) -> Self {
             self.lease_settings().renew = renew;
             self
         }
 
-        /// How long the watchdog keeps the lease up. Defaults to the setting of the manager's
-        /// [builder](lock_core::LockManagerBuilder::max_hold), or to no bound if that is not set.
+        /// The time for which the watchdog keeps the lease up. Defaults to the setting of the
+        /// manager's [builder](lock_core::LockManagerBuilder::max_hold), or to no bound if that is
+        /// not set.
         ///
-        /// Protects against a section that hangs while its process lives, whose lease would
-        /// otherwise be renewed for ever. Once the lease has been held for this long, no more
-        /// renewals are sent. The lease then runs out by itself, at the latest one ttl later, and
-        /// is lost with [`LostReason::MaxHold`](lock_core::LostReason::MaxHold); until then it is
-        /// held as usual. It always lasts for at least its ttl, however short this setting is; but
-        /// a handle that joins the lease of its [`Owner`](lock_core::Owner) gets what is left of
-        /// it.
+        /// Protects against a section that hangs while its process lives. Without this bound the
+        /// lease of such a section would be renewed for ever. Once the lease has been held for this
+        /// long, no more renewals are sent. The lease then runs out by itself, at the latest one
+        /// ttl later, and is lost with [`LostReason::MaxHold`](lock_core::LostReason::MaxHold);
+        /// until then it is held as usual. The lease always lasts for at least its ttl, however
+        /// short this setting is. But a handle that joins the lease of its
+        /// [`Owner`](lock_core::Owner) gets only the time that is left.
         pub fn max_hold(mut self, max_hold: ::std::time::Duration) -> Self {
             self.lease_settings().max_hold = Some(max_hold);
             self
@@ -91,7 +93,7 @@ macro_rules! lease_settings {
         /// [lists](lock_core::LockManager::list), such as a host name. It is not a secret, and
         /// programs must not decide by it.
         ///
-        /// A note that is not [valid](lock_core::Metadata) is an error before anything is sent.
+        /// A note that is not [valid](lock_core::Metadata) causes an error before anything is sent.
         pub fn metadata<M>(mut self, metadata: M) -> Self
         where
             M: TryInto<$crate::Metadata>,
@@ -102,10 +104,11 @@ macro_rules! lease_settings {
             self
         }
 
-        /// The greatest number of waiters, at least 1: one more fails at once with
-        /// [`QueueFull`](lock_core::ErrorKind::QueueFull). Defaults to the setting of the manager's
-        /// [builder](lock_core::LockManagerBuilder::max_waiters), or to no bound if that is not
-        /// set. `acquire_together` does not queue, and so has no use for it.
+        /// The greatest number of waiters, at least 1. If as many wait already, the acquisition
+        /// fails at once with [`QueueFull`](lock_core::ErrorKind::QueueFull). Defaults to the
+        /// setting of the manager's [builder](lock_core::LockManagerBuilder::max_waiters), or to no
+        /// bound if that is not set. `acquire_together` does not queue, so the setting changes
+        /// nothing there.
         pub fn max_waiters(mut self, max_waiters: u32) -> Self {
             self.lease_settings().max_waiters = Some(max_waiters);
             self

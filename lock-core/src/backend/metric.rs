@@ -54,7 +54,8 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// One table: each metric with its kind, its name and its meaning, which is its documentation, too.
+/// The table of metrics: the kind, the name and the meaning of each. The meaning becomes the
+/// rustdoc.
 macro_rules! table {
     ($($(#[$of:meta])* [$list:ident] $($name:ident = $kind:ident($exported:literal, $help:literal)
         $(#[$more:meta])*;)+)+) => {
@@ -86,7 +87,8 @@ table! {
         "palisade_acquire_timeouts_total",
         "Acquisitions that found the resource held until their wait was over."
     )
-    /// Or at their only look; or that found the queue full.
+    /// Includes acquisitions that found it held at their only look, and those that found the queue
+    /// full.
     ;
     ACQUIRE_FAILURES = Counter(
         "palisade_acquire_failures_total",
@@ -96,7 +98,7 @@ table! {
     QUEUE_LENGTH = Gauge("palisade_queue_length", "Acquisitions of this process that wait now.")
     /// Add up all processes for the total.
     ///
-    /// An acquisition that was asked for a moment ago and not yet answered counts, too.
+    /// An acquisition whose first request has no answer yet counts, too.
     ;
     HELD = Gauge("palisade_held", "Leases that this process holds now.");
     HOLD = Histogram("palisade_hold_seconds", "Time from a grant to its release or loss.");
@@ -130,8 +132,8 @@ table! {
     )
     ///
     /// The label `reason` is `stale`, `duplicate` (another holder had claimed the same token),
-    /// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A stale one now and then is the
-    /// fence at work.
+    /// `not_claimed`, `mark_lost`, `wrong_issuer` or `implausible`. A few `stale` refusals are
+    /// normal: the fence does its work.
     ;
     OBSERVED = Counter(
         "palisade_observed_total",
@@ -155,7 +157,7 @@ table! {
     ;
     JOB_RUNS = Counter(
         "palisade_job_runs_total",
-        "Slots of jobs that were asked to run, by what became of it."
+        "Slots of jobs that were asked to run, by result."
     )
     ///
     /// The label `result` is `ran`, `done` (before), `held`, `backing_off`, `failed` or `lost` (the
@@ -184,7 +186,7 @@ table! {
 
 #[cfg(feature = "metrics")]
 impl Metric {
-    /// Tells the recorder what the metric means.
+    /// Gives the recorder the meaning of the metric.
     pub fn describe(&self) {
         use metrics::Unit::{Count, Seconds};
         match self.kind {

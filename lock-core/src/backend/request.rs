@@ -13,7 +13,8 @@ pub struct AcquireRequest {
     pub ttl: Ttl,
     /// How long to wait.
     pub wait: Wait,
-    /// The smallest useful token: the store has seen more than the lock service remembers.
+    /// The smallest useful token. It is needed when the store has seen greater tokens than the lock
+    /// service remembers.
     pub floor: Option<FencingToken>,
     /// Whether the lease may begin short and be confirmed by its first renewal.
     pub upkeep: Upkeep,
@@ -22,7 +23,7 @@ pub struct AcquireRequest {
     /// The queue length at which this request is refused, at least 1. `None`: without bound.
     pub max_waiters: Option<u32>,
     /// The issuer under which the grant is to be claimed in the same step, if the lock service is
-    /// the database that has the marks. Others leave it alone: the holder claims.
+    /// the database that has the marks. Other lock services ignore it, and the holder claims.
     pub claim: Option<Issuer>,
 }
 
@@ -76,14 +77,14 @@ impl AttemptRef {
 pub enum Wait {
     /// Not at all: one look only.
     Never,
-    /// Until a moment of the clock that the backend was made with.
+    /// Until a moment of the backend's clock.
     Until(Moment),
     /// Without bound.
     Forever,
 }
 
 impl Wait {
-    /// The end of the wait, for a caller that looks again and again; `now` is when it begins.
+    /// The end of the wait, for a caller that looks again and again. The wait begins `now`.
     #[must_use]
     pub const fn end(self, now: Moment) -> Moment {
         match self {
@@ -93,7 +94,8 @@ impl Wait {
         }
     }
 
-    /// The bound on an answer that takes time. One look, without waiting, has no bound of its own.
+    /// The moment by which an answer must come. A single look, which does not wait, has no such
+    /// bound.
     #[must_use]
     pub const fn limit(self) -> Moment {
         match self {
@@ -118,11 +120,10 @@ impl Wait {
 pub enum Upkeep {
     /// A watchdog of this process renews it, the first time by
     /// [`Lease::renew_by`](crate::Lease::renew_by). No other process asks for the same acquisition,
-    /// and it is not held several times over. The lease may begin with what is left of it after a
-    /// wait.
+    /// and it is not held several times. After a wait the lease may begin with a part of its ttl.
     Watchdog,
-    /// It is not renewed, or by a client that cannot be relied on, or another process may get the
-    /// same lease in an answer. It must have its full length at once.
+    /// No process is certain to renew it, or another process may get the same lease in an answer.
+    /// The lease must have its full length at once.
     None,
 }
 

@@ -12,8 +12,8 @@ use crate::{
 
 /// A [`LockBackend`] behind a pointer; clones are the same lock service.
 ///
-/// Made from a backend, or from an `Arc` of one that is used otherwise, too. Names operation, kind
-/// and resource in the errors of the backend.
+/// Made from a backend, or from an `Arc` of a backend that is in use elsewhere, too. Names
+/// operation, kind and resource in the errors of the backend.
 #[derive(Clone)]
 pub struct LockService(Arc<dyn Boxed>);
 
@@ -198,7 +198,7 @@ impl LockService {
     /// Those of the backend.
     ///
     /// # Cancel safety
-    /// By clause 9 of the contract, as of all methods here.
+    /// As in clause 9 of the contract. The same holds for all methods here.
     pub async fn acquire(&self, request: &AcquireRequest) -> Result<Attempt<Grant>, Error> {
         let failed = self.failed(Operation::Acquire, &request.attempt.resource);
         self.0.acquire(request).await.map_err(failed)
@@ -276,8 +276,8 @@ impl LockService {
     /// backend names another.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if a resource is named twice, because no holder would have one
-    /// of its two tokens, and those of the backend.
+    /// Those of the backend, and [`ErrorKind::InvalidInput`] if a resource is named twice, because
+    /// no holder would have one of its two tokens.
     pub async fn acquire_together(
         &self,
         requests: &[AcquireRequest],
@@ -297,7 +297,7 @@ impl LockService {
         })
     }
 
-    /// Names in an error what failed.
+    /// Adds to an error the operation that failed and the resource.
     fn failed(&self, operation: Operation, resource: &ResourceName) -> impl Fn(Error) -> Error {
         move |error| error.during(operation, self.kind()).on(resource)
     }
@@ -326,7 +326,7 @@ impl<B: LockBackend> From<Arc<B>> for LockService {
     }
 }
 
-/// As the backend.
+/// Shows the backend.
 impl fmt::Debug for LockService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

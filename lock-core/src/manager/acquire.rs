@@ -32,11 +32,12 @@ use crate::{
 /// has ended, [`ErrorKind::InvalidInput`] for a name or a setting that is not allowed,
 /// [`ErrorKind::Unsupported`] for a setting that the lock service does not support,
 /// [`ErrorKind::Unavailable`] when the service does not answer, [`ErrorKind::TooFewReplicas`] when
-/// too few replicas have the grant in time, [`ErrorKind::ConfigMismatch`] when other clients use it
-/// with other settings, [`ErrorKind::Refused`] when it answers with an error of its own, such as a
-/// missing permission, [`ErrorKind::FloorImplausible`], [`ErrorKind::CounterBroken`] or
-/// [`ErrorKind::TokensExhausted`] if it cannot draw a token, and [`ErrorKind::ShutDown`] when the
-/// manager's watchdog has ended. [`Error::is_retryable`] says which of these are worth another try.
+/// too few replicas have the grant in time, [`ErrorKind::ConfigMismatch`] when other clients use
+/// the service with other settings, [`ErrorKind::Refused`] when the service answers with an error
+/// of its own, such as a missing permission, [`ErrorKind::FloorImplausible`],
+/// [`ErrorKind::CounterBroken`] or [`ErrorKind::TokensExhausted`] if the service cannot draw a
+/// token, and [`ErrorKind::ShutDown`] when the manager's watchdog has ended.
+/// [`Error::is_retryable`] says which of these are worth another try.
 ///
 /// # Cancel safety
 /// Dropping the future at any await leaves nothing behind: you lose your place in the queue, and
@@ -90,12 +91,12 @@ impl<W> Acquire<W> {
 
     crate::lease_settings!();
 
-    /// How long to wait for resources that are held, for all of them together, or for a lock
-    /// service that does not answer. Defaults to no bound.
+    /// The longest wait for a resource that is held, or for a lock service that does not answer.
+    /// Several resources share one wait. Defaults to no bound.
     ///
-    /// After 10 s without an answer it ends sooner, as
-    /// [`Unavailable`](crate::ErrorKind::Unavailable). It ends at most 0.6 s later, where the last
-    /// answer is under way.
+    /// After 10 s without an answer the wait ends sooner, with
+    /// [`Unavailable`](crate::ErrorKind::Unavailable). It ends up to 0.6 s later if the last answer
+    /// is still under way.
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.settings.wait = Some(wait);
         self
@@ -121,26 +122,26 @@ impl Acquire {
 
     /// The smallest useful token.
     ///
-    /// Needed when the store has seen greater tokens than the lock service remembers.
+    /// It is needed when the store has seen greater tokens than the lock service remembers.
     pub const fn at_least(mut self, floor: FencingToken) -> Self {
         self.what.floor = Some(floor);
         self
     }
 
-    /// The identity of the acquisition, drawn earlier. Without it a fresh one is drawn.
+    /// The identity of the acquisition, drawn earlier. By default a fresh identity is drawn.
     ///
-    /// An acquisition that is repeated with the same holder gets the same grant, and
-    /// [releasing](LeaseGuard::release) any of its guards ends it for all of them, for good. A
-    /// guard that is dropped ends the lease only if no other attempt got it, and then the holder
-    /// may acquire again. Use [`owner`](Acquire::owner) for guards that each give back their own
-    /// hold.
+    /// An acquisition that is repeated with the same holder gets the same grant.
+    /// [Releasing](LeaseGuard::release) any of its guards ends the acquisition for all of them,
+    /// permanently. A guard that is dropped ends the lease only if no other attempt got it, and
+    /// then the holder may acquire again. Use [`owner`](Acquire::owner) for guards that each give
+    /// back their own hold.
     pub const fn holder(mut self, holder: Holder) -> Self {
         self.what.identity = Identity::Known(holder);
         self
     }
 
-    /// Acquires as this [`Owner`]. If it already holds the resource, this returns at once, with the
-    /// same token.
+    /// Acquires as this [`Owner`]. If the owner already holds the resource, this returns at once,
+    /// with the same token.
     ///
     /// After its lease was lost, an owner gets [`ErrorKind::Released`].
     pub const fn owner(mut self, owner: &Owner) -> Self {

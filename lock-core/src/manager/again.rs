@@ -2,7 +2,7 @@ use super::Inner;
 use crate::{Error, Outcome, acquisition::repeat};
 
 impl Inner {
-    /// Sends a request that may be sent twice, and again while there is no answer, for a moment.
+    /// Sends a request that may be sent twice. Repeats it for a moment while there is no answer.
     pub(super) async fn answered<T, F>(
         &self,
         send: impl Fn() -> F + Send + Sync,
@@ -13,7 +13,7 @@ impl Inner {
         repeat(&*self.runtime, send).await
     }
 
-    /// The same for a request that must not be sent again once it may have happened.
+    /// As `answered`, for a request that must not be sent again once it may have happened.
     pub(super) async fn answered_once<T, F>(
         &self,
         send: impl Fn() -> F + Send + Sync,

@@ -26,11 +26,11 @@ pub struct InTurn(Named);
 impl LockManager {
     /// Acquires several resources one after the other, wherever the lock service keeps them.
     ///
-    /// It takes them sorted by name and waits in the queue for each, so any number of these
-    /// acquisitions do not deadlock among themselves. A client that acquires one of the resources
-    /// while holding another in some other way can still be in the way. That is why there has to be
-    /// an end to the `wait`, which is for all of them together: when it is over, the leases
-    /// acquired so far are given back. With a `wait` of zero it looks at each of them once.
+    /// The resources are acquired sorted by name, with a wait in the queue for each. So such
+    /// acquisitions cannot deadlock among themselves. A deadlock with a client that acquires the
+    /// resources in another way is still possible. That is why the `wait` must have an end. All
+    /// resources share it: when it is over, the leases acquired so far are given back. With a
+    /// `wait` of zero each resource is looked at once.
     ///
     /// # Examples
     /// ```
@@ -77,7 +77,7 @@ impl Acquire<InTurn> {
                 .await?,
             );
         }
-        // The first ones may have run out while the last ones were waited for.
+        // The first leases may have run out during the wait for the last ones.
         for guard in &guards {
             guard.remaining()?;
         }

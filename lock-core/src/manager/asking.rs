@@ -7,7 +7,8 @@ use crate::{
 };
 
 impl Acquire {
-    /// Asks the lock service until there is an answer that is still true on arrival.
+    /// Asks the lock service until it grants a lease that has not ended on arrival, or gives
+    /// another answer.
     pub(super) async fn asked(
         &self,
         resource: &ResourceName,
@@ -48,7 +49,7 @@ impl Acquire {
             Identity::Known(holder) | Identity::Owner(holder) => holder,
         };
         let attempt = AttemptRef::new(runtime, resource.clone(), holder);
-        // One that polls does not wait at the lock service.
+        // An acquisition that polls does not wait at the lock service.
         let wait = match self.settings.retry {
             Some(_) => Wait::Never,
             None => wait,

@@ -12,9 +12,10 @@ pub struct LockManagerBuilder {
 }
 
 impl LockManagerBuilder {
-    /// Names the lock service for the store. Defaults to the kind of backend, such as `redis`.
+    /// The name by which the store knows the lock service. Defaults to the kind of backend, such as
+    /// `redis`.
     ///
-    /// Give every lock service a name of its own if one store is guarded by several.
+    /// Give every lock service a name of its own if several lock services guard one store.
     pub fn issuer(mut self, issuer: Issuer) -> Self {
         self.issuer = Some(issuer);
         self
@@ -23,14 +24,14 @@ impl LockManagerBuilder {
     /// The ttl of leases, unless the acquisition says otherwise; see
     /// [`Acquire::ttl`](crate::Acquire::ttl). Defaults to 10 s.
     ///
-    /// It is also that of acquisitions that cannot say so, such as
+    /// It is also the ttl of acquisitions without such a setting, such as
     /// [`try_acquire`](LockManager::try_acquire).
     pub const fn ttl(mut self, ttl: Ttl) -> Self {
         self.defaults.ttl = ttl;
         self
     }
 
-    /// How long the watchdog keeps a lease up, unless the acquisition says otherwise; see
+    /// The time for which the watchdog keeps a lease up, unless the acquisition says otherwise; see
     /// [`Acquire::max_hold`](crate::Acquire::max_hold). Defaults to no bound.
     pub const fn max_hold(mut self, max_hold: Duration) -> Self {
         self.defaults.max_hold = Some(max_hold);
@@ -46,7 +47,8 @@ impl LockManagerBuilder {
 
     /// Makes a manager over a lock service.
     ///
-    /// Several managers may share one. Deadlines are of the clock that it was made with.
+    /// Several managers may share a lock service. Deadlines follow the clock that the lock service
+    /// was made with.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if no issuer was set and the

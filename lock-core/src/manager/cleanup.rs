@@ -8,18 +8,18 @@ use crate::{
     acquisition::{Acquisition, Answer, Ended, Event, Reply, Request, Requests, Sharing, run},
 };
 
-/// One attempt, with all that is known of it. When dropped, it hands to the watchdog what has to be
-/// given back.
+/// One attempt, with all that is known of it. When it is dropped, the watchdog gives back what the
+/// attempt may have.
 ///
-/// It is made *before* the await that may change the lock service, so it does not matter at which
-/// await the caller goes away. Dropping it begins the clean-up and leaves the rest to the watchdog;
-/// it never waits.
+/// It is made *before* the await that may change the lock service, so the caller may go away at any
+/// await. Dropping it begins the clean-up and leaves the rest to the watchdog. The drop never
+/// waits.
 #[derive(Debug)]
 pub(super) struct OnDrop {
     pub(super) locks: Arc<Inner>,
     pub(super) attempt: AttemptRef,
     pub(super) decisions: Acquisition,
-    /// That of the lease, once it was granted.
+    /// The token of the lease, once it was granted.
     token: Option<FencingToken>,
 }
 
@@ -37,14 +37,14 @@ impl OnDrop {
         }
     }
 
-    /// The lease that was granted. A release ends it from now on.
+    /// Notes the token of the grant, and returns the lease. From now on a release gives it back.
     pub(super) fn granted(&mut self, token: FencingToken) -> Sequencer {
         self.token = Some(token);
         sequencer(&self.locks.issuer, &self.attempt, token)
     }
 
-    /// Gives the lease back, or the attempt up, and waits for it. After an error, dropping this
-    /// goes on with it.
+    /// Gives back the lease, or gives up the attempt, and waits until that has happened. After an
+    /// error, dropping `self` continues the clean-up.
     pub(super) async fn give_back(&mut self, how: Event) -> Result<Answer, Error> {
         let Inner {
             backend,

@@ -36,20 +36,22 @@ pub struct DetachedLease {
     pub sequencer: Sequencer,
     /// The ttl that was asked for.
     pub ttl: Ttl,
-    /// The time that was left when it was detached: when the grant arrived, or when
-    /// [`LeaseGuard::detach`](super::LeaseGuard::detach) was called. Zero if it was lost by then.
+    /// The time that was left when the lease was detached: when the grant arrived, or when
+    /// [`LeaseGuard::detach`](super::LeaseGuard::detach) was called. Zero if the lease was lost by
+    /// then.
     pub remaining: Duration,
 }
 
 impl Acquire {
-    /// Acquires without guard and watchdog. Waits as configured; `Held` when the wait is over.
+    /// Acquires without guard and watchdog. Waits as configured, and returns `Held` when the wait
+    /// is over.
     ///
     /// # Errors
     /// As [`Acquire`], without `WaitTimeout`.
     ///
     /// # Cancel safety
-    /// As [`Acquire`]. Once it has returned, the caller has to release the lease. Releasing the
-    /// lease of an [`Owner`](super::Owner) then ends it for all of its handles.
+    /// As [`Acquire`]. Once this has returned, the caller has to release the lease. A release of an
+    /// [`Owner`](super::Owner)'s lease then ends it for all of the owner's handles.
     pub async fn detached(self) -> Result<Attempt<DetachedLease>, Error> {
         let acquire = self.renew(false);
         let attempt = acquire.granted(None).await?;
@@ -85,12 +87,12 @@ impl LockManager {
     /// Renews a detached lease to a full `ttl` from now.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if a guard of this manager holds it, which would not learn of
-    /// the new deadline: use [`LeaseGuard::renew`].
-    /// [`ErrorKind::Unavailable`] with the outcome unknown if no answer came: it may be renewed.
+    /// [`ErrorKind::InvalidInput`] if a guard of this manager holds the lease, because the guard
+    /// would not learn of the new deadline: use [`LeaseGuard::renew`]. [`ErrorKind::Unavailable`]
+    /// with the outcome unknown if no answer came: the lease may be renewed.
     ///
     /// # Cancel safety
-    /// It may or may not have been renewed. Renewing again is harmless.
+    /// The lease may or may not have been renewed. Renewing again is harmless.
     pub async fn renew(&self, lease: &Sequencer, ttl: Ttl) -> Result<Renewed, Error> {
         if self.inner.guarded.has(lease) {
             return Err(Error::not_applied(ErrorKind::InvalidInput)
@@ -106,10 +108,10 @@ impl LockManager {
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`] with the outcome unknown if no
-    /// answer came: it may be released.
+    /// answer came: the lease may be released.
     ///
     /// # Cancel safety
-    /// It may or may not have been released. Releasing again is harmless.
+    /// The lease may or may not have been released. Releasing again is harmless.
     pub async fn release(&self, lease: &Sequencer) -> Result<Released, Error> {
         let Inner { backend, .. } = &*self.inner;
         let release = || backend.release(lease, true);
@@ -122,7 +124,7 @@ impl Inner {
     pub(super) async fn renew(&self, request: &RenewRequest) -> Result<Renewed, Error> {
         let renew = || async {
             let mut answers = self.backend.renew(slice::from_ref(request)).await;
-            // There is one for each lease.
+            // There is one answer for each lease.
             answers.remove(0)
         };
         self.answered(renew).await

@@ -14,13 +14,14 @@ pub enum ForceReleased {
     Ended {
         /// The holder that was ended: fingerprint, token and note.
         holder: HolderView,
-        /// A token that no holder gets: greater than the holder's, less than any that is granted
-        /// later.
+        /// A token that no holder gets. It is greater than the holder's token, and less than any
+        /// token that is granted later.
         ///
         /// A store that claims this token refuses the holder from then on.
         revocation: FencingToken,
     },
-    /// It was free, or the holder gave it back before the force arrived. Nothing changed.
+    /// The resource was free, or the holder gave it back before the request arrived. Nothing
+    /// changed.
     NotHeld,
 }
 
@@ -29,11 +30,11 @@ impl LockManager {
     /// Ends the lease of the present holder of a resource, and hands the resource to the next in
     /// line.
     ///
-    /// It looks first and ends the lease that it saw, never one that was granted after the look.
-    /// The holder learns of the loss at its next renewal. Until then the holder goes on, and so do
-    /// its writes: **the store does not know yet**. The store refuses them as soon as another
-    /// holder has acquired the resource and claimed it, or at once with
-    /// `FencedLocks::force_release` of the crate `fenced-store`.
+    /// This looks first and ends the lease that it saw, never a lease that was granted after the
+    /// look. The holder learns of the loss at its next renewal. Until then the holder goes on
+    /// writing: **the store does not know yet**. The store refuses these writes when another holder
+    /// has acquired the resource and claimed it. With `FencedLocks::force_release` of the crate
+    /// `fenced-store` it refuses them at once.
     ///
     /// # Examples
     /// ```
@@ -62,8 +63,7 @@ impl LockManager {
     /// [`ErrorKind::CounterBroken`](crate::ErrorKind::CounterBroken) if there is no token to revoke
     /// with: nothing has ended.
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported);
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if there can be no such
-    /// resource.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) if the name is not valid.
     ///
     /// # Cancel safety
     /// The lease may or may not have ended. Nothing else is left behind.
@@ -95,8 +95,8 @@ impl LockManager {
 
     /// Everything that is held or waited for, sorted by name.
     ///
-    /// The list is stale when it arrives. Resources that change while the lock service is scanned
-    /// may or may not be in it. On Redis the scan goes through all keys, in small steps.
+    /// The list may be out of date when it arrives. Resources that change while the lock service is
+    /// scanned may or may not be in it. On Redis the scan goes through all keys, in small steps.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) if no answer came,

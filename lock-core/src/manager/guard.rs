@@ -20,19 +20,19 @@ use crate::{
 /// A held lease, which the watchdog renews while this guard lives.
 ///
 /// The lease may end before the guard does. [`lost`](LeaseGuard::lost) and
-/// [`remaining`](LeaseGuard::remaining) tell when, and this is why a write needs the
+/// [`remaining`](LeaseGuard::remaining) show when. That is why a write needs the
 /// [`sequencer`](LeaseGuard::sequencer) and a store that checks it.
 ///
 /// # Dropping
 /// Dropping the guard begins the release, ahead of anything that this task sends next, and does not
-/// wait for the answer. If it cannot be sent at once, or takes more than one request, the rest is
-/// left to the watchdog. Call [`release`](LeaseGuard::release) to know when, and whether, it
-/// happened. The lease of a leaked guard is renewed for ever, or for its
+/// wait for the answer. If the release cannot be sent at once, or takes more than one request, the
+/// watchdog does the rest. Call [`release`](LeaseGuard::release) to know whether and when the lease
+/// was released. The lease of a leaked guard is renewed for ever, or for its
 /// [`max_hold`](crate::Acquire::max_hold).
 ///
 /// If the [`holder`](crate::Acquire::holder) was given, dropping a guard gives up its own attempt
-/// only: the lease goes on if another attempt of the same holder got it. Otherwise that holder may
-/// acquire again, but may find the lease that is just being given up.
+/// only: the lease goes on if another attempt of the same holder got it. If not, that holder may
+/// acquire again, but may get the lease that is just being given up.
 ///
 /// # Examples
 /// ```
@@ -68,7 +68,7 @@ impl LeaseGuard {
         let guarding = locks.guarded.enter(&sequencer);
         let status = LeaseStatus::new(sequencer, grant.lease, settings, locks);
         let status = Arc::new(status);
-        // The loss of a lease that is not renewed is noticed, too.
+        // The watchdog also notices the loss of a lease that is not renewed.
         let moment = match settings.renew {
             true => grant.lease.renew_by(),
             false => grant.lease.deadline(),
@@ -83,13 +83,13 @@ impl LeaseGuard {
         }
     }
 
-    /// The fencing token of this acquisition. Reading it needs no network; it never changes.
+    /// The fencing token of this acquisition. It never changes, and reading it needs no network.
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.sequencer().token()
     }
 
-    /// Send this along with every write that the lease is to protect.
+    /// Proof of the grant. Send it along with every write that the lease is to protect.
     #[must_use]
     pub fn sequencer(&self) -> &Sequencer {
         self.status.sequencer()
@@ -103,9 +103,9 @@ impl LeaseGuard {
 
     /// The time until the deadline of the present lease, by the local clock.
     ///
-    /// It errs on the safe side, because it is counted from before the request was sent. The time
-    /// left by the lock service's own count is in [`inspect`](crate::LockManager::inspect), but
-    /// stale when it arrives.
+    /// This time is never too long, because it is counted from before the request was sent.
+    /// [`inspect`](crate::LockManager::inspect) has the time left by the lock service's own count,
+    /// but that result may be out of date when it arrives.
     ///
     /// # Errors
     /// [`Lost`] from the deadline on, for good, without asking any server.
@@ -114,8 +114,8 @@ impl LeaseGuard {
         Ok(deadline.since(self.runtime().now()))
     }
 
-    /// The deadline of the present lease: a moment of its [`runtime`](Self::runtime). For a single
-    /// look [`remaining`](Self::remaining) is simpler.
+    /// The deadline of the present lease: a moment of its [`runtime`](Self::runtime).
+    /// [`remaining`](Self::remaining) is simpler if you need it only once.
     ///
     /// # Errors
     /// As [`remaining`](Self::remaining).
@@ -123,8 +123,8 @@ impl LeaseGuard {
         self.status.deadline()
     }
 
-    /// Completes with the new deadline when a renewal has moved it past this one. It is for
-    /// callers that pass the deadline on, such as to a child process.
+    /// Completes with the new deadline when a renewal has moved it past `deadline`. For callers
+    /// that pass the deadline on, for example to a child process.
     ///
     /// # Errors
     /// [`Lost`] when the lease is lost.
@@ -150,14 +150,14 @@ impl LeaseGuard {
         self.status.renewed_after(deadline).await
     }
 
-    /// The runtime of its lock service, whose moments the deadlines are.
+    /// The runtime of the lock service. Deadlines are moments of its clock.
     #[must_use]
     pub fn runtime(&self) -> &dyn Runtime {
         &*self.on_drop.locks.runtime
     }
 
-    /// Whether the deadline of the present lease has not passed, by the local clock. Once it has,
-    /// this is false for good.
+    /// Whether the deadline of the present lease has not passed, by the local clock. Once it has
+    /// passed, this stays false.
     ///
     /// Use it to save work, not to decide whether a write is allowed.
     #[must_use]
@@ -167,13 +167,13 @@ impl LeaseGuard {
 
     /// Renews the lease now, to a full `ttl` from now, in addition to what the watchdog does.
     ///
-    /// It makes a lease longer and never shorter. The watchdog goes on with the ttl with which it
-    /// was acquired.
+    /// This makes a lease longer and never shorter. The watchdog goes on with the ttl with which
+    /// the lease was acquired.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if it is not held any more: the guard is lost.
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the outcome unknown if no
-    /// answer came.
+    /// [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the lease is not held any more. The guard
+    /// then reports the loss. [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with the
+    /// outcome unknown if no answer came.
     ///
     /// # Cancel safety
     /// It may or may not have been renewed. Renewing again is harmless.
@@ -190,7 +190,7 @@ impl LeaseGuard {
 
     /// Completes when the lease is lost, at the latest at its deadline.
     ///
-    /// Made for `select!`. Use it to save work, not to decide whether a write is allowed.
+    /// It is made for `select!`. Use it to save work, not to decide whether a write is allowed.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -198,14 +198,14 @@ impl LeaseGuard {
         self.status.lost().await
     }
 
-    /// Releases the lease. If an [`Owner`](crate::Owner) holds it several times over, this gives
-    /// back one hold, and the lease ends with the last one.
+    /// Releases the lease. If an [`Owner`](crate::Owner) holds it several times, this gives back
+    /// one hold, and the lease ends with the last hold.
     ///
     /// # Errors
     /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) with
-    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came; the watchdog goes on trying
+    /// [`Outcome::Unknown`](crate::Outcome::Unknown) if no answer came. The watchdog goes on trying
     /// for a ttl, after which the lease has ended by itself. If the holder or the owner was given,
-    /// others may keep the lease up: then it goes on for at least a minute.
+    /// others may keep the lease up, so the watchdog goes on trying for at least a minute.
     ///
     /// # Cancel safety
     /// The guard is gone and the watchdog finishes the release.
@@ -293,8 +293,8 @@ impl fmt::Debug for LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        // Must come first: a renewal that is under way must not report the coming release as a
-        // loss.
+        // This must come first, because a renewal that is under way must not report the coming
+        // release as a loss.
         self.status.release();
     }
 }

@@ -4,8 +4,8 @@ use foldhash::HashMap;
 
 use crate::{Holder, ResourceName, Sequencer, support::lock};
 
-/// The leases that guards of a manager hold. A renewal of one of them behind its guard's back does
-/// not move the deadline that the guard goes by.
+/// The leases that guards of a manager hold. If such a lease is renewed without its guard, the
+/// deadline that the guard knows does not move.
 #[derive(Debug, Default)]
 pub(super) struct Guarded(Mutex<HashMap<(ResourceName, Holder), usize>>);
 

@@ -7,9 +7,9 @@ use crate::{Error, Released};
 
 /// The guards of several resources, in the order in which they were named.
 ///
-/// Each is a lease of its own with a token of its own: a write to one of the resources needs the
-/// sequencer of its own guard. Losing one does not end the others; [`lost`](LeaseGuards::lost)
-/// resolves with the first loss.
+/// Each guard has a lease of its own with a token of its own: a write to one of the resources needs
+/// the sequencer of the guard of that resource. The loss of one lease does not end the others.
+/// [`lost`](LeaseGuards::lost) completes with the first loss.
 ///
 /// # Dropping
 /// As [`LeaseGuard`], for each guard.
@@ -49,7 +49,7 @@ impl LeaseGuards {
         Ok(least)
     }
 
-    /// Completes when the first of them is lost.
+    /// Completes when the first of the leases is lost.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -65,7 +65,8 @@ impl LeaseGuards {
     /// Releases all of them at once. The answers are in the order of the guards.
     ///
     /// # Errors
-    /// The first error of [`LeaseGuard::release`]. The others have been released nevertheless.
+    /// The first error of [`LeaseGuard::release`]. The other guards have been released
+    /// nevertheless.
     ///
     /// # Cancel safety
     /// The guards are gone and the watchdog finishes the releases.

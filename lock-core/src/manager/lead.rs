@@ -9,19 +9,20 @@ use crate::{
 };
 
 /// A leader steps down when less than this part of its ttl is left. Renewals are due when two
-/// thirds are left, so none has succeeded for half a ttl by then.
+/// thirds are left, so by then no renewal has succeeded for half a ttl.
 const MARGIN: u32 = 6;
 
 /// Pauses after campaigns that had no answer.
 const AGAIN: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(200)).longest(Duration::from_secs(10));
 
-/// A section that has gone on for so long, and for longer than the pause before it, had recovered.
+/// A section that has gone on for this time, and for longer than the pause before it, counts as
+/// recovered.
 const RECOVERED: Duration = Duration::from_secs(1);
 
 impl LockManager {
-    /// Prepares to lead under a name: of all processes that campaign for it, one does at most. See
-    /// [`Lead`]. The lease is that of the resource `lead:NAME`.
+    /// Prepares to lead under a name. Of all processes that campaign for the name, at most one
+    /// leads. See [`Lead`]. The lease is the lease of the resource `lead:NAME`.
     ///
     /// Here NOTHING IS FENCED: a leader that was paused may go on for a moment after its term, and
     /// only a store that checks the [token](LeaseGuard::token) refuses what it writes.
@@ -54,14 +55,15 @@ pub fn lead_resource(name: &str) -> String {
     format!("lead:{name}")
 }
 
-/// A type that can campaign: an acquisition that is being prepared, here or in `fenced-store`.
+/// A type that can campaign: an acquisition that is being prepared, of this crate or of
+/// `fenced-store`.
 pub trait Candidate: AcquiresLeases + Clone + Send + Sync {
     /// The guard of a leader.
     type Guard: TermGuard;
     /// The error of a campaign.
     type Error: Send;
 
-    /// Waits for its turn.
+    /// Waits until the candidate leads.
     fn campaign(self) -> impl Future<Output = Result<Self::Guard, Self::Error>> + Send;
 
     /// The runtime of its lock service.
@@ -76,12 +78,12 @@ pub trait TermGuard: Send + Sync + 'static {
     /// Its lease.
     fn lease(&self) -> &LeaseGuard;
 
-    /// Whether its lease is known to be over.
+    /// Whether the lease is known to be over.
     fn is_over(&self) -> bool {
         !self.lease().is_held()
     }
 
-    /// Gives it back.
+    /// Gives the lease back.
     fn resign(self) -> impl Future<Output = Result<Released, Error>> + Send;
 }
 
@@ -112,7 +114,7 @@ impl TermGuard for LeaseGuard {
     }
 }
 
-/// A candidacy that is being prepared: [`run`](Self::run) something while leading, or
+/// A candidacy that is being prepared. Call [`run`](Self::run) to do something while leading, or
 /// [`campaign`](Self::campaign) for a single [`Term`].
 ///
 /// A term is a lease, and its fencing token is the number of the term. Where the lock service has a
@@ -124,7 +126,8 @@ pub struct Lead<C> {
 }
 
 impl<C> Lead<C> {
-    /// The candidate has asked for the [resource](crate::backend::lead_resource) of a name.
+    /// Makes a candidacy. The candidate acquires the [resource](crate::backend::lead_resource) of a
+    /// name.
     pub const fn new(candidate: C) -> Self {
         Self { candidate }
     }
@@ -153,14 +156,14 @@ impl<C: Candidate> Lead<C> {
         Ok(term)
     }
 
-    /// Leads whenever it is elected, until the section ends: then it resigns, and returns the
-    /// result of the section.
+    /// Leads whenever this candidate is elected, until the section ends. Then it resigns, and
+    /// returns the result of the section.
     ///
     /// The section is dropped at its present await when its term is [about to end](Term::lost), and
-    /// called again in the next one; also if it has ended with an error in a term that was over,
-    /// because a store has refused it, for example. While the lock service cannot be reached, is
-    /// failed over or asked too much ([`Error::may_pass`]), it campaigns again, after pauses of 0.2
-    /// to 10 s.
+    /// is called again in the next term. It is also called again if it ended with an error in a
+    /// term that was over, for example because a store refused a write. While the lock service
+    /// cannot be reached, is failing over or is overloaded ([`Error::may_pass`]), the candidate
+    /// campaigns again, after pauses of 0.2 to 10 s.
     ///
     /// To stop, drop the future: the lease is released, and the next in line leads.
     ///
@@ -177,8 +180,8 @@ impl<C: Candidate> Lead<C> {
     /// # }
     /// ```
     ///
-    /// A section that borrows from around it can be awaited and not spawned, because Rust cannot
-    /// say yet that the futures of such a closure are `Send`. Move a clone or an `Arc` in.
+    /// A section that borrows from its surroundings can be awaited but not spawned, because Rust
+    /// cannot say yet that the futures of such a closure are `Send`. Move a clone or an `Arc` in.
     ///
     /// ```compile_fail
     /// # async fn f(locks: lock_core::LockManager) {
@@ -204,12 +207,12 @@ impl<C: Candidate> Lead<C> {
     }
 
     /// As [`run`](Self::run), and goes on after those errors of the section that may pass, such as
-    /// a database that is being failed over: the section is called again in the same term, after
-    /// pauses of 0.2 to 10 s. They begin anew when it has gone on for 1 s, and for longer than
-    /// the last one.
+    /// a failover of a database. The section is called again in the same term, after pauses of 0.2
+    /// to 10 s. The pauses start again at 0.2 s when the section has gone on for 1 s, and for
+    /// longer than the last pause.
     ///
     /// # Errors
-    /// As [`run`](Self::run); the error of the section only if `passes` is false for it.
+    /// As [`run`](Self::run), but the error of the section only if `passes` returns false for it.
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).
@@ -285,10 +288,10 @@ where
     }
 }
 
-/// The time in which a candidate leads: its lease, which this dereferences to.
+/// The time in which a candidate leads. It dereferences to the guard of the lease.
 ///
 /// # Dropping
-/// As the guard of its lease: the next in line leads shortly.
+/// As dropping the guard of its lease. The next in line leads shortly afterwards.
 #[must_use = "dropping it gives the lead away"]
 #[clippy::has_significant_drop]
 pub struct Term<G: TermGuard> {
@@ -299,8 +302,9 @@ impl<G: TermGuard> Term<G> {
     /// Completes when the leader has to step down: when a sixth of the ttl is left and no renewal
     /// has succeeded, by the local clock, or earlier if the lease is lost.
     ///
-    /// The lock service counts from later on, so the next leader begins after that. Use it to stop
-    /// work, not to decide whether a write is allowed: after a pause it is seen too late.
+    /// The lock service counts the ttl from later on, so the next leader begins after this moment.
+    /// Use this to stop work, not to decide whether a write is allowed: after a pause of the
+    /// process it completes too late.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -324,13 +328,13 @@ impl<G: TermGuard> Term<G> {
         }
     }
 
-    /// Gives the lead away: the next in line has it at once.
+    /// Gives up the lead. The next in line leads at once.
     ///
     /// # Errors
     /// As [`LeaseGuard::release`].
     ///
     /// # Cancel safety
-    /// As [`LeaseGuard::release`]: the watchdog finishes it.
+    /// As [`LeaseGuard::release`]: the watchdog finishes the release.
     pub async fn resign(self) -> Result<Released, Error> {
         self.guard.resign().await
     }

@@ -12,13 +12,14 @@ use super::{LockManager, lead_resource};
 use crate::{Error, FencingToken, HolderView, Moment, support::lock};
 
 impl LockManager {
-    /// The leader under a name: a stream that begins with the present one and goes on with each
-    /// change, `None` while there is no leader. It looks this often, once for all observers of that
-    /// name in this manager and its clones.
+    /// The leader under a name: a stream that begins with the present leader and goes on with each
+    /// change. An item is `None` while there is no leader. The stream looks once per interval for
+    /// all observers of that name in this manager and its clones.
     ///
-    /// The address of a leader is in its [metadata](HolderView::metadata), if it has put it there.
-    /// A leader may have lost its lease when it arrives in the stream; decide nothing by it. After
-    /// an error the stream goes on. It ends when the manager is [shut down](Self::shutdown).
+    /// The address of a leader is in its [metadata](HolderView::metadata), if the leader has put it
+    /// there. A leader may already have lost its lease when it arrives in the stream, so decide
+    /// nothing by it. After an error the stream goes on. It ends when the manager is [shut
+    /// down](Self::shutdown).
     ///
     /// # Cancel safety
     /// Dropping the stream leaves nothing behind.
@@ -50,7 +51,8 @@ impl LockManager {
 #[derive(Default)]
 pub(super) struct Leaders(Mutex<HashMap<String, Weak<LastLook>>>);
 
-/// Observers that come while one of them looks wait for its result.
+/// The last look for one name. Observers that come while another observer looks wait for its
+/// result.
 type LastLook = tokio::sync::Mutex<Option<Look>>;
 
 #[derive(Clone)]
@@ -80,7 +82,7 @@ struct Observer {
     seen: Option<Seen>,
 }
 
-/// The observer's last result, and the moment of the answer.
+/// The last result, and the moment of the answer.
 struct Seen {
     answered: Moment,
     leader: Result<Option<FencingToken>, ()>,

@@ -2,7 +2,8 @@ use std::fmt;
 
 use crate::{Error, ErrorKind, FencingToken, Operation, ResourceName, error::OURSELVES};
 
-/// The lease has ended without being released by us. The store refuses later writes.
+/// The lease has ended without a release by its guard. The store refuses later writes once a newer
+/// grant has claimed the resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease on {:?} with token {token} was lost: {}", .resource.as_str(), .reason)]
 pub struct Lost {
@@ -30,14 +31,14 @@ pub struct Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// Its deadline passed before a renewal succeeded: a pause, an unreachable lock service, or a
-    /// guard that was left in an error (`fenced_store::NotCommitted`).
+    /// The deadline passed before a renewal succeeded, because of a pause, an unreachable lock
+    /// service, or a guard that was left in an error (`fenced_store::NotCommitted`).
     Expired,
-    /// The lock service says that another holder has it, or that it is free: it was forcibly
-    /// released, or the service has lost its state.
+    /// The lock service says that another holder has the resource, or that it is free: the lease
+    /// was released by force, or the service has lost its state.
     NotHolder,
-    /// It was held for its whole [`Acquire::max_hold`](crate::Acquire::max_hold), so the watchdog
-    /// stopped renewing it.
+    /// The lease was held for its whole [`Acquire::max_hold`](crate::Acquire::max_hold), so the
+    /// watchdog stopped renewing it.
     MaxHold,
     /// The manager was shut down and stopped renewing; or its watchdog has ended with the runtime
     /// on which the manager was made, or by a panic.
@@ -91,7 +92,7 @@ impl LostReason {
         match self {
             Self::Expired => "it was not renewed before its deadline",
             Self::NotHolder => "the lock service has another holder or none",
-            Self::MaxHold => "it was held as long as it may be",
+            Self::MaxHold => "it was held for its max_hold",
             Self::ShutDown => "the lock manager was shut down, or its runtime has ended",
         }
     }

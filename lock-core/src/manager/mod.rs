@@ -51,17 +51,17 @@ use crate::{
 
 /// Acquires leases from one lock service. Cloning is cheap; clones share one watchdog.
 ///
-/// NOT guaranteed: mutual exclusion. Two clients can believe that they hold the same lease: one
-/// that was paused past its end, and one that holds it now. Only a store that checks the fencing
-/// token of every write keeps the first from doing damage.
+/// NOT guaranteed: mutual exclusion. Two clients can believe that they hold the same lease: a
+/// client that was paused until after the end of its lease, and the client that holds it now. Only
+/// a store that checks the fencing token of every write keeps the paused client from doing damage.
 ///
 /// # One runtime
 /// The watchdog is a task of the Tokio runtime on which the manager was made. When that runtime
 /// ends, or if the lock service's implementation panics in the watchdog, all leases of the manager
 /// are lost with [`LostReason::ShutDown`], every acquire fails with
-/// [`ErrorKind::ShutDown`](crate::ErrorKind::ShutDown) for good, and a warning is logged. So make a
-/// manager for each runtime: one in a `static` that several `#[tokio::test]`s share ends with the
-/// first of them.
+/// [`ErrorKind::ShutDown`](crate::ErrorKind::ShutDown) from then on, and a warning is logged. So
+/// make a manager for each runtime: a manager in a `static` that several `#[tokio::test]`s share
+/// ends with the first test.
 ///
 /// # Examples
 /// ```
@@ -145,12 +145,12 @@ impl LockManager {
     /// Looks at a resource: the holder, the time left by the lock service's own count, and the
     /// number of waiters, if the service knows.
     ///
-    /// The result is stale by the time it arrives; never base a write on it. For the time left of
-    /// your own lease use [`LeaseGuard::remaining`].
+    /// The result may be out of date when it arrives, so never base a write on it. For the time
+    /// left of your own lease use [`LeaseGuard::remaining`].
     ///
     /// # Errors
-    /// [`ErrorKind::Unavailable`] if no answer came, [`ErrorKind::InvalidInput`] if there can be no
-    /// such resource.
+    /// [`ErrorKind::Unavailable`] if no answer came, [`ErrorKind::InvalidInput`] if the name is not
+    /// valid.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing changes.
@@ -170,12 +170,12 @@ impl LockManager {
     /// Sends what is still queued, such as releases of dropped guards, and ends the watchdog.
     ///
     /// Leases that are still held are lost, because they are not renewed any more: release them
-    /// first, or they end by their ttl. From now on every acquire fails, including those that wait
-    /// and those of clones.
+    /// first, or they end by their ttl. From now on every acquire fails, also an acquire that waits
+    /// and an acquire of a clone.
     ///
     /// If the lock service does not answer, this takes as long as the longest ttl of anything that
-    /// is queued, and at least a minute if that is of an [`Owner`] or a given
-    /// [`holder`](Acquire::holder); put a timeout around it if that is too long.
+    /// is queued, and at least a minute if a lease of an [`Owner`] or of a given
+    /// [`holder`](Acquire::holder) is queued. Put a timeout around this call if that is too long.
     ///
     /// # Cancel safety
     /// The shutdown goes on by itself.
@@ -195,7 +195,7 @@ impl LockManager {
         &self.inner.issuer
     }
 
-    /// The runtime of the lock service, whose moments the deadlines are.
+    /// The runtime of the lock service. Deadlines are moments of its clock.
     #[must_use]
     pub fn runtime(&self) -> &dyn Runtime {
         &*self.inner.runtime

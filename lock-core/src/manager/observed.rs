@@ -29,8 +29,8 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Counts the result; `granted` counts the grants. An acquisition that is dropped earlier
-    /// counts as nothing.
+    /// Counts the result. `granted` counts the grants. An acquisition that is dropped earlier is
+    /// not counted.
     pub(super) fn end<T>(
         self,
         answer: &Result<Attempt<T>, Error>,

@@ -1,32 +1,33 @@
 use crate::Holder;
 
-/// An acquisition that may be held several times over: reentrancy, made explicit.
+/// An acquisition that may be held several times: explicit reentrancy.
 ///
-/// All acquisitions with the same owner share one lease and one token: the first waits for it, and
-/// while it lives the others get it at once. Each has a guard of its own and gives back its own
-/// hold; the lease ends with the last hold. There are no thread ids and no counts: the lock service
-/// keeps the set of holds, so that a repeated request neither adds nor removes one.
+/// All acquisitions with the same owner share one lease and one token. The first acquisition waits
+/// for the lease, and while the lease lives the others get it at once. Each acquisition has a guard
+/// of its own and gives back its own hold. The lease ends with the last hold. There are no thread
+/// ids and no counts: the lock service keeps the set of holds, so that a repeated request neither
+/// adds nor removes a hold.
 ///
 /// An owner is for one resource at a time. Its [`id`](Owner::id) may be sent to another process,
-/// which then goes on with the same lease. It is a **secret**: anybody who knows it can act as this
-/// owner.
+/// which then goes on with the same lease. The id is a **secret**: anybody who knows it can act as
+/// this owner.
 ///
 /// # One writer to the store
 /// All handles have the same sequencer, and a store that checks it lets each of them
-/// write: ordering their writes is up to you.
+/// write. You have to order their writes yourself.
 ///
 /// # After the end
 /// When the last hold has been given back, the same owner may acquire again, and gets a new token.
-/// When the lease was *lost*, it cannot: acquiring fails with
+/// When the lease was *lost*, the owner cannot acquire again: acquiring fails with
 /// [`ErrorKind::Released`](crate::ErrorKind), so that no part of the work goes on as if nothing had
 /// happened. Draw a new owner.
 ///
 /// A handle that joins a living lease does not extend it, and gets the time that is left. The
 /// watchdog's next renewal extends it to the longest ttl of its handles.
 ///
-/// A hold whose release gets no answer is given up after the ttl of its own guard, but not before
-/// a minute has passed; it then stays until the lease ends. If other handles have a ttl of more
-/// than a minute, give all of them the same one.
+/// If the release of a hold gets no answer, it is repeated for the ttl of its own guard, and for at
+/// least a minute. Then it is given up, and the hold stays until the lease ends. If other handles
+/// have a ttl of more than a minute, give all of them the same one.
 ///
 /// # Examples
 /// ```
@@ -71,14 +72,14 @@ impl Owner {
         Self { id }
     }
 
-    /// The identity of this owner. A secret.
+    /// The identity of this owner. It is a secret.
     #[must_use]
     pub const fn id(&self) -> Holder {
         self.id
     }
 }
 
-/// A fresh one each time.
+/// Draws a fresh owner each time.
 impl Default for Owner {
     fn default() -> Self {
         Self::new()

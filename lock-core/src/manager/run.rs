@@ -8,8 +8,8 @@ impl Acquire {
     /// returned.
     ///
     /// # Errors
-    /// The section's own error, or that of acquiring, or [`ErrorKind::Lost`]. A release that fails
-    /// is left to the watchdog and not reported: the section's result stands.
+    /// The section's own error, or the error of acquiring, or [`ErrorKind::Lost`]. A release that
+    /// fails is left to the watchdog and not reported: the section's result is returned.
     ///
     /// # Cancel safety
     /// The section is dropped and the watchdog releases the lease.
@@ -43,7 +43,7 @@ impl Acquire {
             lost = guard.lost() => Err(Error::from(lost).into()),
             result = section(&guard) => result,
         };
-        // After a loss there is nothing to release that would be worth waiting for.
+        // After a loss the release is not waited for, because the lease has ended.
         if guard.remaining().is_ok()
             && let Err(error) = guard.release().await
         {

@@ -11,13 +11,13 @@ pub(super) enum Identity {
     Fresh,
     /// A given holder, which others may know.
     Known(Holder),
-    /// Likewise, and it may hold the resource several times over.
+    /// A given holder, which others may know, and which may hold the resource several times.
     Owner(Holder),
 }
 
 impl LeaseSettings {
-    /// Refuses invalid settings, and settings that the lock service does not support, before it is
-    /// asked.
+    /// Refuses invalid settings, and settings that the lock service does not support, before a
+    /// request is sent.
     pub(super) fn check(&self, locks: &LockManager) -> Result<(), Error> {
         if let Some(metadata) = &self.metadata {
             metadata.as_ref().map_err(|invalid| *invalid)?;
@@ -49,8 +49,8 @@ impl LeaseSettings {
         }
     }
 
-    /// Whether the watchdog renews the lease for at least a ttl. Otherwise it has to have its full
-    /// length at once, because its first renewal may never be sent.
+    /// Whether the watchdog renews the lease for at least a ttl. Otherwise the lease must have its
+    /// full length at once, because its first renewal may never be sent.
     pub(super) fn is_kept_up(&self) -> bool {
         let at_least_once = |max_hold| max_hold >= self.ttl.get();
         self.renew && self.max_hold.is_none_or(at_least_once)

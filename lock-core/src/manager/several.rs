@@ -1,8 +1,8 @@
 use super::settings::invalid;
 use crate::{Error, InvalidName, ResourceName};
 
-/// The resources of one acquisition, in the order in which they were named; or that one of them is
-/// no name.
+/// The resources of one acquisition, in the order in which they were named, or the error of a name
+/// that is not valid.
 pub(super) type Named = Result<Vec<ResourceName>, InvalidName>;
 
 pub(super) fn names<I>(resources: I) -> Named

@@ -1,7 +1,8 @@
 /// Counts of a manager and all its clones, in one process, since it was made.
 ///
-/// A snapshot: the figures were read one after the other. With the feature `metrics` the same
-/// figures are exported, see [`metric`](crate::backend::metric); the durations are only exported.
+/// The figures are not of one moment: they were read one after the other. With the feature
+/// `metrics` the same figures are exported, see [`metric`](crate::backend::metric); the durations
+/// are only exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -9,8 +10,8 @@ pub struct Stats {
     pub grants: u64,
     /// Grants that were waited for.
     pub handoffs: u64,
-    /// Acquisitions that found the resource held until their wait was over, or at their only look,
-    /// or that found the queue full.
+    /// Acquisitions that found the resource held until their wait was over, that found it held at
+    /// their only look, or that found the queue full.
     pub timeouts: u64,
     /// Acquisitions that ended with any other error.
     pub failures: u64,

@@ -33,9 +33,9 @@ pub(super) struct LeaseStatus {
 enum State {
     Held {
         deadline: Moment,
-        /// How long it was at most after a renewal.
+        /// The greatest length that the lease had after the grant or a renewal.
         longest: Duration,
-        /// Whether it has reached its `max_hold` and is not renewed any more.
+        /// Whether the lease has reached its `max_hold` and is not renewed any more.
         last: bool,
         /// Whether its guard has asked not to renew it for now.
         paused: bool,
@@ -54,7 +54,7 @@ pub(super) enum Due {
     LetEnd {
         deadline: Moment,
     },
-    /// It was lost or released.
+    /// The lease was lost or released.
     Forget,
 }
 
@@ -98,7 +98,8 @@ impl LeaseStatus {
         self.since
     }
 
-    /// The deadline, as long as it has not passed. Once it has, the lease is lost for good.
+    /// The deadline, as long as it has not passed. Once it has passed, the lease is lost
+    /// permanently.
     pub(super) fn deadline(&self) -> Result<Moment, Lost> {
         match self.change(|state| state.expire(&*self.runtime)) {
             State::Held { deadline, .. } => Ok(deadline),
@@ -117,7 +118,7 @@ impl LeaseStatus {
         let State::Held { longest, .. } = self.change(|_| {}) else {
             return Ok(deadline);
         };
-        // The last renewal may be sent just before that.
+        // The last renewal may be sent just before `hold_until`.
         Ok(std::cmp::max(deadline, self.hold_until + longest))
     }
 
@@ -154,7 +155,7 @@ impl LeaseStatus {
         });
     }
 
-    /// Has the watchdog let the lease end, or renew it again. Nothing brings a lost lease back.
+    /// Makes the watchdog let the lease end, or renew it again. Nothing brings a lost lease back.
     pub(super) fn pause_renewal(&self, pause: bool) {
         self.change(|state| {
             state.expire(&*self.runtime);
@@ -172,7 +173,7 @@ impl LeaseStatus {
         });
     }
 
-    /// The guard gives the lease back: from here on it cannot be lost. Whether it was held.
+    /// The guard gives the lease back: from here on it cannot be lost. Returns whether it was held.
     pub(super) fn release(&self) -> bool {
         let state = self.change(|state| {
             state.expire(&*self.runtime);
@@ -186,7 +187,7 @@ impl LeaseStatus {
     /// Completes when the lease is lost.
     pub(super) async fn lost(&self) -> Lost {
         loop {
-            // No deadline is later than that.
+            // No deadline is later than this one, so only a loss completes the call.
             if let Err(lost) = self.renewed_after(Moment::NEVER).await {
                 return lost;
             }
@@ -196,7 +197,7 @@ impl LeaseStatus {
     /// Completes when the deadline is later than this one, or when the lease is lost.
     pub(super) async fn renewed_after(&self, known: Moment) -> Result<Moment, Lost> {
         loop {
-            // Enabled before the state is read, so that no change is missed.
+            // The notification is enabled before the state is read, so that no change is missed.
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
             let deadline = self.deadline()?;
@@ -260,7 +261,7 @@ impl LeaseStatus {
 }
 
 impl State {
-    /// A lease whose deadline has passed is lost. The clock is read for a held one only.
+    /// A lease whose deadline has passed is lost. The clock is read only for a lease that is held.
     fn expire(&mut self, runtime: &dyn Runtime) {
         if let Self::Held { deadline, last, .. } = *self
             && deadline <= runtime.now()

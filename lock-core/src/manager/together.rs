@@ -37,18 +37,18 @@ pub type AcquireTogether = Acquire<Together>;
 #[derive(Clone, Debug)]
 pub struct Together(Named);
 
-/// How often to look whether all of them are free.
+/// The pauses between looks whether all resources are free.
 const LOOKS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(10)).longest(Duration::from_millis(250));
 
 impl LockManager {
     /// Acquires several resources in one step of the lock service: all of them, or none.
     ///
-    /// Nothing is held while it waits, so it delays no other client. It does not queue either: it
-    /// looks again and again until all of them are free, with pauses that grow to 250 ms unless
-    /// [`retry`](Acquire::retry) says otherwise. If others keep queueing for one of them, it may
-    /// never have its turn. On Redis all of them must be in one shard: put a common `{tag}` into
-    /// their names, such as `{order:7}:stock` and `{order:7}:invoice`.
+    /// Nothing is held during the wait, so it delays no other client. This acquisition does not
+    /// queue either: it looks again and again until all resources are free, with pauses that grow
+    /// to 250 ms unless [`retry`](Acquire::retry) says otherwise. If others keep queueing for one
+    /// of the resources, it may never have its turn. On Redis all resources must be in one shard:
+    /// put a common `{tag}` into their names, such as `{order:7}:stock` and `{order:7}:invoice`.
     ///
     /// # Examples
     /// ```
@@ -105,7 +105,7 @@ impl Acquire<Together> {
         acquired.instrument(span).await
     }
 
-    /// Looks again and again until all of them are free, with a new holder after each late grant.
+    /// Looks again and again until all resources are free, with a new holder after each late grant.
     async fn asked(
         &self,
         named: &[ResourceName],
@@ -136,7 +136,8 @@ impl Acquire<Together> {
         }
     }
 
-    /// The attempt for one of the resources, which has to be cancelled unless it is granted.
+    /// The clean-up of the attempt for one of the resources. The attempt has to be cancelled unless
+    /// it is granted.
     fn owes(&self, attempt: &AttemptRef) -> OnDrop {
         let decisions = Acquisition::asked_elsewhere(self.terms(Wait::Never));
         OnDrop::new(Arc::clone(&self.locks.inner), attempt.clone(), decisions)
@@ -172,7 +173,7 @@ impl Acquire<Together> {
 struct Looks<'a> {
     backend: &'a LockService,
     requests: Vec<AcquireRequest>,
-    /// Those of the last look.
+    /// The grants of the last look.
     grants: Mutex<Vec<Grant>>,
 }
 

@@ -2,16 +2,17 @@ use super::LockManager;
 use crate::{AttemptRef, Error, Holder, ResourceName};
 
 impl LockManager {
-    /// Whether the lock service can change anything now: for probes. Asks it to cancel an attempt
-    /// that does not exist, under a random name.
+    /// Checks whether the lock service can write now, for probes. Asks it to cancel an attempt that
+    /// does not exist, for a resource with a random name.
     ///
-    /// No client can be in the way, because none knows the name. Where a lock service remembers
-    /// cancelled attempts, this is a write, which it forgets as soon as those, within minutes.
-    /// ZooKeeper has to be asked by its leader instead. So a standby, a replica, a service without
-    /// its majority and one without space fail here, although they can be read.
+    /// No other client is disturbed, because none knows the name. At a lock service that remembers
+    /// cancelled attempts this is a write. The service forgets it within minutes, as any cancelled
+    /// attempt. At ZooKeeper it is a request that only the leader can answer. So a standby, a
+    /// replica, a service without its majority and a service without space fail here, although they
+    /// can be read.
     ///
-    /// NOT a promise about the next request, and not about all parts of a service: it asks the part
-    /// that keeps that name. Redis takes this although its memory is full.
+    /// NOT a promise about the next request, nor about all parts of a service: only the part that
+    /// keeps that name is asked. A Redis server succeeds here even if its memory is full.
     ///
     /// # Errors
     /// The error that keeps the lock service from writing.

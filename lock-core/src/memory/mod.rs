@@ -1,8 +1,9 @@
 //! The in-process lock service, with the URL `memory:`; the reference implementation of the
 //! contract.
 //!
-//! It lives as long as its [`MemoryBackend`]; clones of the handle are the same service. Waiters
-//! are served first come, first served, and a release hands the lease directly to the next one.
+//! The lock service lives as long as its [`MemoryBackend`]. Clones of the handle are the same
+//! service. Waiters are served first come, first served, and a release hands the lease directly to
+//! the next one.
 
 mod table;
 
@@ -25,18 +26,18 @@ use crate::{
 /// The kind that errors name and the default issuer.
 const KIND: &str = "memory";
 
-/// How long an ended acquisition is remembered, so that a late request of it is refused.
+/// The time for which an ended acquisition is remembered, so that its late requests are refused.
 const ENDED_TTL: Duration = Duration::from_secs(60);
 
 /// A lock service inside this process: only this value and its clones use it.
 #[derive(Clone)]
 pub struct MemoryBackend {
-    /// Never held across an await; every step under it is short.
+    /// The lock is never held across an await, and every step under it is short.
     table: Arc<Mutex<Table>>,
     runtime: Arc<dyn Runtime>,
 }
 
-/// On the system's clock, with tokens that begin at its time.
+/// A service on the system's clock, with tokens that begin at the time of that clock.
 impl Default for MemoryBackend {
     fn default() -> Self {
         Self::new(Arc::new(TokioRuntime), InitialToken::default())
@@ -62,7 +63,8 @@ impl MemoryBackend {
 struct Waiter<'a> {
     backend: &'a MemoryBackend,
     request: &'a AcquireRequest,
-    /// From the first place in the queue on, which has them, too, for as long as this is here.
+    /// The wake-ups, from the moment on when the attempt first has a place in the queue. The queue
+    /// has them, too, but only while this value lives.
     wake_ups: OnceLock<Arc<WakeUps>>,
 }
 

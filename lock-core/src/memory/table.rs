@@ -26,7 +26,7 @@ pub(super) struct Table {
     tombstones: Tombstones,
 }
 
-/// A resource is in the table only while it is held. Only then may it be waited for.
+/// A resource that is held. A resource that is free is not in the table, and has no waiters.
 #[derive(Debug, Default)]
 struct Resource {
     held: Option<Held>,
@@ -42,8 +42,8 @@ impl Table {
         }
     }
 
-    /// Looks. With wake-ups the attempt takes a place in the queue, or keeps it; without, it leaves
-    /// the queue.
+    /// Looks once. With wake-ups the attempt takes or keeps a place in the queue. Without wake-ups
+    /// it leaves the queue.
     pub(super) fn acquire(
         &mut self,
         request: &AcquireRequest,
@@ -110,7 +110,8 @@ impl Table {
     /// Everything that is held.
     pub(super) fn list(&mut self, now: Moment) -> Vec<Listed> {
         let mut names: Vec<_> = self.resources.keys().cloned().collect();
-        // To inspect one may hand it on, which draws a token: in the same order each time.
+        // An inspection may hand a resource on, which draws a token. So the order must be the same
+        // each time.
         names.sort();
         let listed = names.into_iter().map(|resource| Listed {
             inspection: self.inspect(&resource, now),

@@ -48,7 +48,7 @@ impl LockBackend for Bare {
     }
 }
 
-/// A lock service that answers nothing, and says no more than that.
+/// A lock service that never answers, and whose error has no details.
 #[derive(Debug)]
 struct Mute;
 
@@ -96,8 +96,8 @@ impl Requests for Mute {
     }
 }
 
-/// Catches: errors of a foreign backend that do not name their subject, and a batch with fewer
-/// answers than requests.
+/// Catches: errors of a user's backend that do not name operation, kind and resource, and a batch
+/// with fewer answers than requests.
 #[tokio::test]
 async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
     let service = LockService::from(Mute);
@@ -109,7 +109,7 @@ async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
     let renewal = RenewRequest::new(lease.clone(), Ttl::secs(1));
     let request = AcquireRequest::new(attempt.clone(), Ttl::secs(1));
     let together = std::slice::from_ref(&request);
-    // One more than it answers.
+    // One request more than the service answers.
     let renewed = service.renew(&[renewal.clone(), renewal]).await;
     for renewed in renewed {
         let error = renewed.unwrap_err();
@@ -157,7 +157,7 @@ async fn a_lock_service_names_operation_kind_and_resource_in_errors() {
         let error = error.unwrap_err();
         assert_eq!((error.operation(), error.backend()), (operation, "mute"));
         assert_eq!(error.resource(), Some(&resource));
-        // An operation that only reads has not happened, whatever its request came to.
+        // An operation that only reads has not happened, whatever became of its request.
         let may_have = error.kind() == ErrorKind::Unavailable && operation != Operation::Inspect;
         assert_eq!(error.outcome() == Outcome::Unknown, may_have, "{error}");
     }

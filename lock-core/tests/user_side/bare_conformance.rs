@@ -1,5 +1,5 @@
-//! A lock service that claims no extension passes the cases of the others, and answers that an
-//! extension is unsupported.
+//! A lock service that claims no extension passes the conformance cases of the clauses without
+//! extensions, and answers that an extension is unsupported.
 
 use std::{sync::Arc, time::Duration};
 

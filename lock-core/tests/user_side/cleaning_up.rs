@@ -1,5 +1,5 @@
-//! The clean-up for a guard that was dropped while the lock service did not answer: how often it is
-//! tried.
+//! The clean-up for a guard that was dropped while the lock service did not answer: the times at
+//! which it is tried.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::world::{World, world, yield_to_others};
 const SECOND: Duration = Duration::from_secs(1);
 
 impl World {
-    /// Drops a guard while no release arrives. Returns the moments at which one is sent, counted
-    /// from the drop, until it is given up.
+    /// Drops a guard while no release arrives. Returns the moments at which a release is sent,
+    /// counted from the drop, until the release is given up.
     async fn releases_of(&self, acquire: Acquire) -> Vec<Duration> {
         let guard = acquire.renew(false).await.unwrap();
         self.chaos.always(Operation::Release, Fault::DropRequest);
@@ -34,13 +34,13 @@ impl World {
     }
 }
 
-/// A service in trouble must not be asked every second for ever more guards that were dropped
-/// meanwhile.
-/// Catches: clean-up that goes on at its first pace, or for longer than anything can be left.
+/// A service in trouble must not get a request every second for each of more and more dropped
+/// guards.
+/// Catches: clean-up whose pauses do not grow, or that goes on for longer than anything can be left.
 #[tokio::test]
 async fn a_release_that_does_not_arrive_is_sent_ever_more_rarely_until_it_is_given_up() {
-    // Whether others may keep the lease up, its ttl in seconds, for how many seconds it is tried,
-    // and how many of them the longest pause has.
+    // The columns: whether others may keep the lease up, its ttl in seconds, the seconds for which
+    // a release is tried, and the seconds of the longest pause.
     for (shared, ttl, patience, longest) in [
         (false, 9, 9, 1),
         (false, 24, 24, 2),

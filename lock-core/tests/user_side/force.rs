@@ -10,8 +10,8 @@ fn resource() -> ResourceName {
     ResourceName::new("r").unwrap()
 }
 
-/// Catches: a holder whose lease was ended holds on until its deadline, and its clean-up ends the
-/// next lease.
+/// Catches: a holder whose lease was ended by force goes on until its deadline, and its clean-up
+/// ends the next lease.
 #[tokio::test]
 async fn force_tells_whom_it_hit_and_the_holder_learns_of_it_by_its_next_renewal() {
     let world = world();
@@ -43,7 +43,7 @@ async fn force_leaves_alone_a_free_resource_and_a_holder_that_came_after_the_loo
 
     let seen = world.locks().acquire("r").await.unwrap();
     let mut forcing = std::pin::pin!(force());
-    // It has looked, and its request to end that lease is under way.
+    // The operator has looked, and the request to end that lease is under way.
     assert!(!poll_times(forcing.as_mut(), 3).await);
     assert_eq!(world.chaos.counts(Operation::ForceRelease).requests, 0);
     seen.release().await.unwrap();

@@ -60,7 +60,7 @@ async fn wrong_settings_are_refused_before_anything_is_sent() {
     assert_eq!(world.chaos.counts(Operation::Acquire).requests, 0);
 }
 
-/// Silence would be worse: a limit that is not kept looks like one that is.
+/// An error is better than silence, because a caller cannot see that a limit is not kept.
 #[tokio::test]
 async fn an_unsupported_setting_is_refused_and_not_ignored() {
     let clock = ManualClock::new();

@@ -1,4 +1,4 @@
-//! One acquisition with several guards: the lease ends with the last of them, and not before.
+//! One acquisition with several guards: the lease ends with the last guard, and not before.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -47,7 +47,7 @@ async fn an_owner_gets_its_lease_again_at_once_and_gives_it_back_as_often() {
     let token = inner.token();
     drop(inner);
     world.until_free("r").await;
-    // It starts anew.
+    // The owner begins again with a new lease.
     let again = world.hold(&owner).await;
     assert!(again.token() > token);
     again.release().await.unwrap();
@@ -69,7 +69,7 @@ async fn after_its_lease_was_lost_an_owner_is_refused() {
     );
     let fresh = world.hold(&Owner::new()).await;
     assert!(fresh.token() > one.token());
-    // The late requests of the lost guards, once their process goes on, leave the new lease alone.
+    // Once the process of the lost guards goes on, their late requests leave the new lease alone.
     world.ours.thaw();
     assert_eq!(one.release().await.unwrap(), Released::NotHolder);
     drop(other);
@@ -101,7 +101,8 @@ async fn an_owner_goes_on_in_another_process() {
     assert_eq!(world.holder("r").await, None);
 }
 
-/// The lost answer is asked for again by the watchdog: that must not take the other guard's hold.
+/// The watchdog sends a release again whose answer was lost. The copy must not give back the other
+/// guard's hold.
 #[tokio::test]
 async fn a_release_that_is_sent_again_takes_no_other_hold() {
     let (world, owner) = (world(), Owner::new());
@@ -118,15 +119,16 @@ async fn a_release_that_is_sent_again_takes_no_other_hold() {
 /// The remains of a guard with a short ttl after an outage.
 #[derive(Clone, Copy, Debug)]
 enum Left {
-    /// Its hold: it was dropped.
+    /// Its hold, because the guard was dropped.
     Dropped,
-    /// Its hold: the result of its release is unknown.
+    /// Its hold, because the result of its release is unknown.
     Released,
     /// The hold of an acquisition without answer.
     Unanswered,
 }
 
-/// The lease outlives the outage, because another guard has a longer ttl: so must the clean-up.
+/// The lease outlives the outage, because another guard has a longer ttl. So the clean-up must go
+/// on after the outage, too.
 #[tokio::test]
 async fn a_hold_is_given_back_after_an_outage_that_was_longer_than_its_own_ttl() {
     for left in [Left::Dropped, Left::Released, Left::Unanswered] {
@@ -156,7 +158,8 @@ async fn a_hold_is_given_back_after_an_outage_that_was_longer_than_its_own_ttl()
     }
 }
 
-/// A release of one guard ends the lease for all that know the holder, however long it takes.
+/// The release of one guard ends the lease for all that know the holder, however long the release
+/// takes.
 #[tokio::test]
 async fn a_lease_of_a_known_holder_is_released_after_an_outage_that_was_longer_than_the_ttl() {
     let (world, holder) = (world(), Holder::random());

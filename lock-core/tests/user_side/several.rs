@@ -1,4 +1,4 @@
-//! Several resources for one section: all of them or none.
+//! Acquisitions of several resources get all of them or none.
 
 use std::{future::IntoFuture, pin::pin, time::Duration};
 
@@ -28,7 +28,7 @@ impl World {
     }
 }
 
-/// Catches: guards in the order in which they were acquired, one of which is not renewed.
+/// Catches: guards in the order in which they were acquired, and a guard that is not renewed.
 #[tokio::test]
 async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() {
     let world = world();
@@ -63,7 +63,7 @@ async fn guards_are_in_the_order_of_the_names_and_each_has_a_lease_of_its_own() 
     }
 }
 
-/// Catches: the loss of one is reported only when all are lost, or ends the others.
+/// Catches: the loss of one lease is reported only when all are lost, or ends the others.
 #[tokio::test]
 async fn the_first_loss_is_reported_and_the_others_go_on() {
     let world = world();
@@ -83,8 +83,8 @@ async fn the_first_loss_is_reported_and_the_others_go_on() {
     assert_eq!(released, [Released::NotHolder, Released::Released]);
 }
 
-/// Taken in the order in which they are named, each of these two would hold the resource that the
-/// other wants.
+/// If the resources were taken in the order in which they are named, each of these two acquisitions
+/// would hold the resource that the other wants.
 #[tokio::test]
 async fn two_that_name_them_the_other_way_round_do_not_deadlock() {
     let world = world();
@@ -122,7 +122,7 @@ async fn one_by_one_what_was_acquired_is_given_back_when_the_wait_is_over() {
     assert_eq!(world.are_held().await, [false, false]);
 }
 
-/// Catches: all are granted, and the first of them is over.
+/// Catches: all resources are granted, but the first lease has ended.
 #[tokio::test]
 async fn one_by_one_a_lease_that_ran_out_meanwhile_is_a_loss() {
     let world = world();
@@ -159,7 +159,7 @@ async fn together_nothing_is_held_until_all_are_free() {
     world.until_free("b").await;
 }
 
-/// Catches: a wait for several that is over too late, or leaves some.
+/// Catches: a wait for several resources that ends too late, or that leaves leases behind.
 #[tokio::test]
 async fn together_the_wait_ends_and_leaves_nothing() {
     let world = world();
@@ -215,7 +215,7 @@ async fn an_acquire_of_several_that_is_dropped_at_any_await_leaves_nothing() {
     }
 }
 
-/// Catches: a name twice, which waits for itself.
+/// Catches: an acquisition that names a resource twice, and waits for itself.
 #[tokio::test]
 async fn wrong_settings_are_refused_before_anything_is_sent() {
     let world = world();

@@ -47,7 +47,7 @@ impl World {
         inspection.holder
     }
 
-    /// Does work that waits for an event that never comes, and lets the time pass for it.
+    /// Does work that waits for an event that never comes, and moves the clock until the work ends.
     pub(crate) async fn in_vain<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Lets the other tasks run until it is free.
+    /// Lets the other tasks run until the resource is free.
     pub(crate) async fn until_free(&self, resource: &str) {
         for _ in 0..10_000 {
             if self.holder(resource).await.is_none() {
@@ -80,7 +80,7 @@ pub(crate) async fn yield_to_others() {
     }
 }
 
-/// Polls a future that many times, whether it asks for that or not. True if it completed.
+/// Polls a future this many times, also when it was not woken. Returns true if it completed.
 pub(crate) async fn poll_times(future: impl Future, times: usize) -> bool {
     let mut future = pin!(future);
     let mut polls = 0;

@@ -23,9 +23,10 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The requests of one attempt.
 pub(super) struct Asking<'a> {
     service: &'a Service,
-    /// A request has it until it is answered or dropped, and otherwise the wait for a change.
+    /// The attempt. A request locks it until the request is answered or dropped. At other times the
+    /// wait for a change locks it.
     attempt: Mutex<Attempt<'a>>,
-    /// A request needs the attempt.
+    /// Notifies the wait for a change that a request needs the attempt.
     sends: Notify,
 }
 
@@ -61,7 +62,7 @@ impl Requests for Asking<'_> {
         self.service.client.longest_call()
     }
 
-    /// Gives the attempt to a request that needs it, and goes on after that.
+    /// Gives the attempt to a request that needs it, and goes on waiting after that.
     async fn woken(&self) -> Wake {
         loop {
             let mut attempt = self.attempt.lock().await;
@@ -75,7 +76,8 @@ impl Requests for Asking<'_> {
 }
 
 impl Attempt<'_> {
-    /// Makes or finds its entry, and looks whether it is the first in the queue.
+    /// Makes or finds the entry of the attempt, and looks whether the entry is the first in the
+    /// queue.
     async fn ask(&mut self, queue: bool) -> Result<Reply, Error> {
         self.before = None;
         if let Some(kind) = self.refusal {
@@ -111,7 +113,7 @@ impl Attempt<'_> {
         Err(may_be_queued(crowded()))
     }
 
-    /// Makes its entry, or looks what has become of it.
+    /// Makes the entry, or looks at the entry that the attempt has.
     async fn entry_and_ahead(&mut self, queue: bool) -> Result<Enqueued, Error> {
         let Some(entry) = self.place else {
             return self.enqueue(queue).await;
@@ -122,7 +124,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The reply for an entry that has these before it. None if it takes another look.
+    /// The reply for an entry with these entries before it. `None` if another look is needed.
     async fn reply_for(
         &mut self,
         entry: Queued,
@@ -140,7 +142,7 @@ impl Attempt<'_> {
             return self.refuse(ErrorKind::TokensExhausted).await.map(Some);
         };
         if token.get() < ahead.least {
-            // The next entry is made anew, even if the answer to this is lost.
+            // The next turn makes a new entry, even if the answer to this request is lost.
             self.place = None;
             self.leave_for_more(&entry, &ahead).await?;
             self.lose_lease();
@@ -149,7 +151,7 @@ impl Attempt<'_> {
         let Some(life) = self.kept else {
             return Ok(None);
         };
-        // Not of all of the slack, which the next one may use up.
+        // The slack is not counted, because the next acquisition that uses the lease may use it up.
         let until = std::cmp::min(life.end(), ahead.asked + without_slack(life.length));
         let lease = Lease::counted_from(ahead.asked, until.since(ahead.asked));
         Ok(Some(Reply::Granted(Grant::new(token, lease))))
@@ -167,15 +169,15 @@ impl Attempt<'_> {
             true => LOOK_AGAIN,
             false => {
                 self.before = Some(before);
-                // A notice may get lost.
+                // The watch may lose a notice.
                 self.length() / 2
             }
         };
         Ok(Reply::Queued { left, look_again })
     }
 
-    /// Its entry has gone with its lease, or another client has ended it. If there is a tombstone,
-    /// that one says so.
+    /// The entry has gone with its lease, or another client has ended it. If there is a tombstone,
+    /// the tombstone says so.
     fn gone(&mut self) -> Result<Enqueued, Error> {
         self.place = None;
         self.lose_lease();
@@ -185,7 +187,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Leaves the queue, because it gets nothing there.
+    /// Leaves the queue with this error.
     async fn refuse(&mut self, kind: ErrorKind) -> Result<Reply, Error> {
         self.refusal = Some(kind);
         self.leave().await.map_err(Error::outcome_unknown)?;
@@ -197,10 +199,10 @@ impl Attempt<'_> {
         Ok(self.service.time_left(resource).await?)
     }
 
-    /// Whether as many as allowed were already waiting when it came. If its entry was there before,
-    /// fewer may be ahead of it by now, but never more.
+    /// Whether the greatest allowed number was already waiting when the attempt came. If the entry
+    /// was there before, fewer entries may be ahead of it by now, but never more.
     fn is_one_too_many(&self, ahead: &Ahead) -> bool {
-        // The first of them holds it.
+        // The first entry ahead holds the resource, and does not wait.
         let most = self.request.max_waiters;
         most.is_some_and(|most| ahead.number > i64::from(most))
     }

@@ -17,23 +17,23 @@ pub(super) struct Attempt<'a> {
     pub(super) names: Names,
     /// The memory of the acquisition, as the last answer showed it.
     pub(super) tombstone: Option<Kept<Tombstone>>,
-    /// The lease that it has taken.
+    /// The lease that this attempt has taken.
     pub(super) lease: Option<i64>,
-    /// The lease of its entry, which another attempt may have taken.
+    /// The lease of the entry. Another attempt may have taken it.
     pub(super) on: i64,
-    /// How long that lives, if that is known.
+    /// The life of the lease `on`, if it is known.
     pub(super) kept: Option<Life>,
-    /// Its entry.
+    /// The queue entry of the acquisition.
     pub(super) place: Option<Queued>,
-    /// The entry before its own, and the revision at which it was there.
+    /// The key of the entry before this one, and a revision at which that entry was there.
     pub(super) before: Option<(Vec<u8>, i64)>,
-    /// It could not hear of changes, or not keep its lease alive.
+    /// The attempt could not watch for changes, or could not keep its lease alive.
     pub(super) is_deaf: bool,
-    /// Its entry was behind another one.
+    /// The entry was behind another entry.
     pub(super) waited: bool,
-    /// The error of an attempt that has to leave the queue.
+    /// The error with which the attempt has to leave the queue.
     pub(super) refusal: Option<ErrorKind>,
-    /// A copy of the request that makes the entry may arrive later.
+    /// Whether a copy of the request that makes the entry may arrive later.
     pub(super) copied: bool,
 }
 
@@ -57,24 +57,24 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The least token that is good enough.
+    /// The least token that the attempt accepts.
     pub(super) fn least(&self) -> u64 {
         self.request.floor.map_or(0, u64::from)
     }
 
-    /// How long its lease is, as far as we know.
+    /// The length of the lease, as far as it is known.
     pub(super) fn length(&self) -> Duration {
         self.kept.map_or(self.request.ttl.get(), |life| life.length)
     }
 
-    /// Keeps its lease alive for its full length from now on. False if it has ended.
+    /// Keeps the lease alive for its full length from now on. Returns false if the lease has ended.
     pub(super) async fn keep_alive(&mut self) -> Result<bool, Error> {
         self.kept = self.service.keep_one_alive(self.on).await?;
         Ok(self.kept.is_some())
     }
 
-    /// Asks how long its lease lives, without keeping it alive, so that asking again gains
-    /// no time. False if it has ended.
+    /// Asks how long the lease lives, without keeping it alive, because a repeated request must not
+    /// extend the lease. Returns false if the lease has ended.
     pub(super) async fn time_left(&mut self) -> Result<bool, Error> {
         self.kept = self.service.left(self.on).await?;
         Ok(self.kept.is_some())
@@ -89,7 +89,8 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// The lease that it has taken is not used again, because another client may revoke it.
+    /// Gives up the lease that the attempt has taken. It is not used again, because another client
+    /// may revoke it.
     pub(super) fn lose_lease(&mut self) {
         if let Some(lease) = self.lease.take() {
             let service = self.service;
@@ -99,8 +100,8 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// An attempt that may have something is cancelled, which ends its leases. Another one gives its
-/// lease back here.
+/// An attempt that may have an entry is cancelled, which ends its leases. Any other attempt gives
+/// its lease back here.
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         if self.place.is_none() && !self.copied {

@@ -15,16 +15,16 @@ use lock_core::{
     },
 };
 
-/// A lock service on etcd. Dropping it closes its connections as soon as the leases that it has
-/// ended of late are given back, or that has failed.
+/// A lock service on etcd. When it is dropped, it first revokes the leases that it has ended
+/// recently, or fails to, and then closes its connections.
 #[derive(Debug)]
 pub struct EtcdBackend {
     service: Arc<Service>,
 }
 
 impl EtcdBackend {
-    /// Connects, and sees to it that there is a floor. To a cluster without space it connects, too:
-    /// there leases can be looked at and ended, and none can be acquired.
+    /// Connects, and makes a floor if there is none. It also connects to a cluster without space:
+    /// there leases can be looked at and ended, but none can be acquired.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),

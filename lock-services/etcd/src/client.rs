@@ -36,30 +36,30 @@ use lock_core::{
     },
 };
 
-/// How long a node may take to accept a connection, at most.
+/// The longest time that a node may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How often a quiet connection is probed. A server hangs up on who does it more often than every
-/// 5 s.
+/// The interval at which a quiet connection is probed. A server closes connections that are probed
+/// more often than every 5 s.
 const PROBE: Duration = Duration::from_secs(10);
-/// Requests that are answered one after the other may take that part of the response timeout. The
-/// rest is for a node that becomes slower meanwhile, and for the batches that come after them.
+/// Requests that are answered one after the other may take this part of the response timeout. The
+/// rest of the timeout is for a node that becomes slower, and for the batches that come after them.
 const SHARE: u32 = 20;
 
-/// The nodes of a cluster. One of them is asked for everything, until it fails.
+/// The nodes of a cluster. All requests go to one node, until it fails.
 pub(super) struct Client {
     nodes: Vec<Node>,
-    /// The node that is asked, modulo their number.
+    /// The number of the node that is asked, modulo the number of nodes.
     current: AtomicUsize,
     login: Option<Login>,
-    /// The proof of the login, which goes with each request.
+    /// The token of the login, which is sent with each request.
     token: Mutex<Option<MetadataValue<Ascii>>>,
-    /// How long a node may take to answer before another one is asked.
+    /// The longest time that a node may take to answer. After it another node is asked.
     response_timeout: Duration,
     pub(super) runtime: Arc<dyn Runtime>,
 }
 
 impl Client {
-    /// Makes no connection yet.
+    /// A client that has not connected yet.
     pub(super) fn new(
         url: ServiceUrl,
         response_timeout: Duration,
@@ -97,8 +97,8 @@ impl Client {
 
     /// Asks one node after the other, each of them once, until one answers.
     ///
-    /// Several nodes may carry the request out, even after this has returned: each request of this
-    /// client compares before it changes anything.
+    /// Several nodes may carry out the request, even after this has returned. That is safe, because
+    /// each request of this client compares before it changes anything.
     pub(super) async fn call<A, B>(&self, method: &'static str, request: &A) -> Result<B, Failure>
     where
         A: Message + Clone + 'static,
@@ -108,7 +108,7 @@ impl Client {
         Ok(answer.0)
     }
 
-    /// The same. Also tells whether another node may have carried the request out.
+    /// As [`call`](Self::call). Also returns whether another node may have carried out the request.
     pub(super) async fn call_counting_copies<A, B>(
         &self,
         method: &'static str,
@@ -121,8 +121,9 @@ impl Client {
         self.ask(|| self.unary(method, request.clone())).await
     }
 
-    /// The same for requests in streams. A stream carries that many, which a node may answer one
-    /// after the other. The result has the answers to all of them.
+    /// As [`call`](Self::call), for several requests, which are sent in streams. A stream carries
+    /// `in_a_row` requests, and a node may answer them one after the other. The result has the
+    /// answers to all requests.
     pub(super) async fn call_each<A, B>(
         &self,
         method: &'static str,
@@ -141,7 +142,8 @@ impl Client {
         Ok(self.ask(ask).await?.0)
     }
 
-    /// How many requests may be answered one after the other if each takes that long: at least one.
+    /// The number of requests that may be answered one after the other if each takes this time. It
+    /// is at least one.
     pub(super) fn in_a_row(&self, each: Duration) -> usize {
         let number = (self.response_timeout / SHARE).as_nanos() / cmp::max(each.as_nanos(), 1);
         cmp::max(usize::try_from(number).unwrap_or(usize::MAX), 1)
@@ -228,7 +230,7 @@ impl Client {
         self.in_time(all).await
     }
 
-    /// A call to the present node. If it is not answered in time, the next one gets a new
+    /// A call to the present node. If it has no answer in time, the next call gets a new
     /// connection.
     async fn in_time<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         let node = self.node();
@@ -287,12 +289,13 @@ impl Client {
         Ok(grpc)
     }
 
-    /// The one that is asked.
+    /// The node that is asked.
     fn node(&self) -> &Node {
         &self.nodes[self.current.load(Ordering::Relaxed) % self.nodes.len()]
     }
 
-    /// A node without a leader refuses at once, and ends its streams; and this is who we are.
+    /// The request with two labels: the first makes a node without a leader refuse at once, and end
+    /// its streams; the second is the token of the login.
     fn labelled<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         let metadata = request.metadata_mut();
@@ -334,7 +337,8 @@ mod tests {
 
     use super::*;
 
-    /// Catches: a stream for each request to a node that is near, or none to one that is far.
+    /// Catches: a stream for each request to a node that is near, or one stream for all requests to
+    /// a node that is far.
     #[tokio::test]
     async fn as_many_requests_follow_each_other_as_fit_into_a_part_of_the_response_timeout() {
         let (url, settings) = ServiceUrl::read(&ConnectOptions::from("etcd://h")).unwrap();

@@ -31,11 +31,12 @@ impl Service {
         self.release_leaving(lease, tombstone).await
     }
 
-    /// Deletes the entry of a holder that only this client knows. False if it is not there, or if
-    /// there may be more to delete.
+    /// Deletes the entry of a holder that only this client knows. Returns false if there is no
+    /// entry, or if there may be more to delete.
     ///
-    /// Only this client can have made an entry of that name, so nothing has to be compared. A
-    /// deletion costs etcd less than a transaction, for which it copies its latest writes.
+    /// Only this client can have made an entry of this name, so nothing has to be compared. A
+    /// deletion costs etcd less than a transaction, because etcd copies its latest writes for a
+    /// transaction.
     async fn delete_own(&self, lease: &Sequencer) -> Result<bool, Error> {
         let names = self.keys.names(lease.resource(), lease.holder());
         let Some(known) = self.leases.holding(&names) else {
@@ -62,7 +63,7 @@ impl Service {
             lease.token(),
         );
         let known = self.leases.holding(&names);
-        // This is usually right, and then one request is enough.
+        // This guess is usually right, and then one request is enough.
         let created = self.creation_of(token);
         let tombstone = tombstone.then(|| Tombstone::released(token).encode_to_vec());
         let delete = |created| self.delete_created(&names, created, tombstone.as_deref(), known);
@@ -75,7 +76,7 @@ impl Service {
             if let Some(created) = entry.map(|entry| entry.created) {
                 return Ok(delete(created).await?.then_some(Released::Released));
             }
-            // Another client has ended it, or a copy of this request has.
+            // Another client has ended the lease, or a copy of this request has.
             if let Some(known) = known {
                 self.leases.lose(&names, known, self.now());
             }
@@ -85,8 +86,8 @@ impl Service {
         insist(again).await.map_err(Error::outcome_unknown)
     }
 
-    /// Releases the entry that was created by that revision. False if it is not there, or something
-    /// has changed.
+    /// Releases the entry that was created by this revision. Returns false if there is no such
+    /// entry, or if something has changed.
     async fn delete_created(
         &self,
         names: &Names,
@@ -95,7 +96,7 @@ impl Service {
         known: Option<i64>,
     ) -> Result<bool, Error> {
         let mut success = vec![Op::delete(&names.entry)];
-        // The one that was there since the entry.
+        // The tombstone that was there since the entry was made.
         if tombstone.is_none() && self.leases.has_tombstone(names) {
             success.push(Op::delete(&names.tombstone));
         }
@@ -131,8 +132,8 @@ impl Service {
         Ok(true)
     }
 
-    /// The revision that made the entry with this token, if the floor was the present one. Never 0,
-    /// which would stand for an entry that is not there.
+    /// The revision that made the entry with this token, if the floor has not changed since. Never
+    /// 0, because 0 would stand for an entry that is not there.
     fn creation_of(&self, token: FencingToken) -> i64 {
         let floor = self.floor().map_or(0, |floor| floor.value);
         let above = token.get().saturating_sub(floor);
@@ -177,8 +178,8 @@ impl Service {
         insist(end).await
     }
 
-    /// Ends an attempt, and the lease if no other attempt relies on it. False if something has
-    /// changed since it was found.
+    /// Ends an attempt, and its lease if no other attempt relies on the lease. Returns false if
+    /// something has changed since it was found.
     async fn end_attempt(
         &self,
         names: &Names,
@@ -211,7 +212,8 @@ impl Service {
         let ended = self.end(txn, &names.tombstone, tombstone.encode_to_vec());
         let (answer, now) = (ended.await, self.now());
         let answer = match answer {
-            // No entry is left, and a late request for one comes with a lease that is revoked.
+            // No entry is left, and a late request for an entry is refused, because its lease is
+            // revoked.
             Err(failure)
                 if failure.no_space()
                     && found.entry.is_none()
@@ -243,11 +245,12 @@ impl Service {
         Ok(true)
     }
 
-    /// Carries out a transaction that ends something, and writes a tombstone in the same step.
-    /// `None` if the lease of tombstones is not there any more: another one is asked for next time.
+    /// Carries out a transaction that ends a lease or an attempt, and writes a tombstone in the
+    /// same step. `None` if the lease of tombstones does not exist any more. The next call asks for
+    /// another one.
     ///
-    /// etcd without space deletes, but writes nothing. There an entry is deleted without a
-    /// tombstone, and its lease has to be revoked, so that a late request for it is refused.
+    /// etcd without space deletes, but writes nothing. Then an entry is deleted without a
+    /// tombstone, and its lease has to be revoked, so that a late request for the entry is refused.
     async fn end(
         &self,
         txn: TxnRequest,
@@ -272,7 +275,7 @@ impl Service {
         }
     }
 
-    /// An entry was deleted, and its lease is revoked.
+    /// Notes that an entry was deleted. Its lease is then revoked.
     pub(super) fn entry_ended(&self, names: &Names, lease: i64, changed: i64) {
         let tombstone = leases::Tombstone {
             id: names.id,
@@ -296,8 +299,8 @@ impl Service {
             return Ok(Forced::NotHeld);
         };
         let entry = Kept::<Entry>::read(&holder);
-        // Odd, so it belongs to no holder. It is below the token of the next holder, even of one
-        // that already waits.
+        // The token of no holder, because tokens of holders differ by at least two. It is below the
+        // token of the next holder, even of a holder that already waits.
         let revocation = match entry.token().filter(|present| *present == token) {
             Some(present) => present.next(),
             None => return Ok(Forced::NotHeld),
@@ -308,14 +311,15 @@ impl Service {
         let Some(tombstone) = ended? else {
             return Ok(Forced::NotHeld);
         };
-        // Its own tombstone still says that it is in the queue, which means that it has ended.
+        // The holder's own tombstone still says that there is an entry. Without an entry this means
+        // that the acquisition has ended.
         self.leases.ended(entry.lease, tombstone, None, self.now());
         Ok(Forced::Ended { revocation })
     }
 
-    /// Deletes an entry by force. Nothing if it was gone, unless a copy of this very request
-    /// deleted it: the request is sent again if there is no answer, and then finds the tombstone
-    /// of its first copy.
+    /// Deletes an entry by force, and returns the tombstone. `None` if the entry was gone, unless a
+    /// copy of this same request deleted it. The request is sent again if there is no answer, and
+    /// the second copy finds the tombstone of the first.
     async fn end_entry(
         &self,
         key: &[u8],
@@ -346,7 +350,7 @@ impl Service {
             let changed = match (found, answer.buried) {
                 _ if has_ended => Some(answer.buried.unwrap_or(0)),
                 (Some(own), _) => Some(own.mod_revision),
-                // Its first copy has deleted it, and could leave no tombstone.
+                // The first copy has deleted the entry, and could write no tombstone.
                 (None, None) if was_repeated => Some(0),
                 (None, _) => None,
             };
@@ -360,13 +364,13 @@ impl Service {
 /// The result of a transaction that ends something.
 struct Answer {
     txn: TxnResponse,
-    /// By which revision a tombstone was written, if one was.
+    /// The revision by which a tombstone was written, if one was written.
     buried: Option<i64>,
-    /// Without a tombstone: whether it was sent more than once.
+    /// If no tombstone was written: whether the transaction was sent more than once.
     was_repeated: bool,
 }
 
-/// Without a tombstone.
+/// The answer to a transaction that wrote no tombstone.
 impl From<(TxnResponse, bool)> for Answer {
     fn from((txn, was_repeated): (TxnResponse, bool)) -> Self {
         Self {
@@ -377,8 +381,8 @@ impl From<(TxnResponse, bool)> for Answer {
     }
 }
 
-/// An earlier copy of the request may have ended the lease, and nothing remembers that. The next
-/// answer to the same request says that it has ended.
+/// The error if an earlier copy of the request may have ended the lease, and nothing remembers
+/// that. The next answer to the same request says that the lease has ended.
 fn copy_lost() -> Error {
     let why = "a copy of the request had no answer, and the lease has ended";
     Error::unknown(ErrorKind::Unavailable).because(why)

@@ -15,23 +15,24 @@ use lock_core::{Error, ErrorKind, backend::Upkeep};
 
 /// The result of asking for a queue entry.
 pub(super) enum Enqueued {
-    /// It has an entry, and these are before it.
+    /// The attempt has an entry, and this is known of the entries before it.
     Queued(Queued, Ahead),
     /// Another holder has the resource, and this attempt does not queue.
     Held,
-    /// Something was not as this client thought. Now it knows better.
+    /// The state was not as this client expected. The client has learned the present state and can
+    /// try again.
     Retry,
 }
 
 impl Attempt<'_> {
-    /// Takes a queue entry, or finds the one that it already has. Without `queue` it takes one only
-    /// if there is no other entry.
+    /// Takes a queue entry, or finds the entry that the attempt already has. Without `queue` it
+    /// takes an entry only if there is no other entry.
     pub(super) async fn enqueue(&mut self, queue: bool) -> Result<Enqueued, Error> {
         let floor = self.service.known_floor().await?;
         let (lease, tombstones) = self.prepare().await?;
         let txn = self.entry_request(floor, lease, tombstones, queue);
         let asked = self.service.now();
-        // If this is dropped meanwhile, the request may arrive later.
+        // If this future is dropped before the answer, the request may arrive later.
         let copied = mem::replace(&mut self.copied, true);
         let answer = self.service.change(&txn).await;
         self.copied = copied
@@ -75,8 +76,8 @@ impl Attempt<'_> {
         Ok(Enqueued::Queued(entry, ahead))
     }
 
-    /// The leases that a new entry needs: one that lives for as long as was asked for from now on,
-    /// and the one for the tombstone, if it leaves one.
+    /// The leases that a new entry needs: a lease that lives for the requested ttl from now on, and
+    /// the lease for the tombstone, if the attempt leaves a tombstone.
     async fn prepare(&mut self) -> Result<(i64, Option<i64>), Error> {
         let ttl = self.request.ttl.get();
         let lease = loop {
@@ -98,14 +99,15 @@ impl Attempt<'_> {
     /// Whether a tombstone has to say that there was an entry: if another process may know the
     /// acquisition and ask again, or if there is already something to remember.
     ///
-    /// Of an acquisition that only this client knows, only late copies of the entry may come. While
-    /// it is there it refuses them itself. After a release there is a tombstone if a copy may
-    /// arrive; after another end its lease is not used again, and a copy goes with it.
+    /// If only this client knows the acquisition, only late copies of the request for the entry may
+    /// come. While the entry is there, it makes etcd refuse them. After a release there is a
+    /// tombstone if a copy may arrive. After any other end the lease is not used again, so etcd
+    /// refuses a copy with that lease.
     pub(super) const fn leaves_tombstone(&self) -> bool {
         matches!(self.request.upkeep, Upkeep::None) || self.tombstone.is_some()
     }
 
-    /// The lease that it has, or takes, which may have ended.
+    /// The lease that the attempt has, or takes now. It may have ended.
     async fn lease(&mut self, ttl: Duration) -> Result<i64, Error> {
         if let Some(lease) = self.lease {
             return Ok(lease);
@@ -121,8 +123,8 @@ impl Attempt<'_> {
         Ok(taken.id)
     }
 
-    /// The request that makes a queue entry, in one step, if it was not cancelled, it has no entry
-    /// yet, and the floor that is written into it is the present one.
+    /// The request that makes a queue entry. In the same step it checks that the attempt was not
+    /// cancelled, that there is no entry yet, and that the floor in the entry is the present floor.
     fn entry_request(
         &self,
         floor: Floor,
@@ -156,7 +158,7 @@ impl Attempt<'_> {
                 Compare::changed(&floor_key, floor.changed),
             ],
             success,
-            // An attempt that queues is hardly ever refused, and asks then.
+            // An attempt that queues is hardly ever refused, and reads these keys only then.
             failure: match queue {
                 false => self.present().map(Op::range).into(),
                 true => Vec::new(),
@@ -210,8 +212,8 @@ impl Attempt<'_> {
         Ok(Enqueued::Retry)
     }
 
-    /// There is an entry already, on that lease, which is not this attempt's own any more: other
-    /// attempts may rely on it.
+    /// Notes that there is already an entry on this lease. The lease does not belong to this
+    /// attempt alone any more, because other attempts may rely on it.
     fn rely_on(&mut self, lease: i64) {
         if self.lease == Some(lease) {
             self.lease = None;
@@ -222,7 +224,8 @@ impl Attempt<'_> {
         self.on = lease;
     }
 
-    /// The lease that it has taken was not used. A copy of the entry may still arrive.
+    /// Gives back the lease that the attempt has taken, because no entry uses it. A copy of the
+    /// request for the entry may still arrive.
     fn give_lease_back(&mut self) {
         if self.copied {
             self.lose_lease();
@@ -270,7 +273,8 @@ impl Attempt<'_> {
             created: entry.created,
             floor: entry.value.floor,
         };
-        // One more than it allows is one too many.
+        // The look counts up to one more than the attempt allows, so that it can see that there are
+        // too many.
         let number = self
             .request
             .max_waiters

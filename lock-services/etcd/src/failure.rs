@@ -21,15 +21,16 @@ impl From<RuntimeEnded> for Failure {
 /// The next step after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// Another node, or the same one later.
+    /// Ask another node, or the same node later.
     Again,
     /// Log in first: the server has forgotten us, or an operator has changed the rights.
     LogIn,
-    /// None: the same answer would come again.
+    /// There is no remedy: the same answer would come again.
     None,
 }
 
-/// The first cause, such as a refused connection. The client library's own text is not for people.
+/// The first cause, such as a refused connection. The client library's own text does not help
+/// people.
 fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
     let mut cause = status.source()?;
     while let Some(deeper) = cause.source() {
@@ -40,11 +41,11 @@ fn first_cause(status: &Status) -> Option<&(dyn StdError + 'static)> {
 
 /// etcd's answer to a request for a lease that exists.
 const LEASE_EXISTS: &str = "lease already exists";
-/// Its answer to the use of a lease that does not exist.
+/// etcd's answer to the use of a lease that does not exist.
 const NO_LEASE: &str = "requested lease not found";
-/// Its answer to each write when its space is used up.
+/// etcd's answer to each write when its space is used up.
 const NO_SPACE: &str = "database space exceeded";
-/// Its answer to the token of a login that is no longer valid.
+/// etcd's answer to the token of a login that is no longer valid.
 const OLD_LOGIN: [&str; 2] = ["invalid auth token", "revision of auth store is old"];
 
 impl Failure {
@@ -65,13 +66,13 @@ impl Failure {
         self.status.message().contains(NO_LEASE)
     }
 
-    /// Nothing was written, and deleting works.
+    /// Whether etcd has no space: nothing was written, but deletions work.
     pub(super) fn no_space(&self) -> bool {
         self.status.message().contains(NO_SPACE)
     }
 }
 
-/// The meaning for the operation.
+/// The meaning of the failure for the operation.
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let (kind, detail) = meaning(&failure.status);
@@ -99,18 +100,18 @@ pub(super) fn remedy(status: &Status) -> Remedy {
         | Code::Unknown
         | Code::Internal
         | Code::Aborted => Remedy::Again,
-        // "too many requests": its log is longer than it likes.
+        // "too many requests": the log of the node has too many entries that are not applied yet.
         Code::ResourceExhausted if status.message().contains("too many requests") => Remedy::Again,
         _ => Remedy::None,
     }
 }
 
-/// Whether the call may have been carried out although this came back.
+/// Whether the call may have been carried out although it returned this status.
 pub(super) fn may_have_run(status: &Status) -> bool {
     remedy(status) == Remedy::Again && !refused(status)
 }
 
-/// The connection was refused, or a node without a leader refused before it did anything.
+/// Whether the connection was refused, or a node without a leader refused before it did anything.
 fn refused(status: &Status) -> bool {
     let mut source = status.source();
     while let Some(error) = source {
@@ -141,7 +142,7 @@ fn meaning(status: &Status) -> (ErrorKind, String) {
             (ErrorKind::Refused, "user or password is wrong".to_owned())
         }
         Code::DeadlineExceeded => (ErrorKind::Unavailable, "no answer in time".to_owned()),
-        // It passes when an operator has made room.
+        // The failure passes when an operator has made room.
         Code::ResourceExhausted if status.message().contains(NO_SPACE) => (
             ErrorKind::Unavailable,
             "etcd has no space and writes nothing (alarm NOSPACE): compact its history, defragment \
@@ -167,7 +168,8 @@ mod tests {
         Failure::new(status, sent).into()
     }
 
-    /// Catches: a login that has run out is given up, or a full disk is asked again and again.
+    /// Catches: a call is given up because its login has expired, or a cluster without space is
+    /// asked again and again.
     #[test]
     fn a_failure_that_passes_is_tried_again_and_no_other() {
         for (status, expected) in [
@@ -200,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Catches: "not applied" of a request that the node may have passed on.
+    /// Catches: the outcome "not applied" for a request that the node may have passed on.
     #[test]
     fn the_outcome_is_unknown_if_anything_was_sent() {
         let timeout = || Status::unavailable("etcdserver: request timed out");

@@ -9,10 +9,11 @@ use lock_core::{Error, ErrorKind, FencingToken, InitialToken};
 /// The floor of tokens: read, lifted, and remembered.
 impl Service {
     /// Makes sure that there is a floor, and that tokens are not below the clock. So a cluster that
-    /// came back without its data, or with a backup's, goes on above everything it has issued.
+    /// came back without its data, or with the data of a backup, goes on above all tokens that it
+    /// has issued.
     ///
-    /// A cluster without space lifts no floor, and returns its refusal. The floor is then not
-    /// known, and the next acquisition tries again.
+    /// In a cluster without space the floor cannot be lifted, and this returns the cluster's
+    /// refusal. The floor is then not known, and the next acquisition tries again.
     pub(super) async fn lift_floor(&self) -> Result<Option<Failure>, Error> {
         for _ in 0..TRIES {
             let (floor, revision) = self.read_floor().await?;
@@ -28,7 +29,8 @@ impl Service {
                 self.know_floor(floor);
                 return Ok(None);
             }
-            // If it is deleted meanwhile it is made anew, and if it is raised it is read again.
+            // If the floor is deleted in between, it is made again. If it is raised, it is read
+            // again.
             let value = std::cmp::max(floor.value, start);
             match self.put_floor(Floor { value, ..floor }).await {
                 Ok(true) => return Ok(None),
@@ -51,7 +53,7 @@ impl Service {
         Ok((floor, revision))
     }
 
-    /// Changes the floor; false if it has changed since it was read.
+    /// Changes the floor. Returns false if it has changed since it was read.
     async fn put_floor(&self, floor: Floor) -> Result<bool, Failure> {
         let key = self.keys.floor();
         let txn = TxnRequest {
@@ -67,7 +69,7 @@ impl Service {
         Ok(answer.succeeded)
     }
 
-    /// Refuses a floor that must be a mistake.
+    /// Refuses a floor that is so far ahead that it must be a mistake.
     pub(super) async fn check_plausible(&self, floor: FencingToken) -> Result<(), Error> {
         let greatest = self
             .initial

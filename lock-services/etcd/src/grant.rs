@@ -1,4 +1,4 @@
-//! Leases of etcd, as they are asked for.
+//! Requests for leases of etcd.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{
     wire::{GrantRequest, GrantResponse, method},
 };
 
-/// The id of a lease that is asked for later.
+/// A new id for a lease that is asked for later.
 pub(super) fn fresh_id(runtime: &dyn Runtime) -> i64 {
     let positive = i64::try_from(runtime.random() >> 65);
     std::cmp::max(positive.unwrap_or(0), 1)
 }
 
-/// Has a lease granted, at least as long as asked for. Its life is counted from before it was asked
-/// for; `None` if it was there already, because an earlier request was carried out.
+/// Asks etcd for a lease that is at least this long. Its life is counted from before the request.
+/// `None` if the lease was there already, because an earlier request was carried out.
 pub(super) async fn grant(
     client: &Client,
     id: i64,

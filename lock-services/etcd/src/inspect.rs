@@ -10,9 +10,9 @@ use super::{
 };
 use lock_core::{Error, HolderView, Inspection, Listed, ResourceName};
 
-/// How many leases are asked after at the same time.
+/// The number of leases whose time left is asked for at the same time.
 const AT_ONCE: usize = 16;
-/// The time left of a lease for which etcd says 0 s: less than one.
+/// The time left of a lease for which etcd says 0 s, which means less than 1 s.
 const LITTLE: Duration = Duration::from_millis(1);
 
 impl Service {
@@ -33,7 +33,8 @@ impl Service {
         Ok(Inspection::new(None).waiters(0))
     }
 
-    /// The view that others have of a holder; `None` if its lease has ended meanwhile.
+    /// The view that others have of a holder. `None` if its lease has ended since its entry was
+    /// read.
     async fn view(&self, entry: &Kept<Entry>) -> Result<Option<HolderView>, Failure> {
         let left = self.left(entry.lease).await?;
         Ok(left.and_then(|life| entry.view(std::cmp::max(life.ttl, LITTLE))))
@@ -41,7 +42,7 @@ impl Service {
 
     pub(super) async fn list(&self) -> Result<Vec<Listed>, Error> {
         let mut queues: HashMap<ResourceName, (Kept<Entry>, u64)> = HashMap::new();
-        // The oldest come first, so the holder before the waiters.
+        // The oldest entries come first, so the holder comes before the waiters.
         for kv in self.entries().await? {
             if let Some(resource) = self.keys.resource(&kv.key) {
                 let queue = queues
@@ -60,8 +61,8 @@ impl Service {
         Ok(listed.buffer_unordered(AT_ONCE).try_collect().await?)
     }
 
-    /// How long the present lease of a resource lives unless it is kept alive; next to nothing if
-    /// it has none.
+    /// How long the present lease of a resource lives unless it is kept alive. If there is no
+    /// lease, a very short time.
     pub(super) async fn time_left(&self, resource: &ResourceName) -> Result<Duration, Failure> {
         let read = self
             .read([RangeRequest::oldest(&self.keys.queue(resource))])
@@ -71,7 +72,7 @@ impl Service {
             Some(holder) => self.left(holder.lease).await?,
             None => None,
         };
-        // Rounded up, because a caller that asks too early has to ask once more.
+        // The time is rounded up, because a caller that asks too early has to ask once more.
         Ok(left.map_or(LITTLE, |life| life.ttl + Duration::from_secs(1)))
     }
 }

@@ -2,7 +2,7 @@ use sha2::{Digest, Sha256};
 
 use lock_core::{Holder, ResourceName};
 
-/// Where everything is kept.
+/// The keys of the lock service in etcd.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
@@ -13,7 +13,7 @@ pub(super) struct Keys {
 pub(super) struct Names {
     /// `PREFIX/lock/RESOURCE/`: the prefix of the keys of its holder and of all its waiters.
     pub(super) queue: Vec<u8>,
-    /// Its queue entry.
+    /// The key of the queue entry.
     pub(super) entry: Vec<u8>,
     /// `PREFIX/tombstone/..`: the memory of the acquisition.
     pub(super) tombstone: Vec<u8>,
@@ -31,7 +31,8 @@ impl Keys {
         }
     }
 
-    /// The key of the floor. Not under `lock/`, where `etcdctl lock` would wait for it for ever.
+    /// The key of the floor. It is not under `lock/`, because `etcdctl lock` would wait for it
+    /// there for ever.
     pub(super) fn floor(&self) -> Vec<u8> {
         format!("{}/floor", self.prefix).into_bytes()
     }
@@ -70,8 +71,8 @@ impl Keys {
         named(prefix.into_bytes(), id)
     }
 
-    /// The names of an acquisition. They are derived from the holder, so that after a lost answer
-    /// any process can ask for it again. The holder cannot be derived from them.
+    /// The names of an acquisition. They are derived from the holder, so that any process can find
+    /// the acquisition again after a lost answer. The holder cannot be derived from them.
     pub(super) fn names(&self, resource: &ResourceName, holder: Holder) -> Names {
         let mut hash = Sha256::new_with_prefix(b"palisade/etcd/acquisition\0");
         hash.update(holder.expose_bytes());
@@ -104,7 +105,8 @@ mod tests {
         ResourceName::new(name).unwrap()
     }
 
-    /// Catches: names that are prefixes of each other share a line, or a key shows the secret.
+    /// Catches: resources whose names are prefixes of each other share a queue, or a key shows the
+    /// secret.
     #[test]
     fn no_line_lies_within_another() {
         let keys = Keys::new("p");

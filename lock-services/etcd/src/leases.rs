@@ -14,32 +14,32 @@ use super::{
 };
 use lock_core::backend::{AttemptId, Moment, Runtime, support::lock};
 
-/// The leases of etcd that this client has asked for: those that acquisitions use, those that are
-/// free to be used again, and the tombstones of acquisitions that used them.
+/// The leases of etcd that this client has asked for: the leases that acquisitions use, the leases
+/// that are free to be used again, and the tombstones of acquisitions that used them.
 ///
-/// One acquisition uses a lease at a time. After it was released, another one may use the lease,
-/// for [half a minute](REUSE) in all; then it is revoked, and is never used again.
+/// One acquisition uses a lease at a time. After a release another acquisition may use the lease,
+/// until it is [half a minute](REUSE) old. Then the lease is revoked, and is never used again.
 ///
-/// A copy of an entry may come in arbitrarily late. While its lease lives, the tombstone refuses
-/// it, and afterwards etcd does, because the lease is gone. So a tombstone is deleted only after
-/// all leases are revoked that its acquisition may have used.
+/// A copy of the request for an entry may arrive at any later time. While its lease lives, the
+/// tombstone makes etcd refuse the copy. Afterwards etcd refuses it because the lease is gone. So a
+/// tombstone is deleted only after all leases are revoked that its acquisition may have used.
 #[derive(Debug)]
 pub(super) struct Leases {
-    /// Every change of it is a single step.
+    /// Every change of the state is a single step.
     state: Mutex<State>,
     revoker: Revoker,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those that are free, by the ttl that they are for, the youngest last.
+    /// The leases that are free, by the ttl that they are for. The youngest is the last.
     free: HashMap<Duration, Vec<Lease>>,
     used: HashMap<TombstoneId, Used>,
-    /// Tombstones that may be deleted, and when. The first come first.
+    /// Tombstones, and the moments from which they may be deleted. The earliest come first.
     ended: VecDeque<(Moment, Vec<Tombstone>)>,
 }
 
-/// A tombstone that this client was the last to write, and the revision by which it did.
+/// A tombstone that this client was the last to write, and the revision of that write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tombstone {
     pub(super) id: TombstoneId,
@@ -50,11 +50,11 @@ pub(super) struct Tombstone {
 struct Lease {
     id: i64,
     ttl: Duration,
-    /// `None`: we do not know.
+    /// `None` if the life of the lease is not known.
     life: Option<Life>,
-    /// When this client asked for it.
+    /// The moment at which this client asked for the lease.
     born: Moment,
-    /// Those of acquisitions that have used it.
+    /// The tombstones of acquisitions that have used the lease.
     tombstones: Vec<Tombstone>,
 }
 
@@ -62,13 +62,14 @@ struct Lease {
 #[derive(Debug)]
 struct Used {
     entry: Vec<u8>,
-    /// The lease of its queue entry, if this client has put it there.
+    /// The lease of the queue entry, if this client made the entry.
     holding: Option<i64>,
-    /// Each with the attempt that has taken it.
+    /// The leases, each with the attempt that has taken it.
     leases: Vec<(AttemptId, Lease)>,
-    /// When this client last wrote its tombstone; 0 if it did not.
+    /// The revision by which this client last wrote the tombstone. 0 if this client did not write
+    /// it.
     changed: i64,
-    /// When to look whether it has ended.
+    /// The moment at which to look whether the acquisition has ended.
     due: Moment,
 }
 
@@ -77,15 +78,15 @@ struct Used {
 pub(super) struct Taken {
     pub(super) id: i64,
     pub(super) life: Option<Life>,
-    /// It has still to be granted.
+    /// Whether etcd has still to grant the lease.
     pub(super) is_new: bool,
 }
 
-/// How long a lease is used again.
+/// The age up to which a lease is used again.
 const REUSE: Duration = Duration::from_secs(30);
 
-/// By how much a lease is longer than its holder knows, in whole seconds. It is used again
-/// without any request for as long.
+/// The time by which a lease is longer than its holder knows, in whole seconds. While this time is
+/// left, the lease can be used again without a request.
 pub(super) fn slack(ttl: Duration) -> Duration {
     Duration::from_secs(std::cmp::max(ttl.as_secs() / 8, 1))
 }
@@ -104,8 +105,8 @@ impl Leases {
         }
     }
 
-    /// A lease for an attempt, which may still have to be granted. It is known from here on, so it
-    /// is given back whatever becomes of the attempt.
+    /// A lease for an attempt. etcd may still have to grant it. The lease is noted from here on, so
+    /// it is given back whatever becomes of the attempt.
     pub(super) fn take(
         &self,
         names: &Names,
@@ -134,7 +135,8 @@ impl Leases {
         taken
     }
 
-    /// An acquisition has an entry on that lease, and a tombstone, by that revision.
+    /// Notes that an acquisition has an entry on this lease, and a tombstone, both written by this
+    /// revision.
     pub(super) fn entered(&self, names: &Names, id: i64, changed: i64, life: Option<Life>) {
         if let Some(used) = self.state().used.get_mut(&names.id) {
             (used.holding, used.changed) = (Some(id), changed);
@@ -144,7 +146,7 @@ impl Leases {
         }
     }
 
-    /// This client has written the tombstone of an acquisition that has not ended.
+    /// Notes that this client has written the tombstone of an acquisition that has not ended.
     pub(super) fn wrote(&self, names: &Names, changed: i64, due: Moment) {
         self.state().used(names, due).changed = changed;
     }
@@ -154,12 +156,13 @@ impl Leases {
         self.state().used.get(&names.id)?.holding
     }
 
-    /// Whether this client has written a tombstone of it, which is there still.
+    /// Whether this client has written a tombstone of the acquisition, and it is still there.
     pub(super) fn has_tombstone(&self, names: &Names) -> bool {
         self.tombstone(names).changed > 0
     }
 
-    /// The tombstone of it that this client has written; of revision 0 if it did not.
+    /// The tombstone of the acquisition that this client has written. Its revision is 0 if this
+    /// client wrote none.
     pub(super) fn tombstone(&self, names: &Names) -> Tombstone {
         let state = self.state();
         Tombstone {
@@ -175,7 +178,7 @@ impl Leases {
         used.is_some_and(|used| used.leases.iter().any(|(by, _)| *by == attempt))
     }
 
-    /// An attempt has not used its lease, and never will.
+    /// Takes back the lease of an attempt that has not used it, and never will.
     pub(super) fn unused(&self, names: &Names, id: i64, life: Option<Life>, now: Moment) {
         let lease = self.state().remove(names, id);
         if let Some(lease) = lease {
@@ -183,7 +186,7 @@ impl Leases {
         }
     }
 
-    /// A lease of an attempt must not be used again.
+    /// Takes back a lease of an attempt. The lease must not be used again.
     pub(super) fn lose(&self, names: &Names, id: i64, now: Moment) {
         let mut state = self.state();
         let used = state.used.get(&names.id);
@@ -199,7 +202,7 @@ impl Leases {
         }
     }
 
-    /// The same for all leases that an attempt has taken, but the one that is still needed.
+    /// The same for all leases that an attempt has taken, except the lease that is still needed.
     pub(super) fn lose_all(
         &self,
         names: &Names,
@@ -220,8 +223,8 @@ impl Leases {
         }
     }
 
-    /// An acquisition was released, and its entry on that lease deleted. Its tombstone, if it has
-    /// one, was written by that revision.
+    /// Notes that an acquisition was released, and its entry on this lease deleted. Its tombstone,
+    /// if it has one, was written by this revision.
     pub(super) fn released(&self, names: &Names, id: i64, changed: Option<i64>, now: Moment) {
         let tombstone = changed.map(|changed| Tombstone {
             id: names.id,
@@ -233,12 +236,12 @@ impl Leases {
                 lease.tombstones.extend(tombstone);
                 self.free(lease, now);
             }
-            // Another client has asked for it.
+            // Another client has asked for the lease.
             None => self.revoke(id, tombstone, now),
         }
     }
 
-    /// An entry on that lease was deleted, and it must not be used again.
+    /// Notes that an entry on this lease was deleted. The lease must not be used again.
     pub(super) fn ended(&self, id: i64, tombstone: Tombstone, names: Option<&Names>, now: Moment) {
         let lease = names.and_then(|names| self.state().remove(names, id));
         match lease {
@@ -247,12 +250,12 @@ impl Leases {
         }
     }
 
-    /// There is nothing but a tombstone.
+    /// Notes a tombstone of an acquisition that has no lease.
     pub(super) fn buried(&self, tombstone: Tombstone, now: Moment) {
         self.retire(None, Some(tombstone), now);
     }
 
-    /// Acquisitions that may have ended, by what their entries are called.
+    /// Acquisitions that may have ended, with the keys of their entries.
     pub(super) fn due(&self, now: Moment, most: usize) -> Vec<(TombstoneId, Vec<u8>)> {
         let state = self.state();
         let due = state.used.iter().filter(|(_, used)| used.due <= now);
@@ -261,8 +264,8 @@ impl Leases {
             .collect()
     }
 
-    /// The result of a look at one of them. If its entry is gone, its lease ran out, or another
-    /// client has ended it.
+    /// Notes the result of a look at such an acquisition. If its entry is gone, its lease ran out,
+    /// or another client has ended it.
     pub(super) fn looked(&self, id: &TombstoneId, is_there: bool, now: Moment) {
         let mut state = self.state();
         let Some(used) = state.used.get_mut(id).filter(|used| used.due <= now) else {
@@ -298,12 +301,12 @@ impl Leases {
         over
     }
 
-    /// These could not be deleted: later.
+    /// Notes tombstones that could not be deleted. They are deleted later.
     pub(super) fn not_deleted(&self, tombstones: Vec<Tombstone>, now: Moment) {
         self.state().ended.push_front((now, tombstones));
     }
 
-    /// Those that were used for long enough, or not for a while, are revoked.
+    /// Revokes the free leases that are too old to be used again.
     pub(super) fn retire_old(&self, now: Moment) {
         let mut old = Vec::new();
         for free in self.state().free.values_mut() {
@@ -314,7 +317,7 @@ impl Leases {
         }
     }
 
-    /// None of the free ones is used again, because one that we thought was there is not.
+    /// Uses no free lease again, because one of them does not exist any more.
     pub(super) fn forget_free(&self, now: Moment) {
         let free = mem::take(&mut self.state().free);
         for lease in free.into_values().flatten() {
@@ -336,7 +339,7 @@ impl Leases {
         self.retire(None, tombstone, now);
     }
 
-    /// A lease is revoked soon, and its tombstones are deleted later.
+    /// Makes the client revoke a lease soon, and delete its tombstones later.
     fn retire(&self, lease: Option<Lease>, tombstone: Option<Tombstone>, now: Moment) {
         let mut tombstones = Vec::new();
         if let Some(lease) = lease {
@@ -367,7 +370,7 @@ impl State {
         used
     }
 
-    /// Takes a lease from an acquisition, and forgets the acquisition with its last one.
+    /// Takes a lease from an acquisition, and forgets the acquisition when no lease is left.
     fn remove(&mut self, names: &Names, id: i64) -> Option<Lease> {
         let used = self.used.get_mut(&names.id)?;
         let index = used.leases.iter().position(|(_, lease)| lease.id == id);
@@ -382,7 +385,7 @@ impl State {
     }
 }
 
-/// They are not used again.
+/// Revokes the free leases, because they are not used again.
 impl Drop for Leases {
     fn drop(&mut self) {
         let free = mem::take(&mut self.state().free);
@@ -396,7 +399,7 @@ impl Drop for Leases {
 mod tests {
     use super::*;
 
-    /// Catches: rounding to whole seconds that takes some of the ttl away.
+    /// Catches: rounding to whole seconds that makes a lease shorter than its ttl.
     #[test]
     fn a_holder_gets_no_less_time_than_it_has_asked_for() {
         for ttl in (100..=200_000).step_by(50).map(Duration::from_millis) {

@@ -10,12 +10,12 @@ use super::{
 use lock_core::Error;
 
 impl Attempt<'_> {
-    /// Gives the entry back to get one with a greater token, at the end of the queue. It is gone
-    /// when this returns.
+    /// Gives the entry back, so that the attempt can take an entry with a greater token, at the end
+    /// of the queue. The entry is gone when this returns.
     ///
-    /// No caller knows of it, not even that of another attempt, because all of them see that its
-    /// token is too small. The floor is raised in the same step, while we hold the resource, so no
-    /// other holder's token comes to lie between.
+    /// No caller knows of the entry, not even the caller of another attempt, because each attempt
+    /// sees that the token is too small. The floor is raised in the same step, while this entry
+    /// holds the resource, so no other holder's token can lie in between.
     pub(super) async fn leave_for_more(&self, entry: &Queued, seen: &Ahead) -> Result<(), Error> {
         let key = self.service.keys.floor();
         let leave = || async {
@@ -24,7 +24,7 @@ impl Attempt<'_> {
             let found = self.service.find(&self.names).await?;
             let present = found.entry.as_ref();
             let Some(present) = present.filter(|present| present.created == entry.created) else {
-                // It was given back by this request, sent twice, or by another attempt.
+                // The entry was given back by another copy of this request, or by another attempt.
                 return Ok(Some(()));
             };
             let enough = Floor::for_token(seen.least, seen.revision);

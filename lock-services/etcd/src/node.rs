@@ -11,7 +11,7 @@ pub(super) struct Node {
     current: Mutex<Numbered>,
 }
 
-/// A connection, which is made when it is used, and its number.
+/// A connection, which is made when it is first used, and its number.
 struct Numbered {
     number: u64,
     channel: Channel,
@@ -28,14 +28,14 @@ impl Node {
         lock(&self.current).channel.clone()
     }
 
-    /// Tells the connections to this node apart.
+    /// A number that distinguishes the connections to this node.
     pub(super) fn connection(&self) -> u64 {
         lock(&self.current).number
     }
 
     /// Makes a new connection for later requests, unless another request has done so. A connection
-    /// on which no answer came in time looks the same as one that a proxy has forgotten, which
-    /// would be noticed by a probe only. Streams on the old one go on if it lives.
+    /// on which no answer came in time may be one that a proxy has forgotten, and only a probe
+    /// would notice that. Streams on the old connection go on if it lives.
     pub(super) fn give_up(&self, connection: u64) {
         let mut current = lock(&self.current);
         if current.number == connection {

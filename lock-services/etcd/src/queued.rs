@@ -1,4 +1,4 @@
-//! A queue entry while an acquisition stands there, and what a look from it shows.
+//! The queue entry of an acquisition that waits, and the result of a look at the entries before it.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ pub(super) struct Queued {
 /// The entries before an entry, and the entry itself.
 #[derive(Clone, Debug)]
 pub(super) struct Ahead {
-    /// How many are before it, up to as many as were asked for, and the last of them.
+    /// The number of entries before it, up to the number that was asked for, and the last of them.
     pub(super) number: i64,
     pub(super) last: Option<Vec<u8>>,
     /// [`Entry::least`](super::record::Entry).
     pub(super) least: u64,
-    /// When the look began, what the cluster's revision was, and its term.
+    /// The moment at which the look began, the revision of the cluster, and its term.
     pub(super) asked: Moment,
     pub(super) revision: i64,
     pub(super) term: u64,
 }
 
-/// How long a lease lives at least.
+/// The time for which a lease lives at least.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     pub(super) since: Moment,
     pub(super) ttl: Duration,
-    /// Its time when it is kept alive.
+    /// The time that the lease has when it is kept alive.
     pub(super) length: Duration,
-    /// The term in which a leader said so on its own. `None` for what a majority has agreed on,
-    /// such as the grant of a lease.
+    /// The term in which a leader said so without asking a majority. `None` for a fact on which a
+    /// majority has agreed, such as the grant of a lease.
     pub(super) said_in: Option<u64>,
 }
 
 impl Life {
-    /// That of a lease which has its full length, in seconds, at that moment.
+    /// The life of a lease which has its full length, in seconds, at this moment.
     pub(super) fn whole(since: Moment, length: i64, said_in: Option<u64>) -> Self {
         let length = seconds_of(length);
         Self {
@@ -53,8 +53,8 @@ impl Life {
         self.since + self.ttl
     }
 
-    /// The part of it that this look at the entry proves. `None` if the leader that
-    /// said so may have been deposed by the time of the look.
+    /// The part of this life that a look at the entry proves. `None` if the leader that reported
+    /// the life may have been deposed by the time of the look.
     pub(super) fn proven_by(self, seen: &Ahead) -> Option<Self> {
         let led = self.said_in.is_none_or(|term| term == seen.term);
         led.then(|| Self {
@@ -77,7 +77,8 @@ mod tests {
         Moment::from_origin(Duration::from_secs(seconds))
     }
 
-    /// Catches: a leader that was cut off vouches for a lease that its successor has ended.
+    /// Catches: the answer of a leader that was cut off counts, although its successor has ended
+    /// the lease.
     #[test]
     fn the_answer_of_one_node_counts_if_it_led_at_the_time_of_the_look() {
         let seen = Ahead {
@@ -96,11 +97,12 @@ mod tests {
         };
         let since = |life: Life| life.proven_by(&seen).map(|life| life.since);
         assert_eq!(since(life(4, Some(3))), Some(at(4)));
-        // Kept alive after the look: the leader's successor may have begun right after it.
+        // The lease was kept alive after the look, and the leader's successor may have begun right
+        // after the look.
         assert_eq!(since(life(6, Some(3))), Some(at(5)));
         assert_eq!(since(life(4, Some(2))), None);
         assert_eq!(since(life(4, Some(4))), None);
-        // A majority has granted it.
+        // A majority has granted the lease.
         assert_eq!(since(life(4, None)), Some(at(4)));
     }
 }

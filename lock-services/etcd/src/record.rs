@@ -5,11 +5,11 @@ use prost::{Enumeration, Message};
 use super::wire::KeyValue;
 use lock_core::{FencingToken, Holder, HolderView, Metadata, backend::AttemptId};
 
-/// How many ended attempts are remembered. Older ones are forgotten.
+/// The number of ended attempts that are remembered. Older ones are forgotten.
 const ENDED_MAX: usize = 64;
 
-/// How much the token grows with each revision. So between the tokens of any two grants there is
-/// one that no grant has, and a release by force revokes with it.
+/// The number by which the token grows with each revision. So between the tokens of any two grants
+/// there is a token that no grant has, and a release by force revokes with it.
 pub(super) const TOKENS_PER_REVISION: u64 = 2;
 
 /// A queue entry, the value of `PREFIX/lock/RESOURCE/..`. In a queue, the key with the least
@@ -19,7 +19,8 @@ pub(super) struct Entry {
     /// [`Holder::digest`].
     #[prost(string, tag = "1")]
     pub(super) digest: String,
-    /// The token is the revision and this: the floor when this was created.
+    /// The floor when the entry was created. The token is computed from the revision and this
+    /// floor.
     #[prost(uint64, tag = "2")]
     pub(super) floor: u64,
     /// The attempts that rely on this lease.
@@ -27,18 +28,21 @@ pub(super) struct Entry {
     pub(super) attempts: Vec<String>,
     #[prost(string, optional, tag = "4")]
     pub(super) metadata: Option<String>,
-    /// This entry is not granted if its token is less than this. When it is its turn, it is given
-    /// back for another one. This only rises, and only while another entry is before it, because
-    /// the first in the queue may have been granted.
+    /// The least token that the acquisition accepts. If the token of this entry is less, the entry
+    /// is given back for another one when its turn comes. This value only rises, and only while
+    /// another entry is before this entry, because the first entry in the queue may have been
+    /// granted.
     #[prost(uint64, tag = "5")]
     pub(super) least: u64,
 }
 
-/// The token is a revision and this value. `changed` is the revision by which it last changed.
+/// The floor of tokens. A token is computed from a revision and this value. `changed` is the
+/// revision by which the floor last changed.
 ///
-/// It only rises. A queue entry is made on the condition that the floor is still the one that is
-/// written into the entry, so that the order of entries is the order of tokens. It is never read
-/// again for an existing entry: a client that slept while it rose would outrank the present holder.
+/// The floor only rises. A queue entry is made on the condition that the floor in the entry is
+/// still the present floor, so that the order of entries is the order of tokens. The floor is never
+/// read again for an existing entry: a client that slept while the floor rose would get a greater
+/// token than the present holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Floor {
     pub(super) value: u64,
@@ -46,7 +50,7 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    /// Reads it. `None` if it is no number, and so no floor of ours.
+    /// Reads the floor. `None` if the value is no number.
     pub(super) fn read(kv: &KeyValue) -> Option<Self> {
         let text = std::str::from_utf8(&kv.value).ok()?;
         Some(Self {
@@ -55,12 +59,12 @@ impl Floor {
         })
     }
 
-    /// The value of its key.
+    /// The value of the key of the floor.
     pub(super) fn text(self) -> Vec<u8> {
         self.value.to_string().into_bytes()
     }
 
-    /// A floor with which an entry made at `created` or later has at least that token.
+    /// A floor with which an entry that was made at `created` or later has at least this token.
     pub(super) fn for_token(token: u64, created: i64) -> u64 {
         let above = u64::try_from(created).unwrap_or(0);
         let above = above.saturating_mul(TOKENS_PER_REVISION);
@@ -113,7 +117,7 @@ impl Entry {
         }
     }
 
-    /// With this floor, and with the least token that is good enough.
+    /// The entry with this floor, and with the least token that its acquisition accepts.
     pub(super) fn counted(self, floor: u64, least: u64) -> Self {
         Self {
             floor,
@@ -122,7 +126,7 @@ impl Entry {
         }
     }
 
-    /// Whether the attempt relies on it.
+    /// Whether the attempt relies on this lease.
     pub(super) fn has(&self, attempt: AttemptId) -> bool {
         self.attempts.contains(&attempt.to_string())
     }
@@ -152,14 +156,14 @@ impl Tombstone {
         self
     }
 
-    /// How the attempt ended, if it did: the token it gave back, or 0.
+    /// How the attempt ended, if it ended: the token that it gave back, or 0.
     pub(super) fn end_of(&self, attempt: AttemptId) -> Option<u64> {
         let id = attempt.to_string();
         let ended = self.ended.iter().find(|ended| ended.id == id);
         ended.map(|ended| ended.token)
     }
 
-    /// Remembers that the attempt ended. If it gave a hold back, that stays so.
+    /// Remembers that the attempt ended. If it has given a hold back before, that end is kept.
     pub(super) fn ending(mut self, attempt: AttemptId, token: u64) -> Self {
         if self.end_of(attempt).is_none() {
             let id = attempt.to_string();
@@ -193,7 +197,7 @@ impl<T: Message + Default> Kept<T> {
 }
 
 impl Kept<Entry> {
-    /// Its token, or `None` if all have been used up.
+    /// The token of the entry, or `None` if all tokens have been used up.
     pub(super) fn token(&self) -> Option<FencingToken> {
         token(self.value.floor, self.created)
     }
@@ -203,7 +207,7 @@ impl Kept<Entry> {
         self.token() == Some(token)
     }
 
-    /// The part of it that others may see.
+    /// The part of the entry that others may see.
     pub(super) fn view(&self, remaining: std::time::Duration) -> Option<HolderView> {
         let (token, digest) = (self.token()?, &self.value.digest);
         // `etcdctl lock` has no holder. Its lease distinguishes it from others.
@@ -217,7 +221,7 @@ impl Kept<Entry> {
     }
 }
 
-/// The token of the key that was created by that revision.
+/// The token of an entry that was created by this revision.
 pub(super) fn token(floor: u64, created: i64) -> Option<FencingToken> {
     let created = u64::try_from(created).ok()?;
     let above = created.checked_mul(TOKENS_PER_REVISION)?;
@@ -237,8 +241,8 @@ mod tests {
         AttemptRef::new(&TokioRuntime, resource, Holder::random()).id
     }
 
-    /// Catches: a revocation that has no token of its own, a token out of range, and a raised floor
-    /// that is one too low.
+    /// Catches: a revocation without a token of its own, a token out of range, and a raised floor
+    /// that is too low by one.
     #[test]
     fn a_later_creation_has_a_token_with_one_in_between() {
         let tokens = [7, 8].map(|revision| token(100, revision).unwrap().get());
@@ -264,7 +268,7 @@ mod tests {
         assert_eq!(tombstone.ended.len(), ENDED_MAX);
     }
 
-    /// Catches: a lock of etcdctl that makes a look fail.
+    /// Catches: a look that fails because of a lock of etcdctl.
     #[test]
     fn values_of_others_are_read_as_empty() {
         for value in [&b""[..], b"not ours", &[0xff; 9]] {

@@ -13,7 +13,7 @@ use lock_core::{
     backend::{Lease, RenewRequest, Renewed},
 };
 
-/// How many leases are renewed in one step: a transaction may have 128 parts.
+/// The number of leases that are renewed in one step. A transaction may have 128 parts.
 const CHUNK: usize = 50;
 
 impl Service {
@@ -34,10 +34,10 @@ impl Service {
         answers
     }
 
-    /// The entry is read first, because a keep-alive compares nothing.
+    /// Renews some leases. The entries are read first, because a keep-alive compares nothing.
     ///
-    /// Only keep-alives that were answered in the same term as the read count, and a lease is
-    /// counted from when the read began: see [`keep_alive`](Self::keep_alive).
+    /// A keep-alive counts only if it was answered in the same term as the read, and a lease is
+    /// counted from the begin of the read: see [`keep_alive`](Self::keep_alive).
     async fn renew_chunk(
         self: &Arc<Self>,
         leases: &[RenewRequest],
@@ -52,7 +52,7 @@ impl Service {
             if numbers.is_empty() {
                 return Ok(vec![Renewed::NotHolder; leases.len()]);
             }
-            // The read went to the leader and back, too.
+            // The read went to the leader and back, so it took as long as a keep-alive.
             let took = self.now().since(asked);
             let kept = self.keep_alive(&numbers, took).await?;
             let is_of_this_term = |life: &Life| life.said_in == Some(term);
@@ -78,8 +78,8 @@ impl Service {
         }
     }
 
-    /// Each lease that is still held by the right holder, `None` for the others; and the term of
-    /// the answer.
+    /// Each lease that is still held by the right holder, and `None` for each other lease. Also the
+    /// term of the answer.
     async fn living(
         &self,
         leases: &[RenewRequest],

@@ -10,21 +10,22 @@ use super::{
     wire::{Done, LeaseId, method},
 };
 
-/// Gives back leases whose keys are gone, some time later, without anybody waiting for it.
+/// Revokes leases whose keys are gone, some time later. No caller waits for that.
 ///
-/// Nothing depends on it: such a lease keeps no other client out, and ends by itself. But each
-/// revocation is a change that etcd writes to its disk, and requests have to wait for that, above
-/// all those of the next in the queue. So leases are given back together, a little later.
+/// Nothing depends on a revocation: a lease without keys keeps no other client out, and ends by
+/// itself. But each revocation is a change that etcd writes to its disk, and requests have to wait
+/// for that, most of all the requests of the next in the queue. So leases are revoked together, a
+/// little later.
 ///
-/// When it is dropped it gives back what is left, and ends.
+/// When this is dropped, it revokes the leases that are left, and ends.
 #[derive(Debug)]
 pub(super) struct Revoker {
     leases: UnboundedSender<i64>,
 }
 
-/// How long they are collected.
+/// The time for which leases are collected.
 const DELAY: Duration = Duration::from_secs(1);
-/// How many are given back at the same time. When there are that many, the delay ends.
+/// The number of leases that are revoked at the same time. When there are so many, the delay ends.
 const AT_ONCE: usize = 64;
 
 impl Revoker {
@@ -34,7 +35,7 @@ impl Revoker {
         Self { leases }
     }
 
-    /// Gives a lease back soon.
+    /// Revokes a lease soon.
     pub(super) fn revoke(&self, lease: i64) {
         if self.leases.send(lease).is_err() {
             debug!("etcd: the lease ends by itself");
@@ -56,7 +57,7 @@ async fn work(client: Arc<Client>, mut queue: UnboundedReceiver<i64>) {
     }
 }
 
-/// Completes when there are enough, or there will be no more.
+/// Completes when there are enough leases, or when no more will come.
 async fn fill(together: &mut Vec<i64>, queue: &mut UnboundedReceiver<i64>) {
     while together.len() < AT_ONCE {
         let room = AT_ONCE - together.len();

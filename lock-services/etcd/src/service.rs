@@ -27,17 +27,17 @@ use lock_core::{
     },
 };
 
-/// How often a change is tried if others get in the way.
+/// The number of times that a change is tried if changes of others get in the way.
 pub(super) const TRIES: u32 = 32;
 
-/// How many entries are read at a time. With metadata, a few holds and a long name one has about
-/// 2 kB, and an answer may have 4 MiB.
+/// The number of entries that are read at a time. With metadata, a few holds and a long name an
+/// entry has about 2 kB, and an answer may have 4 MiB.
 const PAGE: i64 = 500;
 
-/// How many requests of renewals and waiters take tombstones over at the same time.
+/// The number of requests of renewals and waiters that take over tombstones at the same time.
 const TAKEOVERS: usize = 8;
 
-/// The cluster, and what we know of it.
+/// The cluster, and the client's knowledge of it.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) client: Arc<Client>,
@@ -46,7 +46,7 @@ pub(super) struct Service {
     floor: Mutex<Option<Floor>>,
     pub(super) leases: Leases,
     pub(super) tombstones: Arc<TombstoneLease>,
-    /// For requests that take tombstones over.
+    /// Permits for requests that take over tombstones.
     pub(super) takeovers: Arc<Semaphore>,
     pub(super) tasks: Tasks,
 }
@@ -91,7 +91,7 @@ impl Service {
         self.client.call_counting_copies(method::TXN, txn).await
     }
 
-    /// None of the leases that are kept for later is used, because one of them is not there.
+    /// Uses no lease that is kept for later, because one of them does not exist any more.
     pub(super) fn forget_leases(&self) {
         self.leases.forget_free(self.now());
         self.tombstones.forget();
@@ -111,9 +111,9 @@ impl Service {
 
     /// All entries, the oldest first.
     ///
-    /// They are read a page at a time: thousands do not fit into one answer. So entries of one
-    /// queue may be read one after the other. An entry that was there all the time is found, and so
-    /// is whatever was before it and is still there when its page is read.
+    /// The entries are read a page at a time, because thousands do not fit into one answer. So the
+    /// entries of one queue may be read at different times. An entry that was there all the time is
+    /// found. An entry before it is found, too, if it is still there when its page is read.
     pub(super) async fn entries(&self) -> Result<Vec<KeyValue>, Failure> {
         let prefix = self.keys.locks();
         let mut entries: Vec<KeyValue> = Vec::new();
@@ -136,8 +136,8 @@ impl Service {
         Ok(Found::read(&mut self.read(ranges).await?.ranges()))
     }
 
-    /// The time left of a lease without the slack, in whole seconds, rounded down: no
-    /// more than its holder knows. `None` if it has ended.
+    /// The time left of a lease without the slack, in whole seconds, rounded down, so that it is
+    /// not more than its holder knows. `None` if the lease has ended.
     pub(super) async fn left(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let request = LeaseId { id: lease };
         let since = self.now();
@@ -152,16 +152,16 @@ impl Service {
         }))
     }
 
-    /// Keeps leases alive; `None` for a lease that has ended.
+    /// Keeps leases alive. `None` for a lease that has ended.
     ///
-    /// No majority is asked: a leader that was deposed and does not know it yet keeps leases alive
-    /// that its successor lets end. So an answer counts only if its term is that of a
+    /// No majority is asked: a leader that was deposed and does not know that yet keeps leases
+    /// alive that its successor lets end. So an answer counts only if it has the same term as a
     /// [`read`](Self::read) of the same entry. The leader of that term still led at some moment
     /// after the read began, and its successor began with the full length of each lease.
     ///
-    /// A node that follows forwards the keep-alives of a stream one after the other, each there and
-    /// back. A stream carries as many as fit into the time of an answer if each takes as long as
-    /// `each`; the streams go at the same time. More streams cost the node more.
+    /// A follower forwards the keep-alives of a stream one after the other, and waits for each
+    /// answer. A stream carries as many keep-alives as fit into the time of an answer if each takes
+    /// as long as `each`. The streams are sent at the same time. More streams cost the node more.
     pub(super) async fn keep_alive(
         &self,
         leases: &[i64],
@@ -182,13 +182,13 @@ impl Service {
         Ok(leases.iter().map(kept).collect())
     }
 
-    /// The same for one lease.
+    /// As [`keep_alive`](Self::keep_alive), for one lease.
     pub(super) async fn keep_one_alive(&self, lease: i64) -> Result<Option<Life>, Failure> {
         let kept = self.keep_alive(&[lease], Duration::ZERO).await?;
         Ok(kept.into_iter().next().flatten())
     }
 
-    /// The floor as we last knew it.
+    /// The floor as this client last knew it.
     pub(super) fn floor(&self) -> Option<Floor> {
         *lock(&self.floor)
     }
@@ -213,7 +213,7 @@ impl Found {
         }
     }
 
-    /// Compares that neither its entry nor its tombstone has changed since.
+    /// Conditions that neither the entry nor the tombstone has changed since.
     pub(super) fn unchanged(&self, names: &Names) -> [Compare; 2] {
         let entry = self.entry.as_ref().map_or(0, |kept| kept.changed);
         let tombstone = self.tombstone.as_ref().map_or(0, |kept| kept.changed);
@@ -223,18 +223,19 @@ impl Found {
         ]
     }
 
-    /// The memory of it, which is empty without a tombstone.
+    /// The memory of the acquisition, which is empty without a tombstone.
     pub(super) fn remembered(&self) -> Tombstone {
         let tombstone = self.tombstone.as_ref();
         tombstone.map_or_else(Tombstone::default, |kept| kept.value.clone())
     }
 }
 
-/// Makes a change, however often others get in its way: then `attempt` says `None`.
+/// Makes a change, and tries again when changes of others get in the way. Then `attempt` returns
+/// `None`.
 ///
-/// A change that was refused may have been made all the same: if its answer is lost, it is sent
-/// again, and then its first copy gets in its way. So whatever goes wrong after the first attempt,
-/// the outcome is unknown.
+/// A change that was refused may have been made nevertheless. If its answer is lost, the change is
+/// sent again, and then its first copy gets in its way. So after any error that follows the first
+/// try, the outcome is unknown.
 pub(super) async fn insist<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<Option<T>, Error>>,
@@ -250,7 +251,7 @@ where
     Err(crowded().outcome_unknown())
 }
 
-/// The error if others got in the way each time.
+/// The error if changes of others got in the way each time.
 pub(super) fn crowded() -> Error {
     Error::not_applied(ErrorKind::Unavailable).because("others have changed it each time we looked")
 }

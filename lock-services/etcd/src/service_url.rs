@@ -21,7 +21,7 @@ pub(super) struct ServiceUrl {
     /// `host:port` of each node, at least one.
     pub(super) nodes: Vec<String>,
     pub(super) login: Option<Login>,
-    /// If the nodes are spoken to over TLS.
+    /// The files for TLS, if the connections to the nodes use TLS.
     pub(super) tls: Option<TlsFiles>,
 }
 
@@ -33,7 +33,8 @@ pub(super) struct Login {
 }
 
 impl ServiceUrl {
-    /// A response timeout is short enough for a renewal to come to a second node.
+    /// Reads the URL. The bounds of the response timeout leave a renewal the time to ask a second
+    /// node.
     pub(super) fn read(options: &ConnectOptions) -> Result<(Self, Settings), Error> {
         let bounds = Duration::from_millis(10)..=Duration::from_secs(3);
         let mut settings = options.read(Duration::from_secs(2), bounds)?;
@@ -102,7 +103,8 @@ mod tests {
         assert!(tls.contains(files), "{tls}");
     }
 
-    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
+    /// Catches: a part of a URL that would have no effect is ignored, or the error shows the
+    /// password.
     #[test]
     fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [

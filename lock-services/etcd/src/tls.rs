@@ -14,7 +14,7 @@ pub(super) const fn scheme(files: Option<&TlsFiles>) -> &'static str {
     }
 }
 
-/// Has a node spoken to over TLS.
+/// Makes the connections to a node use TLS.
 #[cfg(feature = "tls")]
 pub(super) fn secure(endpoint: Endpoint, files: &TlsFiles) -> Result<Endpoint, Error> {
     use tonic::transport::{Certificate, ClientTlsConfig, Identity};

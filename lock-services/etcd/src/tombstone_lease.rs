@@ -20,18 +20,18 @@ use lock_core::backend::{Moment, support::lock};
 pub(super) struct TombstoneLease {
     client: Arc<Client>,
     present: Mutex<Option<Present>>,
-    /// One caller at a time asks for another one.
+    /// Only one caller at a time asks for another lease.
     turns: Turns<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Present {
     id: i64,
-    /// As of when it was last kept alive.
+    /// The life of the lease, as it was when the lease was last kept alive.
     life: Life,
 }
 
-/// How often the lease is kept alive, and how much longer it is because of that.
+/// The interval at which the lease is kept alive. The lease is longer by this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const RESERVE: Duration = Duration::from_secs(20);
 impl TombstoneLease {
@@ -43,15 +43,15 @@ impl TombstoneLease {
         }
     }
 
-    /// The present one, if it outlasts leases of that length.
+    /// The present lease, if it outlasts leases of this length.
     pub(super) fn for_leases(&self, length: Duration) -> Option<i64> {
         let present = *lock(&self.present);
         let lasts = present.filter(|present| present.life.length >= length + ENDED_TTL + RESERVE);
         lasts.map(|present| present.id)
     }
 
-    /// Has one granted that outlasts leases of that length. Callers that need one meanwhile wait
-    /// for it.
+    /// Asks for a lease that outlasts leases of this length. Callers that need one at the same time
+    /// wait for the result.
     pub(super) async fn ask(&self, length: Duration) -> Result<i64, Failure> {
         let _turn = self.turns.lock().await;
         loop {
@@ -66,14 +66,14 @@ impl TombstoneLease {
         }
     }
 
-    /// The present one, if it is time to keep it alive.
+    /// The present lease, if it is time to keep it alive.
     pub(super) fn due(&self, now: Moment) -> Option<i64> {
         let present = *lock(&self.present);
         let due = present.filter(|present| now >= present.life.since + KEEP_ALIVE);
         due.map(|present| present.id)
     }
 
-    /// It was kept alive, or has ended.
+    /// Notes that the lease was kept alive, or has ended.
     pub(super) fn kept_alive(&self, id: i64, life: Option<Life>) {
         let mut present = lock(&self.present);
         if present.is_some_and(|present| present.id == id) {
@@ -81,7 +81,7 @@ impl TombstoneLease {
         }
     }
 
-    /// The one that we thought was there is not.
+    /// Notes that the lease does not exist any more.
     pub(super) fn forget(&self) {
         *lock(&self.present) = None;
     }

@@ -1,4 +1,4 @@
-//! Tombstones: how a client takes them over, and how they go.
+//! Tombstones: how a client takes them over, and how they are deleted.
 
 use std::{
     sync::{Arc, Weak},
@@ -20,11 +20,11 @@ use super::{
 };
 use lock_core::{InitialToken, backend::Runtime};
 
-/// How often the client looks what is due.
+/// The interval at which the client does the work that is due.
 const EVERY: Duration = Duration::from_secs(5);
-/// How many are deleted, or looked after, in one step: a transaction may have 128 parts.
+/// The number of tombstones or acquisitions in one step. A transaction may have 128 parts.
 const AT_ONCE: usize = 50;
-/// A service, and the task that looks after what is due.
+/// A service, and the task that does the work that is due.
 pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Service> {
     let service = Arc::new(Service::new(client, keys, initial));
     let runtime = Arc::clone(&service.client.runtime);
@@ -32,7 +32,7 @@ pub(super) fn start(client: Client, keys: Keys, initial: InitialToken) -> Arc<Se
     service
 }
 
-/// Looks after what is due until the service is dropped.
+/// Does the work that is due, until the service is dropped.
 async fn tidy(service: Weak<Service>, runtime: Arc<dyn Runtime>) {
     loop {
         runtime.sleep_until(runtime.now() + EVERY).await;
@@ -44,10 +44,10 @@ async fn tidy(service: Weak<Service>, runtime: Arc<dyn Runtime>) {
 }
 
 impl Service {
-    /// The lease for the tombstone of an acquisition whose own lease has that length.
+    /// The lease for the tombstone of an acquisition whose own lease has this length.
     ///
-    /// It is asked for on a task, because others wait for it, too, and this caller may not be
-    /// polled.
+    /// A task asks for the lease, because other callers wait for it, too, and this caller may not
+    /// be polled.
     pub(super) async fn tombstone_lease(&self, length: Duration) -> Result<i64, Failure> {
         if let Some(present) = self.tombstones.for_leases(length) {
             return Ok(present);
@@ -57,13 +57,13 @@ impl Service {
         asked.await.unwrap_or_else(|ended| Err(ended.into()))
     }
 
-    /// The same for an acquisition that has ended.
+    /// The lease for the tombstone of an acquisition that has ended.
     pub(super) async fn tombstone_lease_of_ended(&self) -> Result<i64, Failure> {
         self.tombstone_lease(Duration::ZERO).await
     }
 
-    /// A transaction that writes tombstones. `None` if their lease is not there any more: another
-    /// one is asked for next time.
+    /// Carries out a transaction that writes tombstones. `None` if their lease does not exist any
+    /// more. The next call asks for another one.
     pub(super) async fn bury(&self, txn: &TxnRequest) -> Result<Option<TxnResponse>, Failure> {
         match self.txn(txn).await {
             Err(failure) if failure.no_lease() => {
@@ -74,8 +74,9 @@ impl Service {
         }
     }
 
-    /// Takes tombstones over that another client has written last, and that would go with that
-    /// client. No caller waits for it: the next renewal, or the next look, shows whether it worked.
+    /// Takes over tombstones that another client was the last to write. Otherwise they would end
+    /// with the lease of that client. No caller waits for this: the next renewal, or the next look,
+    /// shows whether it worked.
     pub(super) fn take_over(self: &Arc<Self>, found: Vec<(Names, Found)>, length: Duration) {
         let present = self.tombstones.for_leases(length);
         let is_others = |names: &Names, found: &Found| {
@@ -156,7 +157,8 @@ impl Service {
         Ok(())
     }
 
-    /// Finds out which acquisitions have ended without a word. Returns how many it has looked at.
+    /// Finds the acquisitions that have ended although this client did not end them. Returns the
+    /// number of acquisitions that it has looked at.
     async fn look_after_used(&self) -> Result<usize, Failure> {
         let due = self.leases.due(self.now(), AT_ONCE);
         if due.is_empty() {
@@ -173,7 +175,7 @@ impl Service {
         Ok(due.len())
     }
 
-    /// Deletes tombstones, but none that another client has written since.
+    /// Deletes tombstones, except those that another client has written since.
     async fn delete(&self, tombstones: &[Tombstone]) -> Result<(), Failure> {
         let delete = |tombstone: &Tombstone| {
             let key = self.keys.tombstone(&tombstone.id);

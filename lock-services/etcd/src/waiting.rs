@@ -15,10 +15,10 @@ use lock_core::{
 };
 
 impl Attempt<'_> {
-    /// The entries before this one, up to that number, and the entry itself. `None` if it is
+    /// The entries before this one, up to this number, and the entry itself. `None` if the entry is
     /// not there any more: it was ended, or its lease ran out.
     ///
-    /// If another client has written its tombstone, ours takes that over.
+    /// If another client was the last to write its tombstone, this client takes over the tombstone.
     pub(super) async fn look(
         &mut self,
         entry: &Queued,
@@ -51,7 +51,7 @@ impl Attempt<'_> {
         self.service
             .take_over(vec![(self.names.clone(), found)], length);
         Ok(Some(Ahead {
-            // The range's own count is that of the whole queue.
+            // The count in the answer would be the number of entries in the whole queue.
             number: i64::try_from(before.kvs.len()).unwrap_or(i64::MAX),
             last: before.kvs.into_iter().next().map(|kv| kv.key),
             least,
@@ -61,14 +61,14 @@ impl Attempt<'_> {
         }))
     }
 
-    /// Whether the lease of an entry that was the first at that look is known to live for as long
-    /// as this client thinks, because the leader that said so still led at the time of the look. If
-    /// not, it is kept alive, or its time left asked for, once more, and it takes another look. The
-    /// same goes for an attempt that waited and reads only after the end of its lease that it is
-    /// the first.
+    /// Whether the lease of an entry that was the first at this look is known to live for as long
+    /// as this client thinks. It is known if the leader that said so still led at the time of the
+    /// look. If it is not known, the lease is kept alive once more, or its time left is asked for
+    /// once more, and another look is needed. Another look is also needed if an attempt that waited
+    /// learns only after the end of its lease that it is the first.
     pub(super) async fn lives(&mut self, seen: &Ahead) -> Result<bool, Error> {
         let waited = self.waited;
-        // If no watchdog is about to renew it, it has to have its full length.
+        // If no watchdog is about to renew the lease, it must have its full length.
         let full = waited && self.request.upkeep == Upkeep::None;
         if full && !self.keep_alive().await? {
             return Ok(false);
@@ -87,15 +87,15 @@ impl Attempt<'_> {
         Ok(false)
     }
 
-    /// Waits until the entry before its own is deleted, or may have been, and keeps its lease alive
-    /// meanwhile.
+    /// Waits until the entry before this one is deleted, or may have been deleted, and keeps the
+    /// lease of this entry alive during the wait.
     ///
-    /// Only that entry is watched, so the end of a lease wakes one waiter. The watch begins with
-    /// the next revision, and tells of every later deletion. A watch that began with that revision
-    /// itself would be served from the history, 100 ms later.
+    /// Only the entry before this one is watched, so the end of a lease wakes one waiter. The watch
+    /// begins with the revision after the look, and reports every later deletion. A watch from the
+    /// revision of the look would be served from the history, 100 ms later.
     ///
     /// # Cancel safety
-    /// Cancel safe: the next one watches from the same revision.
+    /// Cancel safe: the next call watches from the same revision.
     pub(super) async fn until_change(&mut self) {
         let Some((key, revision)) = &self.before else {
             return pending().await;
@@ -127,7 +127,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The next look tells whether the service answers at all.
+    /// Gives up the watch. The next look shows whether the service answers at all.
     fn goes_deaf(&mut self) {
         (self.before, self.is_deaf) = (None, true);
     }

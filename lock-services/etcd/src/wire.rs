@@ -1,6 +1,6 @@
-//! The part of etcd's protocol (v3) that a lock needs, written by hand, so that it takes neither a
-//! compiler of protocol buffers nor a build script. The numbers are those of etcd's `rpc.proto` and
-//! `kv.proto`, which may add fields but never change one.
+//! The part of etcd's protocol (v3) that a lock needs, written by hand, so that the build needs
+//! neither a compiler of protocol buffers nor a build script. The field numbers are those of etcd's
+//! `rpc.proto` and `kv.proto`. These files may get new fields, but a field never changes.
 
 use prost::{Message, Oneof};
 
@@ -90,7 +90,8 @@ impl RangeRequest {
         }
     }
 
-    /// Keys with this prefix, up to that number, by their names: those that come after that key.
+    /// Keys with this prefix that come after this key in the order of their names, up to this
+    /// number.
     pub(super) fn page(prefix: &[u8], after: Option<&[u8]>, limit: i64) -> Self {
         let next = |after: &[u8]| [after, b"\0"].concat();
         Self {
@@ -118,7 +119,7 @@ impl RangeRequest {
         }
     }
 
-    /// Only keys that were created before that revision.
+    /// Only keys that were created before this revision.
     pub(super) const fn created_before(mut self, revision: i64) -> Self {
         self.max_create_revision = revision - 1;
         self
@@ -134,7 +135,7 @@ impl RangeRequest {
 pub(super) struct RangeResponse {
     #[prost(message, repeated, tag = "2")]
     pub(super) kvs: Vec<KeyValue>,
-    /// How many there are, whatever the limit and whenever they were created.
+    /// The number of keys in the range, whatever the limit and whenever they were created.
     #[prost(int64, tag = "4")]
     pub(super) count: i64,
 }
@@ -224,7 +225,7 @@ pub(super) struct OpResponse {
     response: Option<OneOpResponse>,
 }
 
-/// Only these have an answer; other operations are just done.
+/// The operations whose answers are read. Other operations are carried out without an answer.
 #[derive(Clone, PartialEq, Oneof)]
 enum OneOpResponse {
     #[prost(message, tag = "1")]
@@ -256,7 +257,7 @@ enum Revision {
 }
 
 impl Compare {
-    /// The key was created by that revision; with 0, there is no such key.
+    /// The condition that the key was created by this revision. With 0: that there is no such key.
     pub(super) fn created(key: &[u8], revision: i64) -> Self {
         Self {
             result: EQUAL,
@@ -267,7 +268,8 @@ impl Compare {
         }
     }
 
-    /// The key was last changed by that revision; with 0, there is no such key.
+    /// The condition that the key was last changed by this revision. With 0: that there is no such
+    /// key.
     pub(super) fn changed(key: &[u8], revision: i64) -> Self {
         Self {
             target: BY_CHANGE,
@@ -276,7 +278,7 @@ impl Compare {
         }
     }
 
-    /// There is no key with this prefix.
+    /// The condition that there is no key with this prefix.
     pub(super) fn none(prefix: &[u8]) -> Self {
         Self {
             range_end: end_of(prefix),
@@ -325,7 +327,7 @@ impl TxnResponse {
         self.responses.into_iter().filter_map(range)
     }
 
-    /// Whether the transactions within it have succeeded, in their order.
+    /// Whether each transaction within this one has succeeded, in their order.
     pub(super) fn each_succeeded(self) -> impl Iterator<Item = bool> {
         let succeeded = |response: OpResponse| match response.response {
             Some(OneOpResponse::Txn(txn)) => Some(txn.succeeded),
@@ -408,7 +410,7 @@ struct WatchCreate {
 }
 
 impl WatchRequest {
-    /// The deletion of a key, from that revision on.
+    /// A watch for the deletion of a key, from this revision on.
     pub(super) fn deletion(key: &[u8], from: i64) -> Self {
         Self {
             request: Some(OneWatch::Create(WatchCreate {

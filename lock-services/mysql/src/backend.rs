@@ -33,8 +33,8 @@ impl MySqlBackend {
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if the database does not
-    /// answer in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the login, a right
-    /// or the schema is missing.
+    /// answer in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if the login fails,
+    /// or a right or the schema is missing.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -53,9 +53,10 @@ impl MySqlBackend {
         .await
     }
 
-    /// The same for the database of a pool, such as that of the fenced store, with connections of
-    /// its own: renewals and releases would otherwise queue behind the transactions of the
-    /// application. They log in as those of the pool do now. A URL in the options is empty.
+    /// Connects to the database of a pool, such as the pool of the fenced store. The lock service
+    /// makes connections of its own, because renewals and releases would otherwise queue behind the
+    /// transactions of the application. Its connections log in as those of the pool do now. Leave
+    /// the URL in the options empty.
     ///
     /// # Errors
     /// See [`connect`](MySqlBackend::connect).

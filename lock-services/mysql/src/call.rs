@@ -1,4 +1,4 @@
-//! A call as a statement.
+//! The text of a call as a statement.
 
 use std::fmt::Write as _;
 
@@ -8,8 +8,8 @@ use lock_core::backend::support::{
 };
 use serde_json::Value;
 
-/// The statement has each text in hex: no character in it has a meaning, whatever `sql_mode` and
-/// the character set of the session are.
+/// The statement of a call. Each text is written in hex, so that no character in it has a special
+/// meaning, whatever `sql_mode` and the character set of the session are.
 pub(super) fn statement(call: &Call) -> String {
     let mut columns = Vec::new();
     let mut literals = Vec::with_capacity(call.arguments.len());
@@ -19,7 +19,7 @@ pub(super) fn statement(call: &Call) -> String {
             None => literals.push(literal(argument)),
         }
     }
-    // A list of leases is the first argument.
+    // If there is a list of leases, it is the first argument.
     if !columns.is_empty() {
         literals.insert(0, text_literal(&list(&columns).to_string()));
     }

@@ -19,14 +19,14 @@ use sqlx::{AssertSqlSafe, mysql::MySqlRow};
 
 use super::{call::statement, connections::Connections, error::translate, row::Row};
 
-/// Sends requests to the database, each on a task that brings it to its end.
+/// Sends requests to the database. Each runs on a task that brings it to its end.
 pub(super) struct Client {
     connections: Connections,
     tasks: Tasks,
     names: LeaseNames,
     response_timeout: Duration,
     pub(super) clock: ServerClock,
-    /// Distinguishes the waiters of this process.
+    /// The name that distinguishes the waiters of this process.
     name: String,
 }
 
@@ -49,8 +49,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends a statement, and waits for its answer. If the caller goes away meanwhile, the request
-    /// goes on: its connection is free again only when it was answered, or is closed.
+    /// Sends a statement, and waits for its answer. If the caller goes away, the request goes on.
+    /// Its connection is free again only after the answer, or it is closed.
     pub(super) async fn send(&self, statement: String) -> Result<Vec<Row>, Error> {
         let (connections, runtime) = (self.connections.clone(), Arc::clone(self.tasks.runtime()));
         let sent = send(connections, runtime, self.response_timeout, statement);
@@ -104,8 +104,8 @@ impl Procedures for Client {
     }
 }
 
-/// A session that saw an error is closed: a procedure that was interrupted leaves its transaction
-/// open there.
+/// Sends a statement on this connection. A session that saw an error is closed, because a procedure
+/// that was interrupted leaves its transaction open.
 async fn send(
     connections: Connections,
     runtime: Arc<dyn Runtime>,

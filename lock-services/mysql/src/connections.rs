@@ -16,8 +16,8 @@ use super::{
     service_url::ServiceUrl,
 };
 
-/// Connections of the lock service alone, made when they are needed: renewals and releases would
-/// otherwise queue behind the transactions of the application.
+/// Connections that only the lock service uses, because renewals and releases would otherwise queue
+/// behind the transactions of the application. They are made when they are needed.
 #[derive(Clone)]
 pub(super) struct Connections {
     pool: MySqlPool,
@@ -44,8 +44,8 @@ impl Connections {
         }
     }
 
-    /// A connection that is idle is taken as it is: if it was lost, that shows when it is used, and
-    /// then the request is sent again, as each one may be.
+    /// Takes a connection. An idle connection is not checked. If it was lost, the request fails,
+    /// and is sent again, as each request may be.
     pub(super) async fn take(&self) -> Result<PoolConnection<MySql>, Error> {
         if let Some(idle) = self.pool.try_acquire() {
             return Ok(idle);
@@ -56,7 +56,7 @@ impl Connections {
         taken.map_err(not_connected)
     }
 
-    /// Why the server takes no connections, if that is so.
+    /// The reason why the server takes no connections. `None` if it takes them.
     async fn refusal(&self) -> Option<sqlx::Error> {
         let connected = async {
             let mut connection = self.pool.connect_options().connect().await?;
@@ -68,10 +68,11 @@ impl Connections {
     }
 }
 
-/// Sets what the calls read of their session, and sees that it is so: a proxy might keep it back.
+/// Sets the settings of the session on which the calls depend, and checks them, because a proxy
+/// might not pass them on.
 ///
-/// A wait for a lock ends no later than about the response timeout, so that sessions whose clients
-/// have gone do not pile up behind a commit that hangs. The server counts whole seconds.
+/// A wait for a lock of the database ends after about the response timeout, so that sessions whose
+/// clients have gone do not pile up behind a commit that hangs. The server counts whole seconds.
 async fn set_up(connection: &mut MySqlConnection, timeout: Duration) -> Result<(), sqlx::Error> {
     let seconds = timeout.as_millis().div_ceil(1000);
     let set = format!(

@@ -5,8 +5,8 @@ use sqlx::mysql::MySqlDatabaseError;
 
 /// Translates a failure of the client or the server into its meaning for a request that was sent.
 ///
-/// A procedure that fails rolls back, and with that all that the request has done, unless the error
-/// came while the commit was under way. The session is closed after any error.
+/// A procedure that fails rolls back all changes of the request, unless the error came while the
+/// commit was under way. The session is closed after any error.
 pub(super) fn translate(error: sqlx::Error) -> Error {
     let translated = match &error {
         sqlx::Error::Database(_) => of_server(number(&error).unwrap_or_default()),
@@ -21,7 +21,7 @@ pub(super) fn translate(error: sqlx::Error) -> Error {
     translated.caused_by(error)
 }
 
-/// The same for a connection that could not be made: nothing was sent.
+/// The meaning of a failure to make a connection. Nothing was sent.
 pub(super) fn not_connected(error: sqlx::Error) -> Error {
     let (kind, why) = match &error {
         sqlx::Error::Database(_) => return translate(error).outcome_not_applied(),
@@ -34,7 +34,7 @@ pub(super) fn not_connected(error: sqlx::Error) -> Error {
             "enable TLS in sqlx, for example by its feature `tls-rustls-ring-native-roots`",
         ),
         sqlx::Error::Tls(_) => (ErrorKind::Refused, "TLS failed"),
-        // In these words rustls objects to the certificate of the server.
+        // rustls refuses the certificate of the server with these words.
         sqlx::Error::Io(why) if why.kind() == io::ErrorKind::InvalidData => {
             (ErrorKind::Refused, "TLS failed")
         }
@@ -43,8 +43,8 @@ pub(super) fn not_connected(error: sqlx::Error) -> Error {
     Error::not_applied(kind).because(why).caused_by(error)
 }
 
-/// Whether the server takes no connection at the moment. A pool tries again then, and does not say
-/// so when its time is up.
+/// Whether the server takes no connection at the moment. In that case a pool tries again, and its
+/// error does not say so when its time is up.
 pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
@@ -58,7 +58,7 @@ fn number(error: &sqlx::Error) -> Option<u16> {
     Some(error.number())
 }
 
-/// For each request to such a server.
+/// The error for each request to a server that is read-only.
 pub(super) const TAKES_NO_WRITES: &str = "the server takes no writes: it is read_only";
 
 const REFUSALS: [Refusal<u16>; 10] = [

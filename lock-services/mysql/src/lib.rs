@@ -10,28 +10,30 @@
 //! Any language can call the procedures: they are commented in the migration.
 //!
 //! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. The response timeout is
-//! 2 s, or 10 ms to 10 s. One that is longer than a failover of the database only delays requests
-//! that are repeated anyway. Another initial token than the clock is an error. One parameter is
-//! that of this lock service, `connections`: the most connections, by default 8. Waiters need none.
+//! 2 s by default, and may be 10 ms to 10 s. A timeout that is longer than a failover of the
+//! database only delays requests that are repeated anyway. Another initial token than the clock is
+//! an error. This lock service has one parameter of its own, `connections`: the greatest number of
+//! connections, by default 8. Waiters need no connection.
 //!
 //! # Tokens
-//! A token is the greatest of: the last one of the resource plus one, the database's clock in units
-//! of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although a
-//! row was deleted, a backup restored, or a replica promoted without the last grant, as long as the
-//! clocks differ by less than the time that this took.
+//! A token is the greatest of three numbers: the last token of the resource plus one, the
+//! database's clock in units of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least).
+//! So tokens rise even if a row was deleted, a backup was restored, or a replica was promoted
+//! without the last grant, as long as the clocks differ by less than the time that this took.
 //!
 //! # Waiting
 //! First come, first served, across all clients. One look asks for all waiters of the process,
 //! every 5 to 250 ms. A waiter that is silent for 3 s is passed over.
 //!
 //! # Servers that are refused
-//! One with `--sysdate-is-now`, whose clock each user can set; one whose binary log has statements
-//! (`binlog_format=STATEMENT`), which takes no writes at READ COMMITTED; and a node of Galera,
-//! where the lock of a row holds on that node only.
+//! - A server with `--sysdate-is-now`, because each user can set its clock.
+//! - A server whose binary log has statements (`binlog_format=STATEMENT`), because it takes no
+//!   writes at READ COMMITTED.
+//! - A node of Galera, because the lock of a row holds on that node only.
 //!
 //! # Proxies
-//! Each request is one message and a transaction of its own. No statement is prepared, and nothing
-//! that a request does to its session outlives it.
+//! Each request is one message and a transaction of its own. No statement is prepared, and a
+//! request leaves no change in its session.
 //!
 //! # Power cuts and replicas
 //! A grant, a renewal and a release are as durable as each commit of the server: set

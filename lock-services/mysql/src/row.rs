@@ -3,8 +3,8 @@ use sqlx::{Row as _, mysql::MySqlRow};
 
 use super::error::translate;
 
-/// A row of an answer. The database gives numbers in several types, by the expression that they
-/// come from, and all as text.
+/// A row of an answer. The database sends numbers as text, and their type depends on the expression
+/// from which they come.
 pub(super) struct Row(pub(super) MySqlRow);
 
 impl database::Row for Row {
@@ -17,7 +17,7 @@ impl database::Row for Row {
         let number = number.map(|number| number.parse()).transpose();
         number.map_err(|error| {
             Error::unknown(ErrorKind::Refused)
-                .because("a number in the answer is none")
+                .because("a number in the answer cannot be read")
                 .caused_by(error)
         })
     }

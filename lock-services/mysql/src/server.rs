@@ -10,15 +10,15 @@ use tracing::warn;
 
 use super::{client::Client, error::TAKES_NO_WRITES};
 
-/// The interface that this client was written for.
+/// The version of the interface for which this client was written.
 const VERSION: u64 = 1;
 
 /// Settings of the server that leases depend on. A server may not have all of them.
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
     ('binlog_format', 'innodb_flush_log_at_trx_commit', 'log_bin', 'read_only', 'wsrep_on')";
 
-/// In the microseconds by which the clock is ahead of the begin of the statement, after a pause. No
-/// variable shows `--sysdate-is-now`.
+/// A query for the microseconds by which the clock is ahead of the begin of the statement, after a
+/// pause. It is needed because no variable shows `--sysdate-is-now`.
 const SYSDATE: &str = "SELECT SLEEP(0.01) AS slept, \
     TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)) AS ahead_us";
 

@@ -18,7 +18,7 @@ const EXAMPLE: &str = "mysql://user:password@host/database";
 /// The settings in the URL of a lock service.
 pub(super) struct ServiceUrl {
     pub(super) settings: Settings,
-    /// The most connections.
+    /// The greatest number of connections.
     pub(super) connections: u32,
 }
 
@@ -42,8 +42,8 @@ impl ServiceUrl {
     }
 }
 
-/// The same address, for connections that set their settings themselves. The driver's own log has
-/// no statements, because a holder may be in one.
+/// The same address, for connections whose settings this client sets itself. The driver's own log
+/// has no statements, because a holder may be in a statement.
 pub(super) fn with_settings_of_ours(
     address: MySqlConnectOptions,
 ) -> Result<MySqlConnectOptions, Error> {

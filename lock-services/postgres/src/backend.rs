@@ -18,8 +18,8 @@ use super::{
     service_url::ServiceUrl,
 };
 
-/// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made the pool itself, closes
-/// its connections.
+/// A lock service in PostgreSQL. Dropping it ends its tasks and, if it made its pool itself, closes
+/// the connections.
 #[derive(Debug)]
 pub struct PostgresBackend {
     service: DatabaseService<Client>,
@@ -32,8 +32,8 @@ impl PostgresBackend {
     /// # Errors
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if the database does not
-    /// answer in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the login, a right
-    /// or the schema is missing.
+    /// answer in time, or [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if the login fails,
+    /// or a right or the schema is missing.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -60,12 +60,13 @@ impl PostgresBackend {
         .await
     }
 
-    /// The same for the database of a pool, such as that of the fenced store, with connections of
-    /// its own: renewals and releases would otherwise queue behind the transactions of the
-    /// application. A URL in the options is [where](address_of) the pool connects to, or empty.
+    /// Connects to the database of a pool, such as the pool of the fenced store. The lock service
+    /// makes connections of its own, because renewals and releases would otherwise queue behind the
+    /// transactions of the application. The URL in the options is the [address](address_of) of the
+    /// pool, or empty.
     ///
-    /// They log in as those of the pool do, also after its settings have changed; its callbacks are
-    /// not called.
+    /// The connections log in as those of the pool do, also after the settings of the pool have
+    /// changed. The callbacks of the pool are not called.
     ///
     /// # Errors
     /// See [`connect`](PostgresBackend::connect).
@@ -127,7 +128,7 @@ impl InDatabase for PostgresBackend {
     }
 }
 
-/// The address of the database that a lock service has, for a pool to connect to.
+/// The address of a lock service's database, to which a pool can connect.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) says what is wrong in the URL
@@ -137,5 +138,5 @@ pub fn address_of(options: &ConnectOptions) -> Result<PgConnectOptions, Error> {
     address.map_err(|error| error.during(Operation::Connect, KIND))
 }
 
-/// The parameters of Postgres alone.
+/// The parameters that only Postgres has.
 const OWN: &str = "listen, connections";

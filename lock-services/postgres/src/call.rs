@@ -1,4 +1,4 @@
-//! A call as a statement, in either protocol.
+//! The text of a call as a statement, in each of the two protocols.
 
 use lock_core::backend::support::database::{AnswerShape, Argument, Call};
 use sqlx::{
@@ -8,16 +8,16 @@ use sqlx::{
     postgres::{PgArgumentBuffer, PgArguments, PgTypeInfo, types::Oid},
 };
 
-/// For the simple protocol, which has no parameters, and which a pooler can give to any session: at
-/// the isolation level that it needs, whatever that of the session is. In a transaction that has
-/// read anything, `SET` comes too late.
+/// The statement in the simple protocol, which has no parameters, so that a pooler can give it to
+/// any session. It sets the isolation level that it needs, whatever the level of the session is. In
+/// a transaction that has already read, `SET` comes too late and fails.
 pub(super) fn text(call: &Call) -> String {
     let arguments: Vec<_> = call.arguments.iter().map(literal).collect();
     let select = select(call, &arguments, "true");
     format!("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {select}")
 }
 
-/// For a session that keeps prepared statements, and is at READ COMMITTED.
+/// The statement for a session that keeps prepared statements, and is at READ COMMITTED.
 pub(super) fn prepared(call: &Call) -> Result<(SqlStr, PgArguments), BoxDynError> {
     let mut arguments = PgArguments::default();
     let mut placeholders = Vec::with_capacity(call.arguments.len());
@@ -34,13 +34,15 @@ pub(super) fn prepared(call: &Call) -> Result<(SqlStr, PgArguments), BoxDynError
     Ok((AssertSqlSafe(select).into_sql_str(), arguments))
 }
 
-/// A call is a transaction of its own: a session that was left inside a transaction is refused,
-/// because its rollback would take the lease back. There the type `fenced.autocommit` has no value.
+/// A call is a transaction of its own. In a session that was left inside a transaction it is
+/// refused, because a rollback would take the lease back. In such a session the type
+/// `fenced.autocommit` has no value.
 fn select(call: &Call, arguments: &[String], autocommit: &str) -> String {
     let called = format!("fenced.{}({})", call.procedure, arguments.join(", "));
     let select = match call.answer {
-        // Only these have to be called in `FROM`, where the server keeps the rows of a function
-        // before it reads them. That costs more than all else outside the function.
+        // Only these functions have to be called in `FROM`. There the server stores the rows of a
+        // function before it reads them, and that costs more than everything else outside the
+        // function.
         AnswerShape::Rows => format!("SELECT answer.* FROM {called} answer"),
         // Without OFFSET the server would call the function once for each column.
         AnswerShape::Row => {
@@ -110,8 +112,8 @@ fn array(items: impl Iterator<Item = String>, kind: &str) -> String {
     format!("ARRAY[{}]::{kind}[]", items.join(", "))
 }
 
-/// `true` of the type `fenced.autocommit`. The server knows the type, and looks at the value when
-/// the statement is bound, which is when its transaction begins.
+/// `true` of the type `fenced.autocommit`. The server knows the type, and checks the value when the
+/// statement is bound. At that moment its transaction begins.
 struct Autocommit;
 
 impl Type<Postgres> for Autocommit {

@@ -33,7 +33,7 @@ use super::{
     row::Row,
 };
 
-/// Sends requests to the database, each on a task that brings it to its end.
+/// Sends requests to the database. Each runs on a task that brings it to its end.
 pub(super) struct Client {
     connections: Connections,
     tasks: Tasks,
@@ -42,7 +42,7 @@ pub(super) struct Client {
     /// Whether statements can be prepared.
     prepares: Arc<AtomicBool>,
     pub(super) clock: ServerClock,
-    /// The channel of notices about turns: one for each client.
+    /// The channel of notices about turns. Each client has one.
     channel: String,
     pub(super) listen_address: ListenAddress,
     /// Whether notices arrive.
@@ -80,13 +80,13 @@ impl Client {
         self.tasks.runtime()
     }
 
-    /// Sends a statement that is no call, and has one row for an answer.
+    /// Sends a statement that is no call, and whose answer is one row.
     pub(super) async fn plain(&self, sql: String) -> Result<Row, Error> {
         only(self.request(Request::Plain(sql)).await?)
     }
 
-    /// If the caller goes away meanwhile, the request goes on: its connection is free again only
-    /// when it was answered, or is closed.
+    /// Sends a request. If the caller goes away, the request goes on. Its connection is free again
+    /// only after the answer, or it is closed.
     async fn request(&self, request: Request) -> Result<Vec<Row>, Error> {
         let (connections, prepares) = (self.connections.clone(), Arc::clone(&self.prepares));
         let (runtime, timeout) = (Arc::clone(self.runtime()), self.response_timeout);
@@ -161,8 +161,9 @@ enum Request {
 }
 
 impl Request {
-    /// If a session turns out to be unfit for prepared statements, it gets the same call in the
-    /// simple protocol, and so do all calls after it.
+    /// Sends a request on this connection. If the session turns out to be unfit for prepared
+    /// statements, the call is sent again in the simple protocol, and all later calls use that
+    /// protocol.
     async fn fetch(
         self,
         connection: &mut PgConnection,

@@ -21,8 +21,8 @@ use super::{
     service_url::ServiceUrl,
 };
 
-/// Connections of the lock service alone, made when they are needed: renewals and releases would
-/// otherwise queue behind the transactions of the application.
+/// Connections that only the lock service uses, because renewals and releases would otherwise queue
+/// behind the transactions of the application. They are made when they are needed.
 #[derive(Clone)]
 pub(super) struct Connections {
     pool: PgPool,
@@ -54,7 +54,8 @@ impl Connections {
         }
     }
 
-    /// To the same database and with the same login as this pool has whenever one is made.
+    /// Connections to the same database as this pool, with the login that the pool has when a
+    /// connection is made.
     pub(super) fn like(pool: PgPool, url: &ServiceUrl, runtime: Arc<dyn Runtime>) -> Self {
         let settings = pool.connect_options();
         let own = Self::to(settings.as_ref().clone(), url, runtime);
@@ -67,8 +68,8 @@ impl Connections {
         self.pool.connect_options()
     }
 
-    /// A connection that is idle is taken as it is, whatever the pool's own test: if it was lost,
-    /// that shows when it is used, and then the request is sent again, as each one may be.
+    /// Takes a connection. An idle connection is not checked, whatever the pool's own setting. If
+    /// it was lost, the request fails, and is sent again, as each request may be.
     pub(super) async fn take(&self, timeout: Duration) -> Result<PoolConnection<Postgres>, Error> {
         if let Some(idle) = self.pool.try_acquire() {
             return Ok(idle);
@@ -80,7 +81,7 @@ impl Connections {
         taken.map_err(not_connected)
     }
 
-    /// Why the server takes no connections, if that is so.
+    /// The reason why the server takes no connections. `None` if it takes them.
     async fn refusal(&self) -> Option<sqlx::Error> {
         let error = self.address().connect().await.err()?;
         is_refusal_to_connect(&error).then_some(error)

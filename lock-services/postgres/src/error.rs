@@ -5,8 +5,8 @@ use sqlx::error::DatabaseError;
 
 /// Translates a failure of the client or the server into its meaning for a request that was sent.
 ///
-/// An error of the server ends the transaction, and with it all that the request has done, unless
-/// it came while the commit was under way.
+/// An error of the server ends the transaction, which undoes all changes of the request, unless the
+/// error came while the commit was under way.
 pub(super) fn translate(error: sqlx::Error) -> Error {
     let translated = match &error {
         error if is_stray(error) => Error::not_applied(ErrorKind::Unavailable)
@@ -23,7 +23,7 @@ pub(super) fn translate(error: sqlx::Error) -> Error {
     translated.caused_by(error)
 }
 
-/// The same for a connection that could not be made: nothing was sent.
+/// The meaning of a failure to make a connection. Nothing was sent.
 pub(super) fn not_connected(error: sqlx::Error) -> Error {
     match &error {
         sqlx::Error::Database(_) => translate(error).outcome_not_applied(),
@@ -44,7 +44,7 @@ fn why_not_connected(error: &sqlx::Error) -> (ErrorKind, &'static str) {
             "enable TLS in sqlx, for example by its feature `tls-rustls-ring-native-roots`",
         ),
         sqlx::Error::Tls(_) => (ErrorKind::Refused, "TLS failed"),
-        // In these words rustls objects to the certificate of the server.
+        // rustls refuses the certificate of the server with these words.
         sqlx::Error::Io(why) if why.kind() == io::ErrorKind::InvalidData => {
             (ErrorKind::Refused, "TLS failed")
         }
@@ -52,8 +52,8 @@ fn why_not_connected(error: &sqlx::Error) -> (ErrorKind, &'static str) {
     }
 }
 
-/// Whether the server takes no connection at the moment. A pool tries again then, and does not say
-/// so when its time is up.
+/// Whether the server takes no connection at the moment. In that case a pool tries again, and its
+/// error does not say so when its time is up.
 pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() == io::ErrorKind::ConnectionRefused,
@@ -62,17 +62,18 @@ pub(super) fn is_refusal_to_connect(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the connection was left inside a transaction, and is of no use any more: our own check;
-/// `SET TRANSACTION`, which comes too late; any statement in an aborted one.
+/// Whether the connection was left inside a transaction, and is of no use any more. The error comes
+/// from our own check, from `SET TRANSACTION`, which comes too late, or from any statement in an
+/// aborted transaction.
 pub(super) fn is_stray(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| {
         error.constraint() == Some("autocommit_check") || has_code(error, &["25001", "25P02"])
     })
 }
 
-/// Whether the session is unfit for a prepared statement: the statement is gone or there twice,
-/// because there is a pooler; its answer has changed; it is not at READ COMMITTED. Nothing was
-/// done.
+/// Whether the session is unfit for a prepared statement. Because of a pooler, the statement is
+/// gone or exists twice. Or the type of its answer has changed. Or the session is not at READ
+/// COMMITTED. Nothing was done.
 pub(super) fn is_not_for_prepared(error: &sqlx::Error) -> bool {
     let error = error.as_database_error();
     error.is_some_and(|error| has_code(error, &["26000", "42P05", "0A000", "25000"]))
@@ -83,8 +84,8 @@ fn has_code(error: &dyn DatabaseError, codes: &[&str]) -> bool {
 }
 
 /// Whether the session is of no use any more, although its connection may be open: it was left
-/// inside a transaction, the server has ended it, or it is one to a server that takes no writes. A
-/// name may lead to another server by now.
+/// inside a transaction, the server has ended it, or the server takes no writes. In the last case
+/// the name of the server may lead to another server by now.
 pub(super) fn is_session_over(error: &sqlx::Error) -> bool {
     const OVER: [&str; 9] = [
         "57P01", "57P02", "57P03", "57P05", "25P03", "25006", "0A000", "53", "08",
@@ -94,16 +95,16 @@ pub(super) fn is_session_over(error: &sqlx::Error) -> bool {
     is_over || is_stray(error)
 }
 
-/// For each request of such a session.
+/// The error for each request to a server that takes no writes.
 pub(super) const TAKES_NO_WRITES: &str =
     "the server takes no writes: it is a standby, or default_transaction_read_only is on";
 
-/// The refusals of a server, by its SQLSTATE or how that begins. Each is met by a test in
-/// `tests/postgres`: `refusals`, `standby`, `rights`, `outages` or `pooled`.
+/// The refusals of a server, by the SQLSTATE or its first characters. Tests in `tests/postgres`
+/// meet them: `standby`, `rights`, `outages` and `pooled`.
 const REFUSALS: [Refusal<&str>; 12] = [
     Refusal::passes(&["57014"], "the request was cancelled").may_have_happened(),
     Refusal::passes(&["57P01", "57P02"], "the server ended the session").may_have_happened(),
-    // Before a request, never in one.
+    // The server ends an idle session before a request, never during a request.
     Refusal::passes(
         &["57P05", "25P03"],
         "the server ended the session because it was idle",
@@ -113,7 +114,7 @@ const REFUSALS: [Refusal<&str>; 12] = [
         "the server takes no connection now: it starts, stops or recovers",
     ),
     Refusal::passes(&["25006"], TAKES_NO_WRITES),
-    // The queue is an unlogged table, which a standby does not have.
+    // The queue is an unlogged table. A standby cannot use it.
     Refusal::passes(&["0A000"], "the server takes no writes: it is a standby"),
     // Too many connections, no memory, a full disk.
     Refusal::passes(&["53"], "the server lacks room, memory or connections"),
@@ -137,7 +138,8 @@ fn of_server(code: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Catches: endless retries although another build or another certificate is needed.
+    /// Catches: an error that is retried for ever although another build or another certificate is
+    /// needed.
     #[test]
     fn tls_that_cannot_work_does_not_pass() {
         // The text is that of sqlx-core 0.9, in `net::tls::error_if_unavailable`.

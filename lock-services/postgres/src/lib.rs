@@ -10,32 +10,33 @@
 //! shows them.
 //!
 //! [`ConnectOptions`](lock_core::backend::ConnectOptions) has the settings. The response timeout is
-//! 2 s, or 10 ms to 10 s. One that is longer than a failover of the database only delays requests
-//! that are repeated anyway. Another initial token than the clock is an error. Parameters of
-//! Postgres besides those of sqlx:
+//! 2 s by default, and may be 10 ms to 10 s. A timeout that is longer than a failover of the
+//! database only delays requests that are repeated anyway. Another initial token than the clock is
+//! an error. Postgres has these parameters besides those of sqlx:
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
-//! | `connections` | the most connections, besides the one that listens; waiters need none | 8 |
+//! | `connections` | the greatest number, besides the one that listens; waiters need none | 8 |
 //! | `listen` | the URL of the database itself, see [Poolers](#poolers) | the same |
 //!
 //! # Tokens
-//! A token is the greatest of: the last one of the resource plus one, the database's clock in units
-//! of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least). So it rises although a
-//! row was deleted, a backup restored, or a standby promoted without the last grant, as long as the
-//! clocks differ by less than the time that this took.
+//! A token is the greatest of three numbers: the last token of the resource plus one, the
+//! database's clock in units of 10 µs, and the floor of [`at_least`](lock_core::Acquire::at_least).
+//! So tokens rise even if a row was deleted, a backup was restored, or a standby was promoted
+//! without the last grant, as long as the clocks differ by less than the time that this took.
 //!
 //! # Waiting
 //! First come, first served, across all clients. A waiter learns of its turn by `NOTIFY`, on one
-//! connection for the whole process; until that is there, the first in the queue looks every 5 to
-//! 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s is passed
-//! over. The queue is in an unlogged table: after a crash of the server the waiters join it again,
-//! in any order.
+//! connection for the whole process. Until that connection is there, the first in the queue looks
+//! every 5 to 250 ms. One look asks for all waiters of the process. A waiter that is silent for 3 s
+//! is passed over. The queue is in an unlogged table: after a crash of the server the waiters join
+//! it again, in any order.
 //!
 //! # Poolers
 //! Each request is one message and a transaction of its own, so the pool may be a PgBouncer in
-//! transaction mode. Through it no statement is prepared, and no client listens: give the
-//! database's own address with `?listen=` in the URL. Without it, waiters look.
+//! transaction mode. Through a pooler no statement is prepared, and no client listens. So give the
+//! database's own address with `?listen=` in the URL. Without that address, waiters look again and
+//! again.
 //!
 //! # Power cuts and standbys
 //! A grant is flushed to disk and to synchronous standbys before it is answered, whatever

@@ -20,21 +20,22 @@ use super::{
     sql,
 };
 
-/// After a connection was lost or could not be made.
+/// The pause after a connection was lost or could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause when no notices arrive: the pooler will hardly be gone in a second.
+/// The pause when no notices arrive. It is long, because a pooler seldom goes away within a second.
 const NO_NOTICES_PAUSE: Duration = Duration::from_secs(60);
 
-/// Where to listen.
+/// The address on which to listen.
 pub(super) struct ListenAddress {
     options: PgConnectOptions,
-    /// Unless the user says that this is the database itself.
+    /// The name of the session. `None` if the user says that this is the address of the database
+    /// itself.
     name: Option<SessionName>,
 }
 
 impl ListenAddress {
-    /// The user says that this is the database itself.
+    /// The address of the database itself, as the user says.
     pub(super) const fn direct(options: PgConnectOptions) -> Self {
         Self {
             options,
@@ -42,8 +43,8 @@ impl ListenAddress {
         }
     }
 
-    /// There may be a pooler between, which would give the session, with its `LISTEN`, to other
-    /// clients. They would get notices that they cannot read.
+    /// An address behind which there may be a pooler. A pooler would give the session, with its
+    /// `LISTEN`, to other clients, and they would get notices that they cannot read.
     pub(super) fn perhaps_pooled(options: PgConnectOptions, runtime: &dyn Runtime) -> Self {
         let name = SessionName::draw(runtime);
         Self {
@@ -56,11 +57,11 @@ impl ListenAddress {
 /// Why listening ended.
 enum End {
     Lost(Error),
-    /// There is a pooler between, or `LISTEN` succeeds and then no notice arrives.
+    /// There is a pooler in between, or `LISTEN` succeeds but no notice arrives.
     NoNotices,
 }
 
-/// Listens on a connection of its own, for as long as the task is not ended.
+/// Listens on a connection of its own, until the task is ended.
 pub(super) async fn listen(waiters: Arc<Waiters<Client>>) {
     let client = waiters.database();
     let mut warned = false;
@@ -87,7 +88,7 @@ pub(super) async fn listen(waiters: Arc<Waiters<Client>>) {
     }
 }
 
-/// Some notices may have been lost before this.
+/// Notes whether notices arrive. Some may have been lost before this.
 fn notices_arrive(waiters: &Waiters<Client>, arrive: bool) {
     waiters.database().listens.store(arrive, Ordering::Relaxed);
     waiters.look_now();

@@ -1,9 +1,10 @@
 //! Whether a connection has a session of its own in the database, or gets one for each transaction
 //! from a pooler.
 //!
-//! A setting that comes with the connection tells. A proxy that forwards bytes passes it on, and
-//! the session has it. A pooler such as PgBouncer refuses it, or has made its sessions without it.
-//! Addresses would not tell, because a proxy or a mapped port has an address of its own.
+//! A setting that comes with the connection shows which it is. A proxy that forwards bytes passes
+//! the setting on, and the session has it. A pooler such as PgBouncer refuses the setting, or has
+//! made its sessions without it. Addresses would not show it, because a proxy or a mapped port has
+//! an address of its own.
 
 use std::time::Duration;
 
@@ -28,14 +29,15 @@ impl SessionName {
     /// Whether the session has this name.
     pub(super) async fn is_here(&self, session: impl PgExecutor<'_>) -> Result<bool, sqlx::Error> {
         let name = "SELECT pg_catalog.current_setting('palisade.session', true)";
-        // Nothing is prepared in a session that may be another one a moment later.
+        // Nothing is prepared, because a pooler may give the connection another session a moment
+        // later.
         let row = sqlx::raw_sql(name).fetch_one(session).await?;
         Ok(row.try_get::<Option<String>, _>(0)?.as_ref() == Some(&self.0))
     }
 }
 
-/// Whether connections to this address have sessions of their own, or a pooler is in between. Makes
-/// one to find out; if that fails, the answer is no.
+/// Whether connections to this address have sessions of their own, with no pooler in between. Makes
+/// a connection to find out. If that fails, the answer is no.
 ///
 /// # Cancel safety
 /// Cancel safe: the connection is closed.

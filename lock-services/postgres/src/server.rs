@@ -6,7 +6,7 @@ use lock_core::{Error, ErrorKind, backend::support::database::Row as _};
 
 use super::{client::Client, error::TAKES_NO_WRITES, sql};
 
-/// The interface that this client was written for.
+/// The version of the interface for which this client was written.
 const VERSION: u64 = 2;
 
 impl Client {

@@ -18,7 +18,7 @@ pub(super) struct ServiceUrl {
     pub(super) settings: Settings,
     /// The address of the database itself, for the connection that listens.
     pub(super) listen: Option<PgConnectOptions>,
-    /// The most connections, besides the one that listens.
+    /// The greatest number of connections, besides the one that listens.
     pub(super) connections: u32,
 }
 

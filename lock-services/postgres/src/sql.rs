@@ -1,8 +1,8 @@
 //! Statements besides the calls.
 
-/// A notice to ourselves.
+/// The statement that sends a notice to this client itself.
 pub(super) fn notify(channel: &str) -> String {
-    // It has letters, digits and `_` only.
+    // A channel has letters, digits and `_` only.
     format!("SELECT pg_catalog.pg_notify('{channel}', '')")
 }
 

@@ -25,12 +25,12 @@ pub(super) struct Attempting<'a> {
     backend: &'a RedisBackend,
     request: &'a AcquireRequest,
     look: Look<'a>,
-    /// Where news arrive: from the first request on that takes a place in the queue, or as soon as
-    /// the attempt wants a channel.
+    /// The place where news for the attempt arrives. It is made before the first request that takes
+    /// a place in the queue, or when the attempt first needs a channel.
     place: OnceLock<Place>,
-    /// The reach of pushes that the last request knew of.
+    /// The reach of pushes as the last request knew it.
     reach: Mutex<Reached>,
-    /// The server may have a place of this attempt in the queue.
+    /// Whether this attempt may have a place in the queue at the server.
     has_place: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Attempting<'a> {
         self.place.get_or_init(enter)
     }
 
-    /// Looks. In the queue, it names the client to which the server pushes.
+    /// Looks once. With `queue` the request names the client to which the server pushes.
     async fn look(&self, queue: bool) -> Result<Reply, Error> {
         let pushes = &self.backend.pushes;
         if queue {
@@ -73,7 +73,7 @@ impl<'a> Attempting<'a> {
             let look_again = left;
             return Ok(Reply::Queued { left, look_again });
         }
-        // A channel takes a while, and only an attempt that waits needs it.
+        // It takes a while to make a channel, and only an attempt that waits needs one.
         if self.request.wait != Wait::Never {
             self.place();
             pushes.want(self.look.shard());
@@ -81,7 +81,7 @@ impl<'a> Attempting<'a> {
         Ok(reply)
     }
 
-    /// A pushed grant is short until it is confirmed.
+    /// Confirms a pushed grant. Its lease is short until then.
     async fn confirm(&self, offer: Grant) -> Result<Reply, Error> {
         let AcquireRequest { attempt, ttl, .. } = self.request;
         let (service, digest) = (&self.backend.service, &attempt.holder.digest());
@@ -98,8 +98,8 @@ impl<'a> Attempting<'a> {
 }
 
 impl Requests for Attempting<'_> {
-    /// Without a channel a place in the queue is worth little, and a channel takes a while: what is
-    /// free is granted without either.
+    /// Without a channel a place in the queue is of little use, and it takes a while to make a
+    /// channel. A free resource is granted without both.
     fn hears(&self) -> bool {
         self.backend.pushes.reach(self.look.shard()).now != Reach::No
     }
@@ -133,7 +133,8 @@ impl Requests for Attempting<'_> {
             match place.news().await {
                 News::Pushed(pushed) => {
                     let grant = self.look.offer_of(pushed);
-                    // One that is over by now is worth a look.
+                    // A grant that has ended by now is only an offer, so that the attempt looks
+                    // again.
                     let is_whole = pushed.is_whole && pushed.received < grant.lease.deadline();
                     return match is_whole {
                         true => Wake::Granted(grant),

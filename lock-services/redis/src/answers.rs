@@ -10,16 +10,16 @@ use lock_core::FencingToken;
 /// An answer of `acquire.lua`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Acquired {
-    /// Now, and in full.
+    /// Granted now, with a full lease.
     AsAsked {
         token: FencingToken,
     },
     Granted {
         token: FencingToken,
         left: Duration,
-        /// It has to be confirmed.
+        /// Whether the lease has to be confirmed.
         provisional: bool,
-        /// It was granted now, and not before.
+        /// Whether the lease was granted now, and not before.
         new: bool,
     },
     Held {
@@ -29,10 +29,10 @@ pub(super) enum Acquired {
         left: Duration,
         /// The server's clock.
         at: Duration,
-        /// How many are before it.
+        /// The number of waiters before this one.
         place: u32,
     },
-    /// The script did all that it may do at once, and has to be run again.
+    /// The script did as much as it may do in one run, and has to be run again.
     More,
     Full,
     Refused(Refusal),
@@ -77,7 +77,7 @@ pub(super) enum ReleasedWord {
         /// The grant of a waiter of this client.
         handed: Option<Message>,
     },
-    /// Released, and the queue has to be served by running it again.
+    /// The lease was released. The script has to be run again to serve the queue.
     More,
     NotHolder,
 }
@@ -265,7 +265,7 @@ pub(super) fn parse_cancelled(answer: Value) -> RedisResult<bool> {
     }
 }
 
-/// The word that is the answer; empty if it is something else.
+/// The word that is the answer. Empty if the answer is something else.
 fn word(answer: &Value) -> &[u8] {
     match answer {
         Value::BulkString(word) => word,

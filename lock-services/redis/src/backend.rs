@@ -23,10 +23,10 @@ use lock_core::{
 #[derive(Debug)]
 pub struct RedisBackend {
     pub(super) service: Arc<Service>,
-    /// Connections of their own: a renewal must not stand behind anything else.
+    /// Connections for renewals alone, because a renewal must not wait behind other requests.
     pub(super) renewals: Nodes,
     pub(super) pushes: Pushes,
-    /// If grants count only when replicas have them.
+    /// Waits for replicas, if grants count only when replicas have them.
     pub(super) replication: Option<Replication>,
 }
 

@@ -6,16 +6,16 @@ use super::{
     servers::link::{Link, Request},
 };
 
-/// A script with its keys and arguments, written down as it goes out.
+/// A script with its keys and arguments, in the form in which it is sent.
 ///
-/// `redis::ScriptInvocation` keeps a vector for each of them and copies all of them into a command
-/// for every request. With a dozen keys that was more than everything else a client had to do for
-/// an acquire (decision 0012).
+/// `redis::ScriptInvocation` keeps a vector for each key and argument, and copies all of them into
+/// a command for every request. With a dozen keys this was more work than everything else that a
+/// client did for an acquire (decision 0012).
 pub(super) struct Call {
     command: Cmd,
 }
 
-/// Room for what most calls have to say.
+/// The room for arguments that is enough for most calls.
 const ARGUMENTS: usize = 20;
 const BYTES: usize = 768;
 
@@ -39,7 +39,8 @@ impl Call {
         self
     }
 
-    /// Arguments of which one that is not there is empty, or left out if none comes after it.
+    /// Adds optional arguments. A missing one is sent as an empty text, or left out if no further
+    /// one follows.
     pub(super) fn rare_args<const N: usize>(&mut self, arguments: [Option<String>; N]) {
         let there = arguments.iter().rposition(Option::is_some);
         for argument in arguments.iter().take(there.map_or(0, |last| last + 1)) {
@@ -51,7 +52,7 @@ impl Call {
 impl Request for Call {
     async fn send(&self, link: &mut Link) -> RedisResult<Value> {
         match link.run(&self.command).await {
-            // Asked for the first time, or after a loss.
+            // The server is asked for the first time, or has lost its scripts.
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 load_all(link).await?;
                 link.run(&self.command).await
@@ -61,7 +62,8 @@ impl Request for Call {
     }
 }
 
-/// In one round trip, because a waiter with a pushed lease has to confirm it soon.
+/// Loads all scripts in one round trip, because a waiter with a pushed lease has to confirm it
+/// soon.
 async fn load_all(link: &mut Link) -> RedisResult<()> {
     let mut loads = redis::pipe();
     for script in ALL {

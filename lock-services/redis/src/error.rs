@@ -7,8 +7,8 @@ use lock_core::{Error, ErrorKind};
 
 /// Translates a failure of the client or the server into its meaning for the operation.
 ///
-/// The outcome is unknown but for the few errors that a server gives before it runs anything: a
-/// script that fails half way keeps its writes.
+/// The outcome is unknown, except for the few errors that a server gives before it runs anything,
+/// because a script that fails half way keeps its writes.
 pub(crate) fn translate(error: RedisError) -> Error {
     let (kind, detail) = meaning(&error);
     let translated = if never_ran(&error) {
@@ -24,8 +24,8 @@ pub(crate) fn translate(error: RedisError) -> Error {
     }
 }
 
-/// Whether a slot is being moved and the keys of the command are on two servers: each of them alone
-/// can still be reached.
+/// Whether a slot is being moved and the keys of the command are on two servers. A command with
+/// only one of these keys can still be run.
 pub(super) fn keys_are_apart(error: &Error) -> bool {
     let source = error
         .source()
@@ -35,7 +35,7 @@ pub(super) fn keys_are_apart(error: &Error) -> bool {
 
 fn never_ran(error: &RedisError) -> bool {
     error.is_connection_refusal()
-        // Scripts with flags are refused for these before they begin.
+        // The server refuses scripts with flags for these reasons before they begin.
         || matches!(
             error.code(),
             Some("NOREPLICAS" | "MISCONF" | "BUSY" | "OOM" | "NOAUTH" | "NOPERM")
@@ -80,7 +80,8 @@ pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
             "another node of the cluster has the shard: use redis+cluster://".to_owned(),
         ),
         RedisKind::Server(_) | RedisKind::Extension => match error.code() {
-            // Too few replicas, a failing disk, a script that hogs the server: these pass.
+            // Too few replicas, a failing disk, a script that keeps the server busy: these failures
+            // pass.
             Some("NOREPLICAS" | "MISCONF" | "BUSY") => (ErrorKind::Unavailable, says(error)),
             Some("NOAUTH") => (
                 ErrorKind::Refused,
@@ -119,13 +120,13 @@ pub fn meaning(error: &RedisError) -> (ErrorKind, String) {
     }
 }
 
-/// Only the text of the standard library tells this from other failures.
+/// Only the text of the standard library distinguishes this from other failures.
 fn is_unknown_host(error: &RedisError) -> bool {
     error.is_io_error() && error.to_string().contains("failed to lookup address")
 }
 
 /// The text of the server for the first command that it refused. It is cut off where it repeats the
-/// arguments, because holders and passwords may be in there.
+/// arguments, because holders and passwords may be among them.
 fn says(error: &RedisError) -> String {
     let errors = error.clone().into_server_errors();
     let first = errors.as_ref().and_then(|errors| errors.first());

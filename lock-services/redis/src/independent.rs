@@ -1,7 +1,7 @@
 //! Redis servers that know nothing of each other.
 //!
-//! It is for a crate that keeps locks on several of them. Users need nothing of it, and each
-//! version may change it.
+//! This module is for a crate that keeps locks on several such servers. Users do not need it, and
+//! each version may change it.
 
 use redis::{Client, aio::ConnectionLike};
 
@@ -22,8 +22,8 @@ pub use super::{
     servers::{fitness::field, link::breaks_connection},
 };
 
-/// The address of each server in a URL, and a client that connects when it is asked to. Takes the
-/// parameters with files.
+/// The address of each server in a URL, and a client that connects when it is first used. Takes the
+/// parameters that name files.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput) for a path, a parameter or a
@@ -43,8 +43,8 @@ pub fn servers(
     url.addresses.iter().map(server).collect()
 }
 
-/// Refuses a server on which tokens would not rise, and warns of one that may forget. Returns the
-/// answer to `INFO`, which is empty if the server denies it.
+/// Refuses a server on which tokens would not rise, and logs a warning about a server that may
+/// forget them. Returns the answer to `INFO`, which is empty if the server denies it.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) and

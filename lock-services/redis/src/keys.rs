@@ -3,7 +3,7 @@ use std::{fmt, io::Write, sync::Arc};
 use lock_core::ResourceName;
 use redis::{RedisWrite, ToRedisArgs};
 
-/// Where everything lies on the server.
+/// The keys of the lock service on the server.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     prefix: String,
@@ -45,7 +45,7 @@ impl Keys {
         format!("{}:config", self.prefix)
     }
 
-    /// The channel on which a client takes the grants of a shard.
+    /// The channel on which a client receives the grants of a shard.
     pub(super) fn channel(&self, shard: u16, client: &str) -> String {
         format!("{}grants:{client}", self.base(shard))
     }
@@ -70,7 +70,7 @@ impl Keys {
         self.in_shard(self.shard(resource), resource)
     }
 
-    /// The same for a resource whose shard is known.
+    /// The keys of a resource whose shard is known.
     pub(super) fn in_shard<'a>(
         &'a self,
         shard: u16,
@@ -84,7 +84,8 @@ impl Keys {
     }
 
     /// The shard of a resource: a hash of its name, or of its `{tag}`, so that resources that are
-    /// to be locked together can be put into one shard. The tag is hashed too, never used as it is.
+    /// to be locked together can be put into one shard. The tag is never used as it is, but hashed,
+    /// too.
     pub(super) fn shard(&self, resource: &ResourceName) -> u16 {
         let number = fnv1a(tag(resource.as_str())) % u64::from(self.shards);
         u16::try_from(number).unwrap_or_default()
@@ -92,19 +93,20 @@ impl Keys {
 }
 
 impl<'a> ResourceKeys<'a> {
-    /// The token counter of the shard. No time to live; nothing deletes it.
+    /// The token counter of the shard. It has no time to live, and nothing deletes it.
     pub(super) const fn counter(&self) -> Key<'a> {
         Key([self.base, "counter", ""])
     }
 
-    /// The lease. `lua/keys.lua` names the other keys of the resource after it.
+    /// The lease. `lua/keys.lua` derives the names of the resource's other keys from it.
     pub(super) const fn lease(&self) -> Key<'a> {
         Key([self.base, "lease:", self.resource])
     }
 
-    /// A key that is never there. A node of a cluster from which a slot is being moved runs a
-    /// script whose keys are all there; but a key that the script then deletes counts as moved, and
-    /// the script fails half way when it uses that key again. With this one it is not run at all.
+    /// A key that never exists. A node of a cluster from which a slot is being moved runs a script
+    /// if all its keys are there. But a key that the script then deletes counts as moved, and the
+    /// script fails half way when it uses that key again. With this absent key the node does not
+    /// run the script at all.
     pub(super) const fn absent(&self) -> Key<'a> {
         Key([self.base, "absent", ""])
     }
@@ -114,7 +116,7 @@ impl ToRedisArgs for Key<'_> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let mut writer = out.writer_for_next_arg();
         for piece in self.0 {
-            // Into memory, which does not fail.
+            // Writing into memory does not fail.
             writer.write_all(piece.as_bytes()).ok();
         }
     }
@@ -126,8 +128,8 @@ impl fmt::Display for Key<'_> {
     }
 }
 
-/// FNV-1a of 64 bits (draft-eastlake-fnv). Each request hashes a name, and nothing depends on that
-/// it cannot be guessed.
+/// FNV-1a of 64 bits (draft-eastlake-fnv). Each request hashes a name, so the hash is fast. It may
+/// be easy to guess.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -153,7 +155,8 @@ mod tests {
     }
 
     /// Catches: braces in a name that become the hash tag, so that a key is in another slot than
-    /// the counter of its shard; and a list that shows another name than was acquired.
+    /// the counter of its shard. Also a list that shows another name than the one that was
+    /// acquired.
     #[test]
     fn braces_of_a_name_choose_its_shard_and_nothing_else() {
         let keys = Keys::new("palisade", 64);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use lock_core::{Metadata, Sequencer, Ttl, backend::AcquireRequest};
 
-/// For all but the metadata.
+/// The length that is enough for all parts except the metadata.
 const ROOM: usize = 96;
 
 /// A full lease without its token, which the server draws: the argument of an acquire.
@@ -14,17 +14,17 @@ pub(super) fn asked(request: &AcquireRequest) -> String {
     let metadata = request.metadata.as_ref().map_or("", Metadata::as_str);
     let ttl = request.ttl.as_millis();
     let mut text = String::with_capacity(ROOM + metadata.len());
-    // Into memory, which does not fail.
+    // Writing into memory does not fail.
     write!(text, ":{holder}:f:{ttl}:{attempt}:{metadata}").ok();
     text
 }
 
-/// The beginning of this grant's lease, if it is full.
+/// The beginning of this grant's lease if the lease is full.
 pub(super) fn full(grant: &Sequencer) -> String {
     format!("{}:{}:f:", grant.token(), grant.holder().digest())
 }
 
-/// The beginning of this grant's lease, if it is full and was never promised for longer.
+/// The beginning of this grant's lease if the lease is full and no longer time was ever promised.
 pub(super) fn full_for(grant: &Sequencer, ttl: Ttl) -> String {
     format!("{}{}:", full(grant), ttl.as_millis())
 }

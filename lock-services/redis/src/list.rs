@@ -1,4 +1,4 @@
-//! Lists the held resources, by a scan of all keys of ours.
+//! Lists the held resources, by a scan of all keys of the lock service.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::RedisBackend;
 use lock_core::{Error, Listed, ResourceName};
 
-/// Keys per step of a scan, and inspections at a time.
+/// The number of keys per step of a scan, and of inspections at the same time.
 const SCAN: usize = 1000;
 const AT_A_TIME: usize = 32;
 

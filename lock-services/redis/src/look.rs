@@ -1,4 +1,4 @@
-//! One acquisition's requests, and the meaning of their answers.
+//! The requests of one attempt, and the meaning of their answers.
 
 use std::{
     cmp::min,
@@ -21,15 +21,17 @@ use lock_core::{
     backend::{AcquireRequest, Grant, Lease, Moment, Reply, support::lock},
 };
 
-/// The first waiters look again after this time although no push has come. Those behind them take
-/// longer for each place, up to [`POLL_MAX`]: only the first have to notice what goes wrong. Ten
-/// thousand waiters ask 1000 times a second, which leaves the server to the hand-offs.
+/// The first waiter looks again after this time even if no push has come. For each place behind it
+/// the time is longer, up to [`POLL_MAX`], because only the first waiters have to notice a failure.
+/// Ten thousand waiters together ask 1000 times a second, which leaves the server enough time for
+/// the hand-offs.
 const POLL_FIRST: Duration = Duration::from_millis(300);
 const POLL_PER_PLACE: Duration = Duration::from_millis(4);
 /// Half of the time after which a place in the queue is forgotten.
 const POLL_MAX: Duration = Duration::from_secs(15);
 
-/// When a lease must have run out, the first waiter looks, and the others each so much later.
+/// When a lease must have run out, the first waiter looks. Each further waiter looks this much
+/// later than the one before it.
 const STAGGER: Duration = Duration::from_millis(5);
 
 /// The looks of one attempt.
@@ -38,7 +40,7 @@ pub(super) struct Look<'a> {
     request: &'a AcquireRequest,
     attempt: Arc<Attempted>,
     /// The moment of the last request, and the server's clock in its answer. The time of a push is
-    /// counted from there.
+    /// counted from these.
     exchange: Mutex<Option<(Moment, Duration)>>,
 }
 
@@ -66,11 +68,11 @@ impl<'a> Look<'a> {
         self.attempt.shard
     }
 
-    /// Looks once. With a client it takes a place in the queue, and the server pushes to that
-    /// client; "" is one that no push reaches.
+    /// Looks once. With a client the attempt takes a place in the queue, and the server pushes to
+    /// that client. The client "" stands for a client that no push reaches.
     ///
-    /// A missing counter starts only after the layout was compared again. A server that lost it may
-    /// have been set up differently by another client meanwhile.
+    /// A missing counter starts only after the layout was compared again. Another client may have
+    /// set up a server that lost its data with another layout.
     ///
     /// # Cancel safety
     /// The request may have arrived, or arrive later.
@@ -99,7 +101,8 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// Sends when it is this one's turn at the server. Returns the moment of that, and the answer.
+    /// Sends the request when it is its turn at the server. Returns the moment of sending, and the
+    /// answer.
     async fn send_in_turn(
         &self,
         client: Option<&str>,
@@ -113,7 +116,7 @@ impl<'a> Look<'a> {
     }
 
     fn read(&self, answer: Acquired, asked: Moment) -> Result<Reply, Error> {
-        // Whatever the server's clock does, a lease is no longer than was requested.
+        // Whatever the server's clock does, a lease is not longer than the requested ttl.
         let ttl = self.request.ttl.get();
         let grant = |token, left| Grant::new(token, Lease::counted_from(asked, min(left, ttl)));
         match answer {
@@ -142,15 +145,15 @@ impl<'a> Look<'a> {
 
     /// The offer of a push.
     ///
-    /// Its lease is counted from the time when the server granted it. An earlier answer with the
-    /// server's time says when that was; without one it is counted from our first request. A server
-    /// whose clock was set forward meanwhile makes it no longer than if it had been granted when
-    /// the push arrived.
+    /// The lease is counted from the time when the server granted it. An earlier answer with the
+    /// server's time says when that was. Without such an answer the lease is counted from our first
+    /// request. If the server's clock was set forward in between, the lease counts at most from the
+    /// moment when the push arrived.
     ///
-    /// A push that is older than the last answer offers nothing: that answer said that the attempt
-    /// has nothing, so the grant was over by then, and its push was delayed on the other
-    /// connection. After a server's clock was set back a fresh grant looks the same: then the next
-    /// poll finds it.
+    /// A push that is older than the last answer offers nothing. The answer said that the attempt
+    /// has nothing, so the grant had ended by then, and its push was delayed on the other
+    /// connection. After the server's clock was set back, a fresh grant looks like such a push.
+    /// Then the next poll finds the grant.
     pub(super) fn offer_of(&self, pushed: Pushed) -> Grant {
         let length = min(pushed.length, self.request.ttl.get());
         let (granted, length) = match *lock(&self.exchange) {
@@ -215,7 +218,7 @@ impl Attempted {
 /// Whether a part of an attempt is left at the server after this answer, unless it is given back.
 const fn leaves_something(answer: &Acquired, queued: bool) -> bool {
     match answer {
-        // It may be confirmed without its caller.
+        // A provisional lease may still become full although its caller has gone.
         Acquired::Granted { provisional, .. } => *provisional,
         Acquired::Waiting { .. } => true,
         // A place in the queue is kept, whatever the rest of the answer is.
@@ -225,10 +228,10 @@ const fn leaves_something(answer: &Acquired, queued: bool) -> bool {
     }
 }
 
-/// How long a waiter may trust that a push would come.
+/// The time for which a waiter relies on pushes before it looks again.
 fn pause(left: Duration, place: u32, dice: f64) -> Duration {
     let poll = min(POLL_FIRST + POLL_PER_PLACE * place, POLL_MAX);
-    // Not all at once.
+    // The pauses are spread, so that waiters do not all ask at once.
     let poll = poll.mul_f64(0.9 + dice / 5.0);
     min(left + STAGGER * place, poll)
 }
@@ -248,8 +251,8 @@ mod tests {
         }
     }
 
-    /// Catches: an error that says "not applied", so that an attempt which still stands in line is
-    /// not cancelled.
+    /// Catches: an error that says "not applied", so that an attempt which still has a place in the
+    /// queue is not cancelled.
     #[test]
     fn an_attempt_that_may_be_left_at_the_server_is_never_said_not_to_be_applied() {
         let waiting = Acquired::Waiting {

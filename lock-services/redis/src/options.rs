@@ -5,15 +5,15 @@ use lock_core::{
     backend::support::connecting::{Settings, invalid},
 };
 
-/// The parameters of Redis alone.
+/// The parameters that only Redis has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options {
-    /// Over how many token counters resources are spread.
+    /// The number of token counters over which resources are spread.
     pub(super) shards: u16,
     pub(super) replicas: Option<Replicas>,
 }
 
-/// So many replicas have to have a grant, within so much time.
+/// The number of replicas that must have a grant, and the time within which they must have it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replicas {
     pub(super) number: u32,

@@ -8,11 +8,12 @@ use lock_core::{Error, Released, Sequencer};
 impl RedisBackend {
     /// Ends a lease.
     ///
-    /// If attempts of this process wait, the answer may have the grant of one of them, whole, so
-    /// that it needs no push and is not confirmed. Such a release goes on without its caller. If it
-    /// fails, the grant may be on the server all the same, so the waiters look.
+    /// If attempts of this process wait, the answer may have the grant of one of them, with a full
+    /// lease, so that the grant needs no push and no confirmation. Such a release goes on without
+    /// its caller. If it fails, the server may have granted nevertheless, so the waiters look.
     ///
-    /// Replicas have such a grant no sooner than others, so it is not asked for where they have to.
+    /// Such a grant is not asked for if replicas must have grants, because replicas need not have
+    /// it when the answer arrives.
     pub(super) async fn release_lease(
         &self,
         lease: &Sequencer,

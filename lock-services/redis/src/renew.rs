@@ -17,14 +17,15 @@ use lock_core::{
 };
 
 impl RedisBackend {
-    /// Renews leases with as few scripts as their keys allow. A script that fails fails its own
-    /// leases only.
+    /// Renews leases with as few scripts as their keys allow. When a script fails, only its own
+    /// leases fail.
     pub(super) async fn renew_all(&self, leases: &[RenewRequest]) -> Vec<Result<Renewed, Error>> {
         let batches = self.batches(leases);
         let renewing = batches.iter().map(|(&(shard, ttl), batch)| async move {
             match self.renew_batch(shard, ttl, batch).await {
                 Ok(answers) => answers,
-                // Waiting for the others could cost all of them.
+                // If the batch waited until all keys are on one server, all its leases could be
+                // lost.
                 Err(error) if batch.len() > 1 && keys_are_apart(&error) => {
                     self.renew_one_by_one(shard, ttl, batch).await
                 }
@@ -41,7 +42,7 @@ impl RedisBackend {
         placed.into_iter().map(|(_, answer)| answer).collect()
     }
 
-    /// The batches of leases, by their shard and ttl, each lease with its place in the list.
+    /// The batches of leases, by shard and ttl. Each lease has its place in the list.
     fn batches<'a>(
         &self,
         leases: &'a [RenewRequest],
@@ -57,7 +58,7 @@ impl RedisBackend {
         batches
     }
 
-    /// Each with a script of its own.
+    /// Renews each lease with a script of its own.
     async fn renew_one_by_one(
         &self,
         shard: u16,

@@ -18,14 +18,15 @@ use lock_core::{
 };
 
 /// Waits for replicas, on connections on which nothing else is sent. The answer is about earlier
-/// writes on the same connection, and meanwhile nothing else is answered there.
+/// writes on the same connection, and until the answer nothing else is answered on it.
 #[derive(Debug)]
 pub(super) struct Replication {
     nodes: Nodes,
     replicas: Replicas,
 }
 
-/// At each server one waits at a time, so that no time limit runs while another one waits.
+/// Only one grant at a time waits at each server, so that its time limit does not run while another
+/// grant waits.
 const TURNS: usize = 1;
 
 impl Replication {
@@ -50,8 +51,8 @@ impl Replication {
         Ok(Self { nodes, replicas })
     }
 
-    /// Returns when the replicas have a grant. If they do not get it in time, or it was lost
-    /// meanwhile, it is given back.
+    /// Returns when the replicas have a grant. If they do not get it in time, or if the lease ends
+    /// before, the grant is given back.
     pub(super) async fn secure(
         &self,
         service: &Arc<Service>,
@@ -68,14 +69,14 @@ impl Replication {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             },
-            () = ended => too_few("the lease ended before they had it"),
+            () = ended => too_few("the lease ended before the replicas had it"),
         };
         // The next look replays the grant, and asks the replicas again.
         if error.kind() == ErrorKind::Unavailable {
             return Err(error.outcome_unknown());
         }
         for request in requests {
-            // Until it is cancelled it may be held, whatever the replicas have.
+            // Until the attempt is cancelled it may hold the lease, whatever the replicas have.
             let cancelled = service.cancel(&request.attempt).await;
             cancelled.map_err(Error::outcome_unknown)?;
         }
@@ -101,7 +102,7 @@ impl Replication {
 }
 
 impl Replicas {
-    /// Whether they have a grant in time.
+    /// Fails if the replicas do not have a grant in time.
     async fn have(
         self,
         nodes: &Nodes,
@@ -110,8 +111,8 @@ impl Replicas {
         token: FencingToken,
     ) -> Result<(), Error> {
         let keys = service.keys.of(&attempt.resource);
-        // After everything that was written with the grant, and on the server that still has it:
-        // one that has taken over meanwhile may not.
+        // This write comes after everything that was written with the grant, on the server that has
+        // the grant. A server that has taken over in between may not have it.
         let mut rewrite = Call::new(&REWRITE, [keys.lease()]);
         rewrite.arg(attempt.holder.digest()).arg(token.get());
         let parse = |answer| Ok(Vec::<String>::from_redis_value(answer)?);
@@ -120,7 +121,7 @@ impl Replicas {
             .await?;
         if words != ["written"] {
             return Err(too_few(
-                "the server that has the shard now does not have it",
+                "the server that has the shard now does not have the grant",
             ));
         }
         let answer = link.send(&self.wait()).await;
@@ -132,7 +133,7 @@ impl Replicas {
         }
         let Self { number, within } = self;
         Err(too_few(&format!(
-            "{have} of {number} had it within {within:?}"
+            "{have} of {number} replicas had it within {within:?}"
         )))
     }
 

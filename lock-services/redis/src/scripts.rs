@@ -1,4 +1,4 @@
-//! The scripts, each put together from its own text and the parts that it shares or tries.
+//! The scripts. Each is put together from its own text and the parts that it shares or tries.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -9,7 +9,7 @@ use lock_core::{FencingToken, InitialToken};
 
 macro_rules! scripts {
     ($($name:ident = $file:literal;)+) => {
-        /// All of them. A server that does not know one of them knows none.
+        /// All scripts. A server that does not know one of them is taken to know none.
         pub(super) static ALL: &[&LazyLock<Script>] = &[$(&$name),+];
 
         $(pub(super) static $name: LazyLock<Script> = LazyLock::new(|| {
@@ -37,8 +37,7 @@ scripts! {
     REWRITE = "rewrite";
 }
 
-/// The parts that scripts have in common or try first, in the order in which they build on each
-/// other.
+/// The parts that scripts share or try first. Each part uses only parts before it.
 const PARTS: [(&str, &str); 10] = [
     part!("fast_acquire"),
     part!("fast_release"),
@@ -57,7 +56,8 @@ struct Source<'a> {
     name: &'a str,
     /// The first line.
     flags: &'a str,
-    /// The parts that may answer for it, as the next lines have them.
+    /// The parts that it tries, by the next lines of the header. Such a part may answer in its
+    /// place.
     tries: &'a str,
     /// The parts that it is built on.
     begins_with: &'a str,
@@ -78,7 +78,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// A part that may answer is called before the parts behind it are made.
+    /// The whole script. A part that may answer is called before the functions of later parts are
+    /// made.
     fn assembled(&self) -> String {
         let parts = PARTS.iter().filter_map(|(name, text)| {
             let code = code_of(text);
@@ -99,7 +100,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.split([' ', ',', '.']).any(|other| other == word)
 }
 
-/// Without comments, because servers keep every script.
+/// The code without comments, because servers keep every script in memory.
 fn code_of(text: &str) -> String {
     text.lines()
         .filter(|line| !line.trim_start().starts_with("--") && !line.is_empty())
@@ -107,8 +108,8 @@ fn code_of(text: &str) -> String {
         .collect()
 }
 
-/// With the constants put in, because every local that a function refers to costs time whenever
-/// that function is made.
+/// The code with the values of the constants. Locals would cost time, because each local that a
+/// function refers to costs time whenever that function is made.
 fn with_constants(code: String) -> String {
     let put_in = |code: String, (name, value): (&str, String)| code.replace(name, &value);
     constants().into_iter().fold(code, put_in)
@@ -117,7 +118,7 @@ fn with_constants(code: String) -> String {
 /// The constants that scripts and clients have to agree on.
 fn constants() -> [(&'static str, String); 11] {
     let millis = |time: Duration| time.as_millis().to_string();
-    // Commands take text, and it takes a while to make it of a number.
+    // Commands take text, and a script needs time to convert a number.
     let text = |time| format!("\"{}\"", millis(time));
     [
         ("ENDED_MS", millis(ENDED_TTL)),

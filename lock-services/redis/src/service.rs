@@ -27,16 +27,16 @@ pub(super) struct Service {
     pub(super) tasks: Tasks,
 }
 
-/// How many acquires are under way at each server at once. More would have to wait in the
-/// connection, while the time that an answer may take runs already. With ten thousand waiters and a
-/// server that is busy for a moment, all of them would be late, give the connection up, and ask
-/// again. And a release would stand behind them all.
+/// The number of acquires that are under way at each server at once. Further acquires would have to
+/// wait in the connection, while their response timeout already runs. With ten thousand waiters and
+/// a server that is busy for a moment, all of them would be late, give the connection up, and ask
+/// again. And a release would have to wait behind all of them.
 pub(super) const ASKING_MAX: usize = 64;
 
-/// The mark that a release leaves behind, so that a late request is granted nothing.
+/// The tombstone that a release leaves, so that a late request is granted nothing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tombstone {
-    /// Nothing: no request of the acquisition can arrive later.
+    /// No tombstone, because no request of the acquisition can arrive later.
     None,
     /// The acquisition has ended.
     OfAcquisition,
@@ -56,7 +56,7 @@ pub(super) struct Unwanted {
 }
 
 impl Service {
-    /// A script that may hand the resource on, with its keys and the first argument.
+    /// The call of a script that may hand the resource on, with its keys and the first argument.
     pub(super) fn call(&self, script: &Script, keys: &ResourceKeys<'_>, link: &Link) -> Call {
         let given = [keys.counter(), keys.lease()];
         let mut call = Call::new(script, given.into_iter().chain(self.absent(keys)));
@@ -64,12 +64,12 @@ impl Service {
         call
     }
 
-    /// The key that a script needs for deletions, where slots may move.
+    /// The absent key that a script needs if it deletes keys where slots may move.
     pub(super) fn absent<'a>(&self, keys: &ResourceKeys<'a>) -> Option<Key<'a>> {
         (!self.nodes.shards_share_scripts()).then_some(keys.absent())
     }
 
-    /// The first argument of every script that draws tokens.
+    /// Adds the first argument of every script that draws tokens.
     pub(super) fn say_where_counters_start(&self, call: &mut Call, shard: u16, link: &Link) {
         match self.initial {
             InitialToken::Clock if link.must_raise(shard, self.runtime.now()) => call.arg("raise"),
@@ -183,7 +183,7 @@ impl Service {
         }
     }
 
-    /// Ends a lease by force, and asks again if there is no answer.
+    /// Ends a lease by force, and sends the request again if there is no answer.
     pub(super) async fn force_release(
         &self,
         resource: &ResourceName,
@@ -220,7 +220,8 @@ impl Service {
                 left,
                 metadata,
             } => {
-                // Invalid metadata was not written by us: the rest may be of use nevertheless.
+                // Another program has written metadata that are not valid. The rest may be of use
+                // nevertheless.
                 let metadata = Metadata::new(metadata).ok();
                 let metadata = metadata.filter(|metadata| !metadata.as_str().is_empty());
                 let holder = HolderView::of_digest(&digest, token, left).metadata(metadata);

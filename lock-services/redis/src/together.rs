@@ -16,7 +16,8 @@ use lock_core::{
     backend::{AcquireRequest, Grant, Lease, Moment},
 };
 
-/// So many resources one script looks at, because it keeps all other clients waiting meanwhile.
+/// The greatest number of resources that one script looks at. A script keeps all other clients
+/// waiting.
 const RESOURCES_MAX: usize = 256;
 
 impl RedisBackend {
@@ -41,8 +42,8 @@ impl RedisBackend {
         }
     }
 
-    /// Looks until there is an answer, and says whether an earlier one has left something behind:
-    /// some of them were granted, and others were gone before they were confirmed.
+    /// Looks until there is an answer. Sets `has_left_something` if an answer has granted some
+    /// resources, because others may be gone before they are confirmed.
     async fn look_at_all(
         &self,
         requests: &[AcquireRequest],
@@ -79,8 +80,8 @@ impl RedisBackend {
         }
     }
 
-    /// The grants, of which those that were pushed to this holder before are made full first.
-    /// `None` if one of them was gone by then: the next request shows which are left.
+    /// The grants. Leases that were pushed to this holder before are confirmed first. `None` if one
+    /// of them was gone by then. The next request shows which are left.
     async fn confirmed(
         &self,
         granted: &[((FencingToken, Duration, bool), &AcquireRequest)],

@@ -25,9 +25,9 @@ impl SqliteBackend {
     /// [`ErrorKind::InvalidInput`](lock_core::ErrorKind::InvalidInput),
     /// [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported) if the file is on a network
     /// file system, [`ErrorKind::Unavailable`](lock_core::ErrorKind::Unavailable) if another
-    /// process keeps the file or the disk is full, or
-    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused): the folder or a right is missing, or
-    /// it is another file.
+    /// process keeps the file locked or the disk is full, or
+    /// [`ErrorKind::Refused`](lock_core::ErrorKind::Refused) if the folder or a right is missing,
+    /// or if the file is not an SQLite database.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -47,8 +47,8 @@ impl SqliteBackend {
         .await
     }
 
-    /// The same for the file of these options, such as those of the pool of a fenced store, over
-    /// connections of its own. The URL of the other options is empty.
+    /// Opens the file of these options, such as the options of the pool of a fenced store. The lock
+    /// service makes connections of its own. Leave the URL in the other options empty.
     ///
     /// # Errors
     /// See [`connect`](SqliteBackend::connect).

@@ -28,7 +28,7 @@ use super::{
     visit::{Asker, Visit},
 };
 
-/// Sends requests to the file, each on a task that brings it to its end.
+/// Sends requests to the file. Each runs on a task that brings it to its end.
 pub(super) struct Client {
     connections: Arc<Connections>,
     tasks: Tasks,
@@ -49,7 +49,7 @@ impl Client {
             names: LeaseNames::new(&settings.prefix),
             seen: Mutex::default(),
         };
-        // A file that takes no writes would be opened all the same.
+        // SQLite would also open a file that takes no writes.
         client
             .write(Unflushed, |rows| {
                 Box::pin(async move { rows.forget().await.map(Ok) })
@@ -62,7 +62,8 @@ impl Client {
         self.connections.unix_micros()
     }
 
-    /// Runs one transaction that writes. If the caller goes away meanwhile, it goes on to its end.
+    /// Runs one transaction that writes. If the caller goes away, the transaction goes on to its
+    /// end.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -73,7 +74,7 @@ impl Client {
         self.tasks.run_to_end(transaction).await?
     }
 
-    /// Reads, beside a transaction that may be writing.
+    /// Reads, while another transaction may be writing.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         read: impl for<'c> FnOnce(&'c mut SqliteConnection) -> Read<'c, T> + Send + 'static,
@@ -84,7 +85,7 @@ impl Client {
         answer.map_err(|ended| Error::from(ended).outcome_not_applied())?
     }
 
-    /// Ends what the asker has. A power cut may take it back.
+    /// Ends the lease or the attempt of the asker. A power cut may take the end back.
     async fn end<T: Send + 'static>(
         &self,
         asker: Asker,
@@ -112,7 +113,7 @@ impl Client {
         }
     }
 
-    /// The whole acquisition of a lease.
+    /// The asker that stands for the whole acquisition of a lease.
     fn whole(&self, resource: &ResourceName, holder: Holder) -> Asker {
         Asker {
             lease: self.names.of(resource),
@@ -138,7 +139,7 @@ impl Database for Client {
         &self.names
     }
 
-    /// So late a release by another process may be seen.
+    /// The time after which a release by another process is seen at the latest.
     fn longest_pause(&self) -> Option<Duration> {
         const LONGEST_PAUSE: Duration = Duration::from_millis(20);
         Some(LONGEST_PAUSE)

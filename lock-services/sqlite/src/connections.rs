@@ -14,17 +14,17 @@ use super::{
     rows::Rows,
 };
 
-/// The pauses before a transaction is begun again while another process writes: from this one to
-/// ten times as long. SQLite's own wait grows to 100 ms, and one process that writes all the time
+/// The shortest pause before a transaction is begun again while another process writes. The longest
+/// is ten times as long. SQLite's own pauses grow to 100 ms, so a process that writes all the time
 /// would keep the others out for seconds.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(500);
 
-/// How much of a transaction a power cut may take back.
+/// Whether a power cut may take a transaction back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
-    /// Nothing: a holder relies on it.
+    /// It may not, because a holder relies on the transaction.
     Flushed,
-    /// All of it: then a lease ends by its ttl, or a waiter takes a place anew.
+    /// It may. Then a lease ends by its ttl, or a waiter takes a new place.
     Unflushed,
 }
 
@@ -40,7 +40,7 @@ enum Begun {
     Busy(SqliteConnection),
 }
 
-/// The two connections to the file: one that writes, and one that reads meanwhile.
+/// The two connections to the file: one writes, and the other can read at the same time.
 pub(super) struct Connections {
     file: File,
     runtime: Arc<dyn Runtime>,
@@ -79,8 +79,9 @@ impl Connections {
             .await
     }
 
-    /// The connection goes back to its place unless a statement failed or hangs: then it ends, and
-    /// the transaction with it.
+    /// Runs one transaction on the connection in this place. The connection goes back to its place
+    /// unless a statement failed or hangs. In that case the connection is closed, which ends the
+    /// transaction.
     async fn transact<T>(
         &self,
         place: &mut Option<SqliteConnection>,

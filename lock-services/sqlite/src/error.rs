@@ -24,7 +24,7 @@ const REFUSALS: [Refusal<i32>; 6] = [
     Refusal::for_good(&[CORRUPT, NO_DATABASE], "the file is no sound database"),
 ];
 
-/// Translates a failure before a commit: the transaction is over, and nothing of it was written.
+/// Translates a failure before a commit. The transaction has ended, and nothing of it was written.
 pub(super) fn translate(error: sqlx::Error) -> Error {
     let translated = match code(&error) {
         Some(code) => Refusal::error_of(&REFUSALS, |known| *known == code).unwrap_or_else(|| {
@@ -36,7 +36,8 @@ pub(super) fn translate(error: sqlx::Error) -> Error {
     translated.caused_by(error)
 }
 
-/// The same for a commit. A disk that fails in a commit leaves open whether it was written.
+/// Translates a failure of a commit. If the disk fails in a commit, it is not known whether the
+/// transaction was written.
 pub(super) fn of_commit(error: sqlx::Error) -> Error {
     match code(&error) {
         Some(IO) | None => Error::unknown(ErrorKind::Unavailable)

@@ -18,7 +18,8 @@ use sqlx::{
 
 use super::error::translate;
 
-/// How long a writer waits while the tables are made, and the file is made a write-ahead log.
+/// The time for which a writer waits for others when it makes the tables and gives the file a
+/// write-ahead log.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The file of the leases.
@@ -59,7 +60,7 @@ impl File {
         Ok(Self(options))
     }
 
-    /// Opens the file, makes it a write-ahead log, and makes the tables if they are missing.
+    /// Opens the file, gives it a write-ahead log, and makes the tables if they are missing.
     pub(super) async fn open_writer(&self) -> Result<SqliteConnection, Error> {
         let options = self.0.clone().busy_timeout(SETUP_TIMEOUT);
         let options = options.journal_mode(SqliteJournalMode::Wal);
@@ -85,7 +86,7 @@ impl File {
         Ok(connection)
     }
 
-    /// Opens a file whose tables were made.
+    /// Opens a file that already has its tables.
     pub(super) async fn open_reader(&self) -> Result<SqliteConnection, Error> {
         let options = self.0.clone().pragma("query_only", "ON");
         options.connect().await.map_err(translate)
@@ -104,8 +105,8 @@ where
     value.map_err(translate)
 }
 
-/// Whether the file, or the folder where it will be, is on a file system of other hosts, as far as
-/// this can be seen.
+/// Whether the file, or the folder where it will be, is on a network file system, as far as this
+/// can be seen.
 #[cfg(target_os = "linux")]
 fn is_on_network(file: &Path) -> bool {
     let folder = || match file.parent() {
@@ -121,7 +122,7 @@ const fn is_on_network(_file: &Path) -> bool {
     false
 }
 
-/// The numbers are those of `statfs(2)`.
+/// Whether this is the number of a network file system. The numbers are those of `statfs(2)`.
 #[cfg(target_os = "linux")]
 const fn is_of_network(kind: FsWord) -> bool {
     const NFS: FsWord = 0x6969;

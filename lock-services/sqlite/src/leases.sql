@@ -1,6 +1,6 @@
 -- The leases of the processes of one host. Each request is one transaction under BEGIN IMMEDIATE,
 -- so it is the only writer of the file while it decides. Times are microseconds of Unix time, by
--- the clock of the host, read once the transaction has begun.
+-- the clock of the host. The clock is read after the transaction has begun.
 --
 -- A lease is named after its resource, or "PREFIX RESOURCE". The column "holder" has the SHA-256,
 -- as 64 hex digits, of the text that a holder presents; '' means that the lease is free.
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS fenced_waiter (
   UNIQUE (resource, holder, attempt)
 );
 
--- Acquisitions that ended two minutes ago or less: late copies of their requests get nothing.
+-- Acquisitions that ended two minutes ago or less. Late copies of their requests get nothing.
 CREATE TABLE IF NOT EXISTS fenced_tombstone (
   resource TEXT NOT NULL,
   holder   TEXT NOT NULL,
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS fenced_tombstone (
   ended_at INTEGER NOT NULL,
   PRIMARY KEY (resource, holder, attempt)
 ) WITHOUT ROWID;
--- A lease that another holder takes over had run out: its acquisition has ended.
+-- When another holder takes a lease over, the lease had run out, so its acquisition has ended.
 CREATE TRIGGER IF NOT EXISTS fenced_lease_lost BEFORE UPDATE OF holder ON fenced_lease
 WHEN OLD.holder <> '' AND NEW.holder NOT IN ('', OLD.holder)
 BEGIN
@@ -62,7 +62,7 @@ BEGIN
 END;
 CREATE INDEX IF NOT EXISTS fenced_tombstone_by_time ON fenced_tombstone (ended_at);
 
--- Leases that an operator ended two minutes ago or less: the same call again has the same answer.
+-- Leases that an operator ended two minutes ago or less. The same call again gets the same answer.
 CREATE TABLE IF NOT EXISTS fenced_forced_release (
   resource   TEXT NOT NULL,
   token      INTEGER NOT NULL,            -- of the lease that was ended
@@ -71,7 +71,7 @@ CREATE TABLE IF NOT EXISTS fenced_forced_release (
   PRIMARY KEY (resource, token)
 ) WITHOUT ROWID;
 
--- Rows of idle resources are forgotten. This is the greatest token that any of them had.
+-- Rows of idle resources are forgotten. The floor is the greatest token that any of them had.
 CREATE TABLE IF NOT EXISTS fenced_lease_floor (
   only_row INTEGER PRIMARY KEY NOT NULL CHECK (only_row = 1),
   token    INTEGER NOT NULL
@@ -79,8 +79,9 @@ CREATE TABLE IF NOT EXISTS fenced_lease_floor (
 );
 INSERT OR IGNORE INTO fenced_lease_floor (only_row, token) VALUES (1, 0);
 
--- A first lease at or below the floor finds a row that has the token of the floor, and goes on
--- above it by the same statement, in any language. A statement that does not is refused.
+-- If the first lease of a resource has a token at or below the floor, this trigger makes a row with
+-- the token of the floor. The statement, in any language, then finds the row and goes on above its
+-- token. A statement that ignores the row is refused.
 CREATE TRIGGER IF NOT EXISTS fenced_lease_above_floor BEFORE INSERT ON fenced_lease
 WHEN NEW.holder <> '' AND NEW.token <= (SELECT token FROM fenced_lease_floor)
   AND NOT EXISTS (SELECT 1 FROM fenced_lease l WHERE l.resource = NEW.resource)

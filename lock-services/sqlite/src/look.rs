@@ -1,4 +1,4 @@
-//! How the waiters of this process look whether it is their turn.
+//! The look by which the waiters of this process find out whether it is their turn.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use sqlx::{Row, sqlite::SqliteRow};
 
 use super::{client::Client, connections::Durability, error::translate, rows::SILENCE};
 
-/// The part of a holder, as it is kept, that others may see.
+/// The number of characters of a kept holder that others may see.
 const SHOWN: usize = 16;
 
 /// The answer to the last look. While the file does not change, it is not read again.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// It changes with each commit of another connection.
+    /// The version of the file. It changes with each commit of another connection.
     version: i64,
     attempts: Vec<String>,
     rows: Vec<SeenRow>,
@@ -47,10 +47,11 @@ impl Client {
             touched.await?;
         }
         let mut seen = self.seen.lock().await;
-        // The version is that of rows which are read later, or of older ones.
+        // The version is read before the rows, so it is the version of these rows or of older ones.
         let version = self.version().await?;
         let now = self.unix_micros();
-        // A waiter that dies changes nothing in the file.
+        // A waiter that dies changes nothing in the file, so the rows are also read with each sign
+        // of life.
         if touch || (seen.version, &*seen.attempts) != (version, attempts) {
             *seen = Seen {
                 rows: self.waiters(attempts, now).await?,
@@ -107,7 +108,7 @@ impl SeenRow {
     }
 }
 
-/// Attempts are of letters, digits and hyphens.
+/// The attempts as a JSON array. They have only letters, digits and hyphens.
 fn json(attempts: &[String]) -> String {
     format!("[\"{}\"]", attempts.join("\",\""))
 }

@@ -1,4 +1,4 @@
-//! The requests: each visits its leases, has the rule decide, and writes what has changed.
+//! The requests. Each visits its leases, lets the rule decide, and writes the changes.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use super::{
 };
 
 /// The answer of the rule, with which the transaction commits, or the failure of a statement. A
-/// refusal commits, too: a lease that ran out was ended.
+/// refusal commits, too, because the visit may have ended a lease that ran out.
 pub(super) type Decision<T> = sqlx::Result<Result<T, Error>>;
 
 /// A request of an attempt.
 pub(super) struct Acquisition {
     pub(super) asker: Asker,
     pub(super) request: AcquireRequest,
-    /// The time to wait in the queue; none if it leaves the queue.
+    /// The time to wait in the queue. `None` if the attempt leaves the queue.
     pub(super) wait: Option<Duration>,
 }
 
 impl Rows<'_> {
-    /// One look. With a time to wait it takes a place in the queue, or keeps it.
+    /// One look. With a time to wait the attempt takes or keeps a place in the queue.
     pub(super) async fn acquire(&mut self, asked: &Acquisition) -> Decision<Reply> {
         let Acquisition {
             asker,
@@ -49,7 +49,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Several leases, all or none, past those who wait. They are of one holder and attempt.
+    /// Several leases, all or none. Waiters are bypassed. All requests have the same holder and
+    /// attempt.
     pub(super) async fn acquire_together(
         &mut self,
         asked: &[Acquisition],
@@ -74,7 +75,7 @@ impl Rows<'_> {
         Ok(Ok(Attempt::Granted(grants)))
     }
 
-    /// Ends the lease with this token, of which the asker has only the name.
+    /// Ends the lease with this token. The asker knows only the name of the lease.
     pub(super) async fn force_release(
         &mut self,
         lease: &Asker,
@@ -92,7 +93,7 @@ impl Rows<'_> {
         Ok(forced)
     }
 
-    /// Visits one lease, and keeps what the rule decides.
+    /// Visits one lease, and writes the decision of the rule.
     pub(super) async fn decide<T>(
         &mut self,
         asker: &Asker,
@@ -108,7 +109,7 @@ impl Rows<'_> {
         Tokens::by_the_clock(Duration::from_micros(self.now.unsigned_abs()))
     }
 
-    /// Raises the mark of the store in the same file, as far as the request wants it.
+    /// Raises the mark of the store in the same file, if the request asks for it.
     async fn claimed(&mut self, asked: &Acquisition, grant: Grant) -> sqlx::Result<Grant> {
         let AcquireRequest { attempt, claim, .. } = &asked.request;
         let (resource, holder) = (attempt.resource.as_str(), &asked.asker.holder);

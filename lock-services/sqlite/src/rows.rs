@@ -7,19 +7,19 @@ use sqlx::SqliteConnection;
 
 use super::visit::Asker;
 
-/// How long ended acquisitions are remembered, and how long a waiter may be silent, in
-/// microseconds.
+/// The time for which ended acquisitions are remembered, and the time for which a waiter may be
+/// silent, in microseconds.
 const TOMBSTONE_TIME: i64 = 120_000_000;
 pub(super) const SILENCE: i64 = 3_000_000;
 
-/// A transaction that has begun, and the time when it did.
+/// A transaction, and the time when it began.
 pub(super) struct Rows<'c> {
     pub(super) connection: &'c mut SqliteConnection,
     /// Microseconds of Unix time.
     pub(super) now: i64,
 }
 
-/// Runs a statement with these values; the number of rows that it changed.
+/// Runs a statement with these values. Its value is the number of rows that were changed.
 macro_rules! change {
     ($rows:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query($sql)$(.bind($value))*
@@ -30,7 +30,7 @@ macro_rules! change {
 }
 pub(super) use change;
 
-/// Reads one value, which has to be there.
+/// Reads one value, which has to exist.
 macro_rules! value {
     ($rows:expr, $sql:expr $(, $value:expr)* $(,)?) => {
         sqlx::query_scalar($sql)$(.bind($value))*
@@ -40,7 +40,7 @@ macro_rules! value {
 }
 
 impl Rows<'_> {
-    /// The time after so long, if it can be stored.
+    /// The moment after this time, or the latest moment that can be stored.
     fn after(&self, time: Duration) -> i64 {
         let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         self.now.saturating_add(micros)
@@ -66,7 +66,7 @@ impl Rows<'_> {
         change!(self, BURY, lease, holder, attempt, token, self.now).map(drop)
     }
 
-    /// Forgets the tombstones that have served.
+    /// Forgets the tombstones that are old enough.
     pub(super) async fn forget(&mut self) -> sqlx::Result<()> {
         const FORGET: &str = "DELETE FROM main.fenced_tombstone WHERE ended_at < ?";
         change!(self, FORGET, self.now - TOMBSTONE_TIME).map(drop)
@@ -79,7 +79,8 @@ impl Rows<'_> {
         change!(self, LEAVE, lease, holder, attempt).map(drop)
     }
 
-    /// Takes a place at the end of the queue for this time, or keeps the one that the attempt has.
+    /// Takes a place at the end of the queue for this time, or keeps the place that the attempt
+    /// has.
     pub(super) async fn enqueue(&mut self, asker: &Asker, wait: Duration) -> sqlx::Result<()> {
         const ENQUEUE: &str = "INSERT INTO main.fenced_waiter \
             (resource, holder, attempt, wait_until, seen_at) VALUES (?, ?, ?, ?, ?) \
@@ -89,8 +90,9 @@ impl Rows<'_> {
         change!(self, ENQUEUE, lease, holder, attempt, until, self.now).map(drop)
     }
 
-    /// Renews a lease that lives, to no less than it has. False if there is none. It is one
-    /// statement, and no visit, because a process may renew a thousand leases at once.
+    /// Renews a lease that lives. Never moves its end nearer. Returns false if there is no such
+    /// lease. This is one statement, and no visit, because a process may renew a thousand leases at
+    /// once.
     pub(super) async fn renew(
         &mut self,
         whole: &Asker,
@@ -122,7 +124,7 @@ impl Rows<'_> {
         change!(self, REMEMBER, lease, token, revocation, self.now).map(drop)
     }
 
-    /// The token of a release by force of this lease that was not long ago.
+    /// The token of a recent release by force of this lease.
     pub(super) async fn revocation_of(
         &mut self,
         lease: &str,
@@ -136,16 +138,15 @@ impl Rows<'_> {
         Ok(revocation.and_then(|revocation| FencingToken::new(revocation).ok()))
     }
 
-    /// Counts as a sign of life of these attempts. Not of one whose turn has come: it has 3 s to
-    /// ask again, because it keeps the others from a free resource.
+    /// Notes a sign of life of these attempts, except an attempt whose turn has come. That attempt
+    /// has 3 s to ask again, because it keeps the others from a free resource.
     pub(super) async fn touch(&mut self, attempts: &str) -> sqlx::Result<()> {
         const TOUCH: &str = include_str!("touch.sql");
         change!(self, TOUCH, attempts, self.now, SILENCE).map(drop)
     }
 
-    /// Raises the mark of the store in the same file, if nothing is in the way: the store takes
-    /// tokens of this issuer, and has seen no greater one. Otherwise the holder claims, and learns
-    /// the reason.
+    /// Raises the mark of the store in the same file, if the store takes tokens of this issuer, and
+    /// has seen no greater one. Otherwise the holder has to claim, and learns the reason.
     pub(super) async fn claim(
         &mut self,
         resource: &str,

@@ -1,4 +1,4 @@
-//! The rows of a lease, as one request needs them, and back.
+//! Reads the rows of a lease for one request, and writes them back.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use sqlx::{Row, sqlite::SqliteRow};
 
 use super::rows::{Rows, SILENCE, change};
 
-/// The column of the attempts takes no more.
+/// The greatest number of holds that the column of the attempts takes.
 const MOST_HOLDS: usize = 1000;
 
-/// Holders are kept digests.
+/// A visit. Its holders are kept digests.
 pub(super) type Visit = rule::Visit<String, String>;
 type Held = rule::Held<String, String>;
 
-/// The name of a lease, a holder as it is kept, and an attempt of it, or none for the whole
-/// acquisition.
+/// The name of a lease, a holder as it is kept, and its attempt. Without an attempt it stands for
+/// the whole acquisition.
 pub(super) struct Asker {
     pub(super) lease: String,
     pub(super) holder: String,
     pub(super) attempt: Option<String>,
-    /// The moment from which its lease counts.
+    /// The moment from which the asker's lease is counted.
     pub(super) asked: Moment,
 }
 
 impl Asker {
-    /// Its columns. The whole acquisition has an empty attempt.
+    /// The columns of the asker. The whole acquisition has an empty attempt.
     pub(super) fn columns(&self) -> (&str, &str, &str) {
         let attempt = self.attempt.as_deref().unwrap_or_default();
         (&self.lease, &self.holder, attempt)
@@ -48,7 +48,7 @@ pub(super) struct Before {
 }
 
 impl Rows<'_> {
-    /// Visits a lease, after it was ended if it has run out.
+    /// Visits a lease. A lease that has run out is ended first.
     pub(super) async fn visit(&mut self, asker: &Asker) -> sqlx::Result<(Visit, Before)> {
         let (lease, holder, attempt) = asker.columns();
         let query = sqlx::query(include_str!("visit.sql"));
@@ -76,7 +76,7 @@ impl Rows<'_> {
         Ok((visit, before))
     }
 
-    /// The waiters of a lease. Those that are not alive are dropped. A sign of life far in the
+    /// The waiters of a lease. Waiters that are not alive are dropped. A sign of life far in the
     /// future was given before the clock was set back, and does not count.
     async fn queue(&mut self, asker: &Asker) -> sqlx::Result<QueueView> {
         const DROP: &str = "DELETE FROM main.fenced_waiter WHERE resource = ?1 \
@@ -150,7 +150,7 @@ fn held(row: &SqliteRow) -> sqlx::Result<Option<Held>> {
         token: FencingToken::new(row.try_get("token")?)
             .map_err(|error| sqlx::Error::Decode(error.into()))?,
         until: moment(row.try_get("expires_at")?),
-        // The rule needs none of a lease that it has not granted.
+        // The rule does not need the note of a lease that it has not granted.
         metadata: None,
     }))
 }

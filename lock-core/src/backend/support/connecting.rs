@@ -12,7 +12,7 @@ pub fn invalid(why: impl Into<String>) -> Error {
     Error::not_applied(ErrorKind::InvalidInput).because(why)
 }
 
-/// Connects to a lock service of this kind; the errors say so.
+/// Connects to a lock service of this kind. The errors name the kind.
 ///
 /// # Errors
 /// Those of connecting.
@@ -59,7 +59,7 @@ impl Settings {
     /// Takes a parameter that is a number.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none, or given twice.
+    /// [`ErrorKind::InvalidInput`] if the value is no number, or given twice.
     pub fn take_number<N: FromStr>(&mut self, name: &str) -> Result<Option<N>, Error> {
         self.take_as(name, "a whole number")
     }
@@ -67,7 +67,7 @@ impl Settings {
     /// Takes a parameter that is a number of milliseconds.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it is none, or given twice.
+    /// [`ErrorKind::InvalidInput`] if the value is no number, or given twice.
     pub fn take_millis(&mut self, name: &str) -> Result<Option<Duration>, Error> {
         let millis = self.take_as(name, "a number of milliseconds")?;
         Ok(millis.map(Duration::from_millis))
@@ -81,7 +81,7 @@ impl Settings {
             .transpose()
     }
 
-    /// Refuses a parameter that was not taken. `own` names those of this lock service.
+    /// Refuses a parameter that was not taken. `own` names the parameters of this lock service.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`] for such a parameter.
@@ -108,7 +108,7 @@ impl Settings {
     }
 }
 
-/// The name of a parameter, unless it may be a part of a password that has a `?` or `&` in it.
+/// The name of a parameter. A name that may be a part of a password with a `?` or `&` is not shown.
 pub(super) fn shown(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]".contains(&byte);
     match name.bytes().all(plain) {
@@ -152,7 +152,8 @@ impl ServiceUrl {
         let (scheme, rest) = server
             .split_once("://")
             .ok_or_else(|| invalid(format!("not a URL, such as {example}")))?;
-        // The parser of URLs knows one host: it reads one URL for each, with everything else.
+        // The parser of URLs knows one host only. So it reads one URL for each host, with
+        // everything else.
         let end = rest.find('/').unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         let hosts = authority.rfind('@').map_or(0, |at| at + 1);
@@ -182,7 +183,7 @@ impl ServiceUrl {
     /// User and password, if the URL has both.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`] if it has one of them.
+    /// [`ErrorKind::InvalidInput`] if it has only one of them.
     pub fn login(&self) -> Result<Option<(String, String)>, Error> {
         match (&*self.user, self.password.as_deref()) {
             ("", None) => Ok(None),

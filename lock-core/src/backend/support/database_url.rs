@@ -1,5 +1,5 @@
-//! URLs of databases. Their client library connects though it does not know a parameter, so that a
-//! misspelt `sslmode` means no TLS.
+//! URLs of databases. Their client library connects even if it does not know a parameter, so a
+//! misspelt `sslmode` would mean no TLS. This module refuses such URLs.
 
 use std::{env, error::Error as StdError, fs, str::FromStr};
 
@@ -50,13 +50,13 @@ const MYSQL: &[&str] = &[
 const SQLITE: &[&str] = &["mode", "cache", "immutable", "vfs"];
 
 /// Reads the URL of a PostgreSQL, MySQL or SQLite database, and looks at the files that it names.
-/// `with_host` sets the host of a URL that names it as an IPv6 address in brackets: the client
-/// library would look the brackets up, too.
+/// If the host is an IPv6 address in brackets, `with_host` sets it without them, because the client
+/// library would look up the brackets, too.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) names the parameter that is unknown
 /// or wrong, or says what else cannot be used: several hosts, a fragment, a file that cannot be
-/// read, a key with a passphrase, a `PGSSLMODE` that is none. It shows no password.
+/// read, a key with a passphrase, or an invalid `PGSSLMODE`. The error shows no password.
 pub fn parse<O>(text: &str, with_host: impl FnOnce(O, &str) -> O) -> Result<O, Error>
 where
     O: FromStr<Err: StdError + Send + Sync + 'static>,
@@ -73,7 +73,7 @@ where
     };
     check_one_host(host.as_deref(), &parameters)?;
     check_files(&parameters)?;
-    // The client library takes a mode that it does not know for none, as it does a parameter.
+    // The client library ignores a mode that it does not know, as it ignores a parameter.
     let mode = env::var("PGSSLMODE").unwrap_or_default();
     if scheme.starts_with("postgres") && !mode.is_empty() {
         let alone = format!("{scheme}://?sslmode={mode}").parse::<O>();
@@ -109,7 +109,7 @@ fn check_names(scheme: &str, parameters: &[(String, String)]) -> Result<(), Erro
     }
 }
 
-/// Several of them, if the URL has commas.
+/// The host of a URL. It is a list of hosts if it has commas.
 fn host(text: &str) -> Result<String, Error> {
     let (_, rest) = text
         .split_once("://")
@@ -140,7 +140,8 @@ fn check_one_host(host: Option<&str>, parameters: &[(String, String)]) -> Result
     }
 }
 
-/// They are small ones, read when a client is made: not worth a thread.
+/// Reads the files that the URL names, on this thread: they are small, and are read only when a
+/// client is made.
 fn check_files(parameters: &[(String, String)]) -> Result<(), Error> {
     for (name, value) in parameters {
         let is_key = matches!(&**name, "sslkey" | "ssl-key");
@@ -148,7 +149,7 @@ fn check_files(parameters: &[(String, String)]) -> Result<(), Error> {
         if !is_file {
             continue;
         }
-        // The content itself may stand in the URL.
+        // The parameter may be the content of the file.
         let pem = match value.trim_start().starts_with("-----BEGIN") {
             true => value.clone().into_bytes(),
             false => fs::read(value).map_err(|error| {
@@ -162,7 +163,8 @@ fn check_files(parameters: &[(String, String)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The client library does not say which value it is that it cannot read.
+/// Finds the parameter whose value the client library cannot read, because its error does not name
+/// it.
 fn wrong_value<O>(scheme: &str, parameters: &[(String, String)], error: O::Err) -> Error
 where
     O: FromStr<Err: StdError + Send + Sync + 'static>,
@@ -174,7 +176,7 @@ where
         Some((name, value, error))
     });
     match wrong {
-        // It may be the rest of a password, and its error may repeat it.
+        // The value may be the rest of a password, and the error may repeat it.
         Some((name, value, _)) if value.contains('@') => invalid(format!("{name} has a bad value")),
         Some((name, _, error)) => invalid(format!("{name} has a bad value")).caused_by(error),
         None => invalid("the URL cannot be read").caused_by(error),
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
     use crate::ErrorKind;
 
-    /// A client library that keeps the host, and reads one mode.
+    /// A client library that keeps the host, and knows one mode.
     #[derive(Debug, PartialEq, Eq)]
     struct Options(String);
 

@@ -1,14 +1,14 @@
 //! For implementors of a lock service: parts that several of ours share.
 //!
 //! - [`connecting`] and [`tls_files`]: settings and URLs with several hosts, files in PEM format.
-//! - [`database`]: a lock service in a database, but for the database itself.
+//! - [`database`]: a lock service in a database, without the database itself.
 //! - [`database_url`]: URLs whose client library ignores unknown parameters.
-//! - [`rule`]: the decisions of a lock service that makes them in this process.
-//! - [`Tombstones`]: the memory of ended acquisitions, for lock services that have none.
+//! - [`rule`]: the decisions of a lock service that decides in this process.
+//! - [`Tombstones`]: the memory of ended acquisitions, for lock services without such a memory.
 //! - [`fingerprint`]: the part that may be shown of a presented text.
 //! - [`unlogged()`]: sends statements whose text has secrets.
 //! - [`Tasks`]: tasks on which requests run, whether or not their callers are polled.
-//! - [`lock`]: locks a mutex whatever has panicked before.
+//! - [`lock`]: locks a mutex even if a thread has panicked while it held it.
 
 pub mod connecting;
 pub mod database;

@@ -2,8 +2,8 @@
 //!
 //! The lock service makes a [`Visit`] of all that it keeps about a resource and an acquisition.
 //! [`LockBackend`](crate::backend::LockBackend) has the clauses that the rule follows. Afterwards
-//! the lock service keeps what is in the visit: the lease, the ends, and the place in the queue.
-//! It does so after a refusal, too.
+//! the lock service stores the contents of the visit: the lease, the ends, and the place in the
+//! queue. It stores them after a refusal, too.
 
 mod tokens;
 
@@ -16,31 +16,32 @@ use crate::{
     backend::{AcquireRequest, Forced, Grant, Lease, Moment, Reply},
 };
 
-/// The time after which an attempt looks again that is not the first in its queue.
+/// The time after which an attempt looks again if the lease is free but the attempt is not the
+/// first in the queue.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
-/// One request about one resource. Holders and attempts are of the types in which the lock service
+/// One request about one resource. Holders and attempts have the types in which the lock service
 /// keeps them.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a lock service makes it")]
 pub struct Visit<H, A> {
-    /// The acquisition that is meant.
+    /// The acquisition that the request is about.
     pub holder: H,
-    /// The attempt of it, or none for the whole acquisition.
+    /// The attempt of the acquisition. `None` stands for the whole acquisition.
     pub attempt: Option<A>,
-    /// The present moment, by the clock that the leases end by.
+    /// The present moment, by the clock by which the leases end.
     pub now: Moment,
     /// The moment from which the asker counts its lease.
     pub asked: Moment,
     /// The lease, if one lives.
     pub held: Option<Held<H, A>>,
-    /// The greatest token of the resource, if its tokens are its own.
+    /// The greatest token of the resource, if each resource has its own counter.
     pub last_token: u64,
-    /// Whether the acquisition has ended, or the attempt.
+    /// Whether the acquisition or the attempt has ended.
     pub has_ended: bool,
-    /// How the attempt has ended; without an attempt: the acquisition.
+    /// How the attempt has ended. If there is no attempt: how the acquisition has ended.
     pub end: Option<End>,
-    /// So many attempts may share a lease.
+    /// The greatest number of attempts that may share a lease.
     pub most_holds: usize,
     /// The waiters, if the request is one to acquire.
     pub queue: QueueView,
@@ -57,7 +58,8 @@ pub struct Visit<H, A> {
 pub struct Held<H, A> {
     /// Its holder.
     pub holder: H,
-    /// The attempts that got the lease in an answer: its holds. It ends when none is left.
+    /// The attempts that got the lease in an answer. Each is a hold. The lease ends when no hold is
+    /// left.
     pub attempts: Vec<A>,
     /// Its token.
     pub token: FencingToken,
@@ -71,11 +73,11 @@ pub struct Held<H, A> {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "a lock service makes it")]
 pub struct QueueView {
-    /// Another acquisition is the first.
+    /// Another acquisition is the first in the queue.
     pub is_behind: bool,
-    /// The acquisition waits, with this attempt or another one.
+    /// The acquisition is in the queue, with this attempt or another one.
     pub is_in: bool,
-    /// So many other acquisitions wait.
+    /// The number of other acquisitions that wait.
     pub others: u64,
 }
 
@@ -122,7 +124,7 @@ impl<H: Clone + PartialEq, A: Clone + PartialEq> Visit<H, A> {
         if !queue {
             return Ok(Reply::Held { left });
         }
-        // An acquisition that waits already takes no more room with another attempt.
+        // An acquisition that waits already needs no further room in the queue for another attempt.
         let QueueView { is_in, others, .. } = self.queue;
         let most = request.max_waiters.map(u64::from);
         if !is_in && most.is_some_and(|most| others >= most) {
@@ -158,7 +160,7 @@ impl<H: Clone + PartialEq, A: Clone + PartialEq> Visit<H, A> {
         Ok(Attempt::Granted(grants.collect()))
     }
 
-    /// Renews the lease with this token, and never to an earlier end: others may rely on it.
+    /// Renews the lease with this token. Never moves its end nearer, because others may rely on it.
     pub fn renew(&mut self, token: FencingToken, ttl: Duration) -> bool {
         let until = self.now + ttl;
         let renewed = self.own(token).map(|own| own.until = max(own.until, until));
@@ -232,7 +234,8 @@ impl<H: Clone + PartialEq, A: Clone + PartialEq> Visit<H, A> {
         (other.holder != self.holder).then(|| max(other.until.since(self.now), SHORTEST_WAIT))
     }
 
-    /// The lease after this attempt got it: a new one, or that of its acquisition.
+    /// The lease after this attempt got it: a new lease, or the lease that its acquisition already
+    /// has.
     fn next_lease(
         &self,
         request: &AcquireRequest,
@@ -272,7 +275,8 @@ impl<H: Clone + PartialEq, A: Clone + PartialEq> Visit<H, A> {
         (held.holder == self.holder && held.token == token).then_some(held)
     }
 
-    /// Takes the hold of the attempt out of the lease of its acquisition, if it has one.
+    /// Takes the hold of the attempt out of the lease of its acquisition. Returns whether there was
+    /// one.
     fn give_back(&mut self) -> bool {
         let Some(own) = self.held.as_mut().filter(|held| held.holder == self.holder) else {
             return false;

@@ -11,12 +11,12 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{BoxFuture, Error, ErrorKind, Runtime};
 
-/// The tasks on which a lock service or a store runs its requests: [`Runtime::spawn`], on the Tokio
-/// runtime on which this was made.
+/// The tasks on which a lock service or a store runs its requests. [`Runtime::spawn`] starts them
+/// on the Tokio runtime on which this was made.
 ///
-/// A request that runs on a task goes on although its caller is not polled, as while another branch
-/// of a `select!` runs. So it never keeps a place at the server, or a permit, for longer than its
-/// answer takes.
+/// A request that runs on a task goes on although its caller is not polled, for example while
+/// another branch of a `select!` runs. So it keeps a place at the server, or a permit, only until
+/// its answer arrives.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     on: Handle,
@@ -36,13 +36,13 @@ impl From<RuntimeEnded> for Error {
     }
 }
 
-/// A task that ends soon after this is dropped: at its present await, or the next.
+/// A task that ends soon after this value is dropped: at its present await, or the next.
 #[derive(Debug)]
 #[must_use = "the task ends when this is dropped"]
 pub struct OwnedTask(oneshot::Sender<Infallible>);
 
 impl Tasks {
-    /// On the present Tokio runtime.
+    /// Tasks on the present Tokio runtime.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
@@ -52,7 +52,7 @@ impl Tasks {
         Self { on, runtime }
     }
 
-    /// The runtime that runs them, and has the time.
+    /// The runtime that runs the tasks and has the clock.
     #[must_use]
     pub const fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
@@ -67,7 +67,7 @@ impl Tasks {
     /// If the request does.
     ///
     /// # Cancel safety
-    /// The request is dropped soon after this is: at its present await, or the next.
+    /// The request is dropped soon after this future is dropped: at its present await, or the next.
     pub fn run<T>(
         &self,
         request: impl Future<Output = T> + Send + 'static,
@@ -100,7 +100,8 @@ impl Tasks {
 
     /// Runs a request where its caller runs, and the rest of it on a task if the caller goes away.
     ///
-    /// That saves the task. A caller that is kept and not polled keeps the request waiting.
+    /// This saves the cost of a task. But while the caller is kept without being polled, the
+    /// request waits.
     ///
     /// # Cancel safety
     /// A request that has begun comes to its end, unless its runtime ends.
@@ -115,10 +116,10 @@ impl Tasks {
         poll_fn(|context| rest.poll(context)).await
     }
 
-    /// Runs work that belongs to no caller. Its owner sees to it that it ends. If the runtime has
-    /// ended, the work is dropped.
+    /// Runs work that belongs to no caller. The owner of the work has to make it end. If the
+    /// runtime has ended, the work is dropped.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        // A drop outside of the runtime may spawn, and the work may need the runtime to be dropped.
+        // A drop outside of the runtime may call this, and dropping the work may need the runtime.
         let _inside = self.on.enter();
         self.runtime.spawn(&self.on, Box::pin(work));
     }
@@ -136,8 +137,9 @@ impl Tasks {
         OwnedTask(owner)
     }
 
-    /// The request is boxed before anything waits. An `async fn` has room for its arguments and for
-    /// each copy of them, and a request is large: all futures around this one would be so, too.
+    /// The request is boxed before anything waits. The future of an `async fn` has room for its
+    /// arguments and for each copy of them, and a request is large. All futures around this one
+    /// would be large, too.
     async fn answer<T>(
         &self,
         request: BoxFuture<'static, T>,
@@ -158,13 +160,13 @@ impl Tasks {
         match answered.await {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(panic)) => resume_unwind(panic),
-            // A task whose caller is there ends only with its runtime.
+            // While its caller is there, a task without an answer has ended with its runtime.
             Err(_) => Err(RuntimeEnded),
         }
     }
 }
 
-/// A request that a caller runs, until it goes away.
+/// A request that its caller runs. When the caller goes away, a task runs the rest.
 struct Rest<'a, T: Send + 'static> {
     request: Option<BoxFuture<'static, T>>,
     tasks: &'a Tasks,
@@ -172,7 +174,7 @@ struct Rest<'a, T: Send + 'static> {
 
 impl<T: Send + 'static> Rest<'_, T> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<T> {
-        // One that panics is not polled again.
+        // The request is taken out first, so that it is not polled again if it panics.
         let Some(mut request) = self.request.take() else {
             return Poll::Pending;
         };
@@ -193,7 +195,7 @@ impl<T: Send + 'static> Drop for Rest<'_, T> {
 }
 
 impl OwnedTask {
-    /// Whether it has ended.
+    /// Whether the task has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.0.is_closed()
@@ -260,7 +262,8 @@ mod tests {
         assert_eq!(other.block_on(tasks.run(async {})), Err(RuntimeEnded));
     }
 
-    /// Catches: a task that is spawned on the runtime of the drop, and one that outlives its owner.
+    /// Catches: a task that is spawned on the runtime where the drop happens, or a task that
+    /// outlives its owner.
     #[test]
     fn a_task_runs_where_it_was_made_until_its_owner_is_gone() {
         let runtime = Builder::new_current_thread().build().unwrap();

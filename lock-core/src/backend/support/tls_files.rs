@@ -13,13 +13,13 @@ pub struct TlsFiles {
     key: Option<PathBuf>,
 }
 
-/// Their contents.
+/// The contents of the files.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pems {
     /// Certificates to trust instead of the system's.
     pub ca: Option<Vec<u8>>,
-    /// The client's own certificate, with those between it and its root, and its private key.
+    /// The client's own certificate with the intermediate certificates, and its private key.
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -27,7 +27,8 @@ impl TlsFiles {
     /// Takes the parameters of the URL.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for one that is given twice.
+    /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a parameter that is given
+    /// twice.
     pub fn take(settings: &mut Settings) -> Result<Self, Error> {
         let mut file = |name| settings.take(name);
         Ok(Self {
@@ -37,7 +38,8 @@ impl TlsFiles {
         })
     }
 
-    /// Reads them all. They are three small ones, read when a client is made: not worth a thread.
+    /// Reads all files, on this thread: they are three small files, and are read only when a client
+    /// is made.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput) for a file that cannot be read,
@@ -63,9 +65,10 @@ impl TlsFiles {
     }
 }
 
-/// Refuses a private key with a passphrase, which the client libraries take for no key at all.
+/// Refuses a private key with a passphrase, because the client libraries treat such a key as no
+/// key.
 pub(super) fn check_key(parameter: &str, pem: &[u8]) -> Result<(), Error> {
-    // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` in older ones.
+    // `BEGIN ENCRYPTED PRIVATE KEY`, or `Proc-Type: 4,ENCRYPTED` in older files.
     match pem.windows(9).any(|word| word == b"ENCRYPTED") {
         true => Err(invalid(format!(
             "{parameter}: the key has a passphrase: name one without, as made by \
@@ -75,7 +78,7 @@ pub(super) fn check_key(parameter: &str, pem: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The error if a library cannot use them.
+/// The error if a library cannot use the files.
 #[must_use]
 pub fn no_pem() -> Error {
     invalid("tls_ca, tls_cert or tls_key is no PEM file of its kind")

@@ -4,13 +4,13 @@ use foldhash::HashMap;
 
 use crate::{AttemptRef, FencingToken, Holder, Moment, Released, ResourceName, Sequencer};
 
-/// Remembers how acquisitions and their attempts have ended, for a time, so that a late request of
-/// one gains nothing.
+/// Remembers for a time how acquisitions and their attempts have ended, so that a late request of
+/// an ended acquisition gains nothing.
 ///
-/// An older end is forgotten when the next one is remembered, and may be remembered until then.
+/// An end whose time is over may be remembered until the next end is added.
 #[derive(Debug)]
 pub struct Tombstones {
-    /// For how long.
+    /// The time for which an end is remembered.
     ttl: Duration,
     ends: HashMap<Key, (End, Moment)>,
     oldest_first: VecDeque<(Moment, Key)>,
@@ -20,16 +20,16 @@ pub struct Tombstones {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no other end")]
 pub enum End {
-    /// Its holder gave back its part of the lease with this token.
+    /// The holder gave back the lease with this token, or its part of it.
     Released(FencingToken),
-    /// Its lease ran out or was ended by force, or the attempt was cancelled.
+    /// The lease ran out or was ended by force, or the attempt was cancelled.
     Over,
-    /// It was cancelled, and had never been seen here.
+    /// The attempt was cancelled, and had never been seen here.
     CancelledUnseen,
 }
 
 impl End {
-    /// The answer to a release of this lease when its acquisition, or attempt, has ended so.
+    /// The answer to a release of this lease if its acquisition, or attempt, has ended in this way.
     #[must_use]
     pub fn answer(self, lease: &Sequencer) -> Released {
         if self == Self::Released(lease.token()) {
@@ -40,7 +40,8 @@ impl End {
     }
 }
 
-/// A holder may have acquired several resources; its acquisition of each one ends separately.
+/// The key of an end. A holder may have acquired several resources, and each of these acquisitions
+/// ends separately.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Acquisition(ResourceName, Holder),
@@ -48,7 +49,7 @@ enum Key {
 }
 
 impl Tombstones {
-    /// Remembers each for this long.
+    /// Remembers each end for this time.
     #[must_use]
     pub fn new(ttl: Duration) -> Self {
         Self {
@@ -63,8 +64,8 @@ impl Tombstones {
         self.insert(Key::Acquisition(resource.clone(), holder), end, now);
     }
 
-    /// Remembers the end of an attempt. One that was released, or is over, stays so, whatever later
-    /// calls say.
+    /// Remembers the end of an attempt. An attempt that was released, or is over, stays in that
+    /// state, whatever later calls say.
     pub fn attempt(&mut self, attempt: &AttemptRef, end: End, now: Moment) {
         let end = match self.how_attempt(attempt) {
             Some(last @ (End::Released(_) | End::Over)) => last,
@@ -108,7 +109,7 @@ impl Tombstones {
             if *forget > now {
                 break;
             }
-            // It may have been remembered once more meanwhile.
+            // The end may have been remembered again since then.
             if let Some((_, until)) = self.ends.get(oldest)
                 && until == forget
             {
@@ -133,12 +134,12 @@ mod tests {
         ResourceName::new("r").unwrap()
     }
 
-    /// A new acquisition ends.
+    /// Ends a new acquisition.
     fn end(tombstones: &mut Tombstones, now: Moment) {
         tombstones.acquisition(&resource(), Holder::random(), End::Over, now);
     }
 
-    /// Catches: a tombstone is forgotten by the time of its first end.
+    /// Catches: a tombstone is forgotten by its first time, although the end was remembered again.
     #[test]
     fn an_attempt_that_ends_once_more_is_remembered_from_then_on() {
         let (mut tombstones, later) = (Tombstones::new(TTL), Moment::default() + TTL / 2);

@@ -6,14 +6,15 @@ use std::{
 use pin_project_lite::pin_project;
 use tracing::dispatcher::{self, Dispatch};
 
-/// Runs work that sends a statement with values in its text, without the events of its driver.
+/// Runs work that sends a statement with values in its text. The events of the database driver are
+/// suppressed.
 ///
-/// A driver may log the text of each statement, and a holder may be in it. No setting of a
+/// A driver may log the text of each statement, and a holder may be in that text. No setting of a
 /// connection can be changed from outside, so the subscriber is taken away while the work is polled
-/// or dropped. The control is an event of the work itself, which is lost, too.
+/// or dropped. Events of the work itself are lost, too.
 ///
 /// NOT covered: a program without a subscriber of `tracing`, in which events go to the crate `log`.
-/// There the driver's own setting is the only way.
+/// In such a program only the driver's own setting helps.
 ///
 /// # Cancel safety
 /// That of the work.
@@ -46,7 +47,8 @@ impl<F: Future> Future for Unlogged<F> {
     }
 }
 
-/// Without a subscriber there is nothing to take away, and to set one would end what goes to `log`.
+/// Without a subscriber there is nothing to take away. A subscriber that is set here would stop the
+/// events that go to `log`.
 fn silently<T>(work: impl FnOnce() -> T) -> T {
     if dispatcher::has_been_set() {
         dispatcher::with_default(&Dispatch::none(), work)

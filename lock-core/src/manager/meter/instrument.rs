@@ -1,4 +1,5 @@
-//! Counts, levels and times. Each is kept here and, with the feature `metrics`, exported, too.
+//! Counts, levels and times. Counts and levels are kept here. With the feature `metrics` all are
+//! exported.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -26,7 +27,7 @@ pub(in crate::manager) struct Level {
     exported: metrics::Gauge,
 }
 
-/// How long something takes. Only exported, not kept.
+/// How long something takes. The times are only exported, not kept.
 #[derive(Debug)]
 pub(in crate::manager) struct Times {
     #[cfg(feature = "metrics")]
@@ -76,7 +77,8 @@ impl Level {
         self.exported.increment(1.0);
     }
 
-    /// Must follow an [`up`](Level::up), so the level never falls below zero.
+    /// Lowers the level. Each call must follow an [`up`](Level::up), so the level never falls below
+    /// zero.
     pub(in crate::manager) fn down(&self) {
         self.now.fetch_sub(1, Ordering::Relaxed);
         #[cfg(feature = "metrics")]
@@ -104,7 +106,7 @@ impl Times {
         }
     }
 
-    /// Without an export, nothing looks at the clock.
+    /// Exports a time. Without an export, the clock is not read.
     pub(in crate::manager) fn record(&self, time: impl FnOnce() -> Duration) {
         #[cfg(feature = "metrics")]
         self.exported.record(time().as_secs_f64());

@@ -12,15 +12,16 @@ use crate::{
     support::lock,
 };
 
-/// Where guards leave work for the watchdog.
+/// The place where guards leave work for the watchdog.
 ///
-/// Most acquisitions only write something down here; the watchdog is woken only if it would sleep
-/// too long. This keeps it out of the way of an acquire and its release.
+/// Most acquisitions only leave an entry here. The watchdog is woken only if it would sleep too
+/// long. So the watchdog does not delay an acquire and its release.
 pub(super) struct Desk {
-    /// Held for a few steps at a time, never across an await. Nothing under it panics or logs.
+    /// The lock is held for a few steps at a time, never across an await. No code panics or logs
+    /// while it is held.
     state: Mutex<State>,
     news: Notify,
-    /// Wakes those that wait for a phase.
+    /// Wakes the tasks that wait for a phase.
     entered: Notify,
 }
 
@@ -37,7 +38,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     Open,
-    /// It takes nothing new and finishes what it has.
+    /// The watchdog takes no new work and finishes the work that it has.
     Closed,
     Ended,
 }
@@ -46,7 +47,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Move {
     To(Moment),
-    /// To this moment, if that is sooner.
+    /// To this moment, if that is sooner than the present one.
     Sooner(Moment),
     Off,
 }
@@ -99,7 +100,7 @@ impl Desk {
         self.state().leases.remove(key);
     }
 
-    /// Leaves a clean-up to be finished. False if the watchdog is closed.
+    /// Leaves a clean-up for the watchdog to finish. Returns false if the watchdog is closed.
     pub(super) fn finish(&self, clean_up: BoxFuture<'static, ()>) -> bool {
         let mut state = self.state();
         let open = state.phase == Phase::Open;
@@ -111,7 +112,8 @@ impl Desk {
         open
     }
 
-    /// Closes the desk; the leases in the schedule are lost. False if it was closed already.
+    /// Closes the desk. The leases in the schedule are lost. Returns false if the desk was closed
+    /// already.
     pub(super) fn close(&self) -> bool {
         let was_open = self.enter(Phase::Closed);
         let leases: Vec<_> = self.state().leases.clear().collect();
@@ -147,7 +149,8 @@ impl Desk {
         std::mem::take(&mut self.state().clean_ups)
     }
 
-    /// How long the watchdog may sleep now. `None` if it is closed and nothing is left.
+    /// The moment until which the watchdog may sleep now. `None` if it is closed and nothing is
+    /// left.
     pub(super) fn fall_asleep(&self) -> Option<Moment> {
         let mut state = self.state();
         if state.phase != Phase::Open && state.clean_ups.is_empty() {
@@ -162,7 +165,8 @@ impl Desk {
         self.news.notified().await;
     }
 
-    /// Enters a phase. There is no way back. False if it is no step forward.
+    /// Enters a phase. There is no way back to an earlier phase. Returns false if the phase was
+    /// reached already.
     pub(super) fn enter(&self, phase: Phase) -> bool {
         let mut state = self.state();
         let forward = phase > state.phase;

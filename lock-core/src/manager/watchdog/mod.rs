@@ -1,4 +1,5 @@
-//! The one task of a manager: it renews leases in batches and finishes work that callers dropped.
+//! The watchdog, the only task of a manager. It renews leases in batches and finishes work that
+//! callers dropped.
 
 mod desk;
 mod pace;
@@ -24,8 +25,8 @@ use crate::{BoxFuture, LockService, Moment, Runtime};
 #[derive(Debug)]
 pub(super) struct Handle {
     desk: Arc<Desk>,
-    /// The runtime of the watchdog: a request registers its timers with the runtime that first
-    /// polls it.
+    /// The runtime of the watchdog. A request registers its timers with the runtime that polls it
+    /// first.
     runtime: runtime::Id,
     frozen: watch::Sender<bool>,
 }
@@ -60,8 +61,9 @@ pub(super) fn start(backend: LockService, runtime: Arc<dyn Runtime>, meter: Arc<
 }
 
 impl Handle {
-    /// Has a lease looked after from this moment on: it is renewed if it is to be, and its end is
-    /// noticed. If the watchdog has ended, the lease is lost.
+    /// Puts a lease under the watchdog from this moment on. The watchdog renews the lease unless
+    /// its settings say otherwise, and notices its end. If the watchdog has ended, the lease is
+    /// lost.
     pub(super) fn watch(&self, lease: &Arc<LeaseStatus>, from: Moment) -> Option<Watched> {
         let moment = pace::together(lease.since(), from);
         let key = self.desk.add(lease, moment);
@@ -74,10 +76,12 @@ impl Handle {
         })
     }
 
-    /// Has a clean-up finished without a waiter. False if the watchdog has ended.
+    /// Makes the watchdog finish a clean-up, for which no caller waits. Returns false if the
+    /// watchdog has ended.
     ///
-    /// The clean-up is begun here: if nothing holds it up, its request is ahead of anything that
-    /// the caller sends next. A task that has to be woken first would be overtaken.
+    /// The clean-up is begun here. If nothing delays it, its request is sent ahead of anything that
+    /// the caller sends next. If a task had to be woken first, the caller's next request could
+    /// overtake it.
     pub(super) fn finish(&self, mut clean_up: BoxFuture<'static, ()>) -> bool {
         let mut without_waker = Context::from_waker(Waker::noop());
         if self.may_begin_here() && clean_up.as_mut().poll(&mut without_waker).is_ready() {
@@ -93,7 +97,7 @@ impl Handle {
             && !std::thread::panicking()
     }
 
-    /// Has the watchdog finish what it has and renew nothing any more.
+    /// Makes the watchdog finish the work that it has and stop renewing.
     ///
     /// # Cancel safety
     /// The shutdown goes on by itself.
@@ -107,7 +111,7 @@ impl Handle {
         self.desk.reached(Phase::Closed).await;
     }
 
-    /// Stops the whole watchdog (or lets it go on), as if the process were stopped.
+    /// Stops the whole watchdog, as if the process were stopped, or lets it go on.
     #[cfg(feature = "test-util")]
     pub(super) fn freeze(&self, frozen: bool) {
         self.frozen.send_replace(frozen);
@@ -115,7 +119,7 @@ impl Handle {
 }
 
 impl Watched {
-    /// Has the lease renewed at this moment, unless that is planned sooner.
+    /// Makes the watchdog renew the lease at this moment, unless its renewal is planned sooner.
     pub(super) fn renew_by(&self, moment: Moment) {
         self.desk.hasten(self.key, moment);
     }

@@ -1,4 +1,4 @@
-//! When a lease is renewed next: pure arithmetic.
+//! The moment of the next renewal of a lease: pure arithmetic.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Leases that are due within an eighth of the remaining time are renewed together.
 const GRAINS: u128 = 8;
 
-/// The moment to renew a lease that is due at `due`: a little earlier, with its neighbours.
+/// The moment to renew a lease that is due at `due`. It is a little earlier, so that several leases
+/// are renewed together.
 ///
 /// Ten thousand leases that were acquired one by one would otherwise need ten thousand requests.
 /// The grid depends only on the magnitude of the remaining time, so that leases of the same ttl
@@ -29,8 +30,8 @@ pub(super) fn together(now: Moment, due: Moment) -> Moment {
     }
 }
 
-/// The moment to repeat a renewal if it is not answered by then: half way to the deadline, again
-/// and again, and at last the deadline itself.
+/// The moment to repeat a renewal if it has no answer by then. Each repetition is half way between
+/// now and the deadline. The last is at the deadline itself.
 pub(super) fn unanswered(now: Moment, deadline: Moment) -> Moment {
     let half = std::cmp::max(deadline.since(now) / 2, RETRY_MIN);
     std::cmp::min(now + half, deadline)
@@ -54,7 +55,7 @@ mod tests {
     }
 
     proptest! {
-        /// Catches: a renewal that waits for others, and comes too late.
+        /// Catches: a renewal that waits for the renewals of other leases, and comes too late.
         #[test]
         fn never_later_and_at_most_an_eighth_too_early(
             now in 0..=u64::MAX / 4, left in 0..=100_000_000_u64
@@ -74,7 +75,8 @@ mod tests {
             prop_assert!(again > at(now) && again <= at(now + left));
         }
 
-        /// Catches: the same after a failure, or a pause that outlasts the lease.
+        /// Catches: a watchdog that repeats a failed renewal again and again at one moment, or only
+        /// after the lease has ended.
         #[test]
         fn jitter_is_bounded(ttl in 10..86_400_000_u32, dice in 0.0..1.0) {
             let pause = failed(at(0), Ttl::millis(ttl), dice).since(at(0));

@@ -4,8 +4,8 @@ use foldhash::HashMap;
 
 use crate::Moment;
 
-/// Entries with the moment at which they are due. An entry is moved or removed by its key, so
-/// nothing of it stays behind.
+/// Entries with the moments at which they are due. An entry is moved or removed by its key, so no
+/// part of it stays behind.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
     /// Ordered by time; the key distinguishes entries that are due at the same moment.
@@ -86,8 +86,8 @@ mod tests {
     }
 
     proptest! {
-        /// Catches: after some sequence of steps a lease is in one map only: renewed for ever, or
-        /// never.
+        /// Catches: after some sequence of steps an entry is in one map only, so that its lease is
+        /// renewed for ever, or never.
         #[test]
         fn its_two_maps_agree(
             steps in prop::collection::vec((0..3, 0..8_usize, 0..20_u64), 0..60)

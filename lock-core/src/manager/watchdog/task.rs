@@ -24,9 +24,10 @@ use crate::{
 /// Leases per renewal request. A larger script would delay all other clients of the lock server.
 const BATCH: usize = 100;
 
-/// Concurrent requests to one part of the service: while it answers one, the next is on its way.
-/// Two fall into step: both are answered together, and the service is idle until both come again.
-/// If all were sent at once, the service could serve no other client until they are done.
+/// Concurrent requests to one part of the service: while it answers one request, the next is on its
+/// way. With two requests, both would be answered at the same time, and the service would be idle
+/// until both come again. If all were sent at once, the service could serve no other client until
+/// they are done.
 const BATCHES_AT_ONCE: usize = 3;
 
 /// The task itself.
@@ -67,7 +68,8 @@ impl Task {
     pub(super) async fn run(mut self) {
         let (desk, runtime) = (Arc::clone(&self.desk), Arc::clone(&self.runtime));
         loop {
-            // An error means that the handle is gone, and with it the only means to freeze us.
+            // An error means that the handle is gone. Without the handle the watchdog cannot be
+            // frozen.
             drop(self.frozen.wait_for(|frozen| !frozen).await);
             self.clean_ups.extend(desk.take_clean_ups());
             self.renew_due();
@@ -87,11 +89,11 @@ impl Task {
         }
     }
 
-    /// Sends the renewals that are due, grouped by part of the service: a part that does not answer
-    /// does not hold up the others.
+    /// Sends the renewals that are due, grouped by part of the service, so that a part that does
+    /// not answer does not delay the others.
     ///
-    /// The lease stays in the schedule meanwhile, so that it is renewed again if no answer comes,
-    /// and so that its end is noticed even if no call uses its guard.
+    /// Until the answer comes, the lease stays in the schedule. So it is renewed again if no answer
+    /// comes, and its end is noticed even if no call uses its guard.
     fn renew_due(&mut self) {
         let mut by_part = BTreeMap::<u16, Vec<Scheduled>>::new();
         loop {
@@ -130,7 +132,7 @@ impl Task {
 
     fn settle(&self, answers: Vec<Answer>) {
         let now = self.runtime.now();
-        // One value for all, so that they stay together.
+        // One random value for all leases, so that they stay together.
         let dice = self.runtime.dice();
         let mut moves = Vec::with_capacity(answers.len());
         debug!(leases = answers.len(), "renewals answered");

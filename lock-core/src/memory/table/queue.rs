@@ -16,12 +16,12 @@ pub(super) struct Queue(Vec<Waiter>);
 #[derive(Debug)]
 struct Waiter {
     request: AcquireRequest,
-    /// Gone when the caller has gone.
+    /// `None` on upgrade when the caller has gone.
     wake_ups: Weak<WakeUps>,
 }
 
 impl Queue {
-    /// Takes a place at the end, or keeps the one that the attempt has.
+    /// Takes a place at the end, or keeps the place that the attempt has.
     pub(super) fn keep(&mut self, request: &AcquireRequest, wake_ups: &Arc<WakeUps>) {
         let wake_ups = Arc::downgrade(wake_ups);
         let mut present = self.0.iter_mut();
@@ -66,7 +66,8 @@ impl Queue {
         u64::try_from(self.acquisitions().len()).unwrap_or(u64::MAX)
     }
 
-    /// Looks for the waiters, one after the other, until another acquisition has the lease.
+    /// Looks once for each waiter in turn. A waiter that gets the lease, or an error, is woken and
+    /// leaves the queue.
     pub(super) fn hand_on(
         &mut self,
         mut look: impl FnMut(&AcquireRequest) -> Result<Reply, Error>,
@@ -78,7 +79,7 @@ impl Queue {
             let wake = match look(&waiter.request) {
                 Ok(Reply::Granted(grant)) => Wake::Granted(grant),
                 Ok(_held) => return true,
-                // Its next look is refused, too.
+                // The next look of this waiter is refused, too.
                 Err(_) => Wake::Look,
             };
             wake_ups.wake(wake);
@@ -87,7 +88,8 @@ impl Queue {
         self.wake_first();
     }
 
-    /// Has the first waiter look: the end of the present lease may be nearer than it knows.
+    /// Makes the first waiter look, because the end of the present lease may be nearer than the
+    /// waiter knows.
     fn wake_first(&mut self) {
         let mut present = self.0.iter();
         if let Some(wake_ups) = present.find_map(|waiter| waiter.wake_ups.upgrade()) {

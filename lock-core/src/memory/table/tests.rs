@@ -28,7 +28,7 @@ fn sequencer(request: &AcquireRequest, token: FencingToken) -> Sequencer {
     Sequencer::new(Issuer::new("memory").unwrap(), resource, token, holder)
 }
 
-/// Looks once, without a place.
+/// Looks once, without a place in the queue.
 fn look(table: &mut Table, request: &AcquireRequest) -> Result<Reply, Error> {
     table.acquire(request, None, NOW, UNIX)
 }
@@ -80,8 +80,8 @@ fn the_last_token_is_issued_and_none_after_it() {
     assert!(table.resources.is_empty());
 }
 
-/// Catches: two attempts of one acquisition in line get two tokens, or the first to go ends the
-/// lease.
+/// Catches: two waiting attempts of one acquisition get two tokens, or the first attempt that gives
+/// up ends the lease.
 #[test]
 fn attempts_of_one_acquisition_wait_together_and_share_the_grant() {
     let mut table = table(1);
@@ -125,7 +125,7 @@ fn an_earlier_lease_of_the_same_holder_was_lost_even_if_a_later_one_was_released
         first.attempt.holder,
     );
     let lease = sequencer(&second, granted(look(&mut table, &second)));
-    // The second time as for an answer that was lost.
+    // The second release is a copy, as after a lost answer.
     for _ in 0..2 {
         assert_eq!(table.release(&lease, NOW), Released::Released);
     }

@@ -15,7 +15,7 @@ async fn a_user_with_rights_on_the_prefix_is_enough_and_is_logged_in_again() {
     let look = locks.try_acquire("r").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
 
-    // The token of a login is known only to the process that issued it.
+    // Only the server process that issued the token of a login knows it.
     server.kill(0).await;
     server.start_again(0).await;
     let waiter = {
@@ -74,8 +74,8 @@ async fn over_tls_with_an_authority_and_a_client_certificate_of_ones_own() {
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
     guard.release().await.unwrap();
 
-    // The client knows no authority that has signed the server's certificate; and the server asks
-    // for the client's.
+    // The client does not know the authority that has signed the server's certificate. The server
+    // also asks for a certificate of the client.
     let unknown = server.url();
     let nameless = format!("{}?tls_ca={ca}", server.url());
     let plain = server.url().replace("etcds:", "etcd:");

@@ -1,5 +1,5 @@
-//! Requests that are sent again, and other attempts of the same holder, find the state of the
-//! first.
+//! Requests that are sent again, and other attempts of the same holder, find the state that the
+//! first request has left.
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -75,7 +75,7 @@ impl Contended {
         }
     }
 
-    /// A floor above all that was granted.
+    /// A floor above all tokens that were granted.
     fn floor(&self) -> Option<FencingToken> {
         FencingToken::new(self.token.get() + 1_000_000).ok()
     }
@@ -87,7 +87,7 @@ impl Contended {
         .await;
     }
 
-    /// Takes a place in line behind the holder, and then goes away.
+    /// Takes a place in the queue behind the holder, and then goes away.
     async fn in_line_and_dropped(&self, request: &AcquireRequest) {
         tokio::select! {
             answer = self.one.acquire(request) => panic!("it is held: {answer:?}"),
@@ -118,7 +118,7 @@ fn waiter() -> AcquireRequest {
     waiter
 }
 
-/// After its last hold an owner has another lease, with other names.
+/// After an owner has given back its last hold, it gets another lease, with other names.
 #[tokio::test]
 async fn an_owner_that_came_back_gets_its_lease_again() {
     let (server, prefix) = (etcd().await, prefix());
@@ -143,7 +143,7 @@ async fn an_owner_that_came_back_gets_its_lease_again() {
     }
 }
 
-/// The first request has a place in line, and its client got no answer.
+/// The first request has a place in the queue, but its client got no answer.
 #[tokio::test]
 async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
     let contended = Contended::new().await;
@@ -158,8 +158,8 @@ async fn a_request_with_a_floor_that_is_sent_again_gets_no_token_below_it() {
     release(&contended.one, &raised, token).await;
 }
 
-/// One of two attempts has a floor: the token that they have in common is not below it, and neither
-/// of them ends when the other one has changed places.
+/// One of two attempts has a floor. The token that both share is not below it, and neither attempt
+/// ends when the other has changed its place.
 #[tokio::test]
 async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first() {
     let contended = Contended::new().await;
@@ -177,8 +177,8 @@ async fn attempts_that_wait_together_get_one_token_above_the_floor_of_the_first(
     release(&contended.one, &raised, first.token).await;
 }
 
-/// The same where the attempt with the floor comes second, to a place that was made without one: a
-/// place that was not granted yet is not good enough for both.
+/// The attempt with the floor comes second, to a place that was made without a floor. A place that
+/// was not granted yet has to be given back, because its token is too small for the second attempt.
 #[tokio::test]
 async fn an_attempt_with_a_floor_that_joins_a_waiting_one_gets_no_token_below_it() {
     let contended = Contended::new().await;
@@ -212,13 +212,13 @@ async fn an_attempt_with_a_floor_that_joins_a_holder_gets_the_holders_token() {
     release(&backend, &plain, token).await;
 }
 
-/// How many leases there are.
+/// The number of leases in etcd, in the words of etcdctl.
 async fn leases(server: &Etcd) -> String {
     let listed = server.ctl(&["lease", "list"]).await;
     listed.lines().next().unwrap().to_owned()
 }
 
-/// One lease is there for all of them, and for the acquisition that comes next.
+/// All looks use one lease, and the next acquisition uses it, too.
 #[tokio::test]
 async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
     let (server, prefix) = (Etcd::start().await, prefix());
@@ -231,7 +231,7 @@ async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
     for _ in 0..10 {
         let look = looks.acquire(&request()).await.unwrap();
         assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
-        // Each client has one for its tombstones, too.
+        // Each client has one more lease for its tombstones.
         assert_eq!(leases(&server).await, "found 4 leases");
     }
     release(&holds, &rival, token).await;
@@ -246,8 +246,9 @@ async fn a_look_that_does_not_wait_leaves_no_lease_behind() {
     .await;
 }
 
-/// A node lets it into the line, and does not answer any more. The next node finds it there. It is
-/// refused nevertheless, because more waiters are before it than it allows.
+/// A node puts the attempt into the queue, and does not answer any more. The next node finds its
+/// entry there. The attempt is refused nevertheless, because more waiters are before it than it
+/// allows.
 #[tokio::test]
 async fn a_waiter_too_many_is_refused_although_the_answer_to_its_entry_was_lost() {
     let contended = Contended::new().await;
@@ -265,8 +266,8 @@ async fn a_waiter_too_many_is_refused_although_the_answer_to_its_entry_was_lost(
     assert_eq!(error.kind(), ErrorKind::QueueFull, "{error}");
     assert_eq!(keys(server, line).await.len(), 2);
 
-    // As many as it allows are before this one. It goes on, and so does an attempt that does not
-    // wait, whatever it allows.
+    // As many waiters as it allows are before this attempt, so it goes on. An attempt that does not
+    // wait also goes on, whatever it allows.
     let mut look = another(&early);
     (look.wait, look.max_waiters) = (Wait::Never, Some(0));
     let found = contended.one.acquire(&look).await.unwrap();
@@ -280,7 +281,7 @@ async fn a_waiter_too_many_is_refused_although_the_answer_to_its_entry_was_lost(
     release(&contended.one, &early, grant.token).await;
 }
 
-/// No other process knows its holder, so the release is a deletion, for which etcd returns the
+/// No other process knows the holder, so the release is a deletion, and etcd answers with the
 /// number of deleted keys.
 /// Catches: "not the holder" as the answer to a release that has ended the lease.
 #[tokio::test]

@@ -21,8 +21,8 @@ async fn connect(url: &str, initial: InitialToken) -> LockService {
     backend.unwrap().into()
 }
 
-/// etcd counts whole seconds, and looks twice a second which leases have ended. These are a second
-/// longer than their holders count them.
+/// etcd counts whole seconds, and looks twice a second which leases have ended. Its leases are a
+/// second longer than their holders count.
 async fn node(initial: InitialToken) -> RealTime {
     seconds(connect(&etcd().await.url(), initial).await, 1)
 }
@@ -37,7 +37,7 @@ fn seconds(backend: LockService, short: u32) -> RealTime {
     RealTime::new(backend).short(Ttl::secs(short), Duration::from_millis(2500))
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn etcd_claims_the_extensions_that_its_cases_check() {
     let backend = connect(&etcd().await.url(), InitialToken::Clock).await;

@@ -1,4 +1,4 @@
-//! A future that is dropped leaves nothing in etcd: no place in line, and no lease of a place.
+//! A future that is dropped leaves nothing in etcd: no place in the queue, and no lease of a place.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::world::{PATIENCE, backend, keys, lease_of, manager, named, prefix};
 
 const TTL: Ttl = Ttl::secs(600);
 
-/// Polls an acquire up to that await and drops it. True if it completed.
+/// Polls an acquire up to this await and drops it. Returns true if it completed.
 async fn is_granted_before(locks: &LockManager, number: usize) -> bool {
     let acquire = locks.acquire("r").ttl(TTL);
     let guard = DropAt::waiting(number).poll(acquire).await;
@@ -38,7 +38,8 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
             } else {
                 None
             };
-            // A waiter does not complete: it is dropped after so many wake-ups, or so much time.
+            // A waiter does not complete. It is dropped after this number of wake-ups, or after the
+            // time is over.
             let polled = timeout(Duration::from_secs(2), is_granted_before(&locks, times)).await;
             let at = format!("contended: {contended}, dropped at poll {times}");
             let left = usize::from(contended);
@@ -61,7 +62,7 @@ async fn an_acquire_dropped_at_any_await_leaves_no_place_in_etcd() {
     }
 }
 
-/// The lease that the only place in line is attached to.
+/// The lease to which the only place in the queue is attached.
 async fn lease_in_line(server: &Etcd, prefix: &str) -> String {
     let place = keys(server, &format!("{prefix}/lock/")).await.remove(0);
     lease_of(server, &place).await
@@ -89,7 +90,7 @@ async fn leases_of_what_was_cancelled_are_given_back() {
     until_given_back(server, &lease).await;
 }
 
-/// The next acquisition uses it, if it was released, and not if it was ended by force.
+/// The next acquisition uses a lease that was released, but not a lease that was ended by force.
 #[tokio::test]
 async fn a_lease_is_used_again_unless_it_was_ended_by_force() {
     let (server, prefix) = (etcd().await, prefix());
@@ -108,8 +109,8 @@ async fn a_lease_is_used_again_unless_it_was_ended_by_force() {
     until_given_back(server, &leases[1]).await;
 }
 
-/// They are collected for a while. When the connection is not used any more, the rest of them is
-/// given back, too.
+/// Leases are collected for a while before they are given back. A client that is dropped gives back
+/// the rest of them, too.
 #[tokio::test]
 async fn leases_are_given_back_by_a_client_that_was_dropped() {
     let (server, prefix) = (etcd().await, prefix());

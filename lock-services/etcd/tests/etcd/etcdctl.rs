@@ -1,4 +1,5 @@
-//! The recipe is that of etcd's own client: each keeps the other out, and they share one line.
+//! The recipe is that of etcd's own client. So each client keeps the other out, and both share one
+//! queue.
 
 use std::process::Stdio;
 
@@ -19,7 +20,7 @@ struct Other {
 }
 
 impl Other {
-    /// `etcdctl lock` of a lock that an acquisition of `resource` takes too.
+    /// `etcdctl lock` with the name of the lock that an acquisition of `resource` takes.
     fn begin(server: &Etcd, prefix: &str, resource: &str) -> Self {
         let name = format!("{prefix}/lock/{resource}");
         let mut process = server
@@ -31,13 +32,13 @@ impl Other {
         Self { process, output }
     }
 
-    /// It prints the key of its place when it holds.
+    /// Waits until `etcdctl` prints the key of its place, because it does so when it holds.
     async fn held(&mut self) -> String {
         let line = timeout(PATIENCE, self.output.next_line()).await;
         line.expect("it never holds").unwrap().unwrap()
     }
 
-    /// SIGINT, upon which it gives the lock back.
+    /// Sends SIGINT, after which `etcdctl` gives the lock back.
     async fn interrupt(mut self) {
         let id = i32::try_from(self.process.id().unwrap()).unwrap();
         let id = rustix::process::Pid::from_raw(id).unwrap();
@@ -69,7 +70,7 @@ async fn etcdctl_keeps_us_out_and_we_are_next() {
     assert!(key.starts_with(&format!("{prefix}/lock/a/")), "{key}");
     let look = locks.try_acquire("a").await.unwrap();
     assert!(matches!(look, Attempt::Held { .. }), "{look:?}");
-    // A lock whose name only begins so is another one, and so is one below it.
+    // A lock whose name only begins with this name is another lock, and so is a lock below it.
     for free in ["ab", "a/b"] {
         let guard = locks.try_acquire(free).await.unwrap().granted();
         guard.expect("it is free").release().await.unwrap();
@@ -111,7 +112,7 @@ async fn we_keep_etcdctl_out_and_it_is_next_in_the_same_line() {
     last.release().await.unwrap();
 }
 
-/// Catches: a key that has no holder of ours is never ended.
+/// Catches: a lock of another client that cannot be ended by force.
 #[tokio::test]
 async fn a_lock_of_etcdctl_can_be_ended_by_force() {
     let (server, prefix, locks) = world().await;

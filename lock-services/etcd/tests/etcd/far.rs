@@ -10,8 +10,9 @@ use crate::{
     world::{backend, prefix},
 };
 
-/// On the way from a node to another one. A node forwards the keep-alives of a stream one after the
-/// other, there and back: fifty of them take 5 s, more than the response timeout.
+/// The delay on the way from one node to another. A node forwards the keep-alives of a stream one
+/// after the other, and waits for each answer: fifty of them take 5 s, more than the response
+/// timeout.
 const AWAY: Duration = Duration::from_millis(50);
 
 /// Catches: keep-alives that wait for each other at a node that is not the leader.

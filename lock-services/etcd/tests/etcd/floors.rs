@@ -26,7 +26,7 @@ async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
     let mut tasks = Vec::new();
     for number in 0..3_u64 {
         let locks = manager(&server.url(), &prefix).await;
-        // A floor that this client knows is another one's past.
+        // Other clients raise the floor, so the floor that this client knows may be too low.
         for part in 0..2 {
             let first = 1 + (number * 2 + part) * 100_000;
             tasks.push(sections(&load, &locks, first, TTL, &stop));
@@ -50,7 +50,7 @@ async fn floors_that_are_raised_under_load_keep_tokens_in_order() {
     load.assert_sound();
 }
 
-/// A client that reads the floor after it has acquired would get a token that is not its own.
+/// A client that reads the floor after it has acquired would compute a wrong token.
 #[tokio::test]
 async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
     let (server, prefix) = (etcd().await, prefix());
@@ -64,7 +64,8 @@ async fn a_floor_that_rises_changes_no_token_that_was_drawn() {
     let raised = raiser.acquire("other").at_least(floor).await.unwrap();
     assert!(raised.token() >= floor);
     for backend in [&one, &other] {
-        // A failed look takes note of the floor, and a new connection has read it.
+        // A client learns the new floor from a look that fails. A new client has read it when it
+        // connected.
         let look = backend.acquire(&fresh("r")).await.unwrap();
         assert!(look.granted().is_none(), "it is held");
         let again = backend.acquire(&request).await.unwrap().granted().unwrap();

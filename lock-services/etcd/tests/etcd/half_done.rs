@@ -1,4 +1,4 @@
-//! Changes that are made half way, or were made without an answer.
+//! Changes of which only a part was made, or that were made without an answer.
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -12,8 +12,9 @@ use palisade_etcd::EtcdBackend;
 
 use crate::world::{backend, keys, named, prefix};
 
-/// A client that sends a change twice. At the answer to the second copy it learns only that
-/// something has changed: by the first copy. By then it may not even look.
+/// A client that sends a change twice. From the answer to the second copy it learns only that
+/// something has changed. The first copy has changed it. After that answer the client cannot even
+/// look.
 struct Twice<'a> {
     server: &'a Etcd,
     prefix: &'a str,
@@ -43,7 +44,7 @@ impl<'a> Twice<'a> {
         }
     }
 
-    /// Its error for a change whose request contains that text.
+    /// The client's error for a change whose request contains this text.
     async fn told<F>(&self, write: &str, change: F) -> Error
     where
         F: AsyncFnOnce(&EtcdBackend) -> Error,
@@ -72,7 +73,7 @@ impl<'a> Twice<'a> {
 
 const TTL: Ttl = Ttl::secs(600);
 
-/// A lease that it has got.
+/// A lease that this client has acquired.
 async fn lease_of<'a>(twice: &Twice<'a>) -> (AcquireRequest, Sequencer) {
     let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let held = AcquireRequest::new(attempt, TTL);
@@ -90,7 +91,7 @@ async fn a_release_of_a_hold_that_was_sent_twice_does_not_say_that_nothing_has_c
         let user = server.ask_for_login(&prefix).await;
         let twice = Twice::connect(&server, &user, &prefix).await;
         let (held, lease) = lease_of(&twice).await;
-        // Its mark, and a value behind it.
+        // The key of the tombstone, with a value behind it.
         let mark = keys(&server, &format!("{prefix}/tombstone/"))
             .await
             .remove(0);
@@ -118,7 +119,7 @@ async fn a_join_that_was_sent_twice_does_not_say_that_nothing_has_changed() {
     let (held, _) = lease_of(&twice).await;
     let mut joins = held.clone();
     joins.attempt = AttemptRef::new(&TokioRuntime, named("r"), held.attempt.holder);
-    // It does not give up while the change is denied, which takes a process of its own.
+    // The attempt does not give up while the change is denied. Denying takes a process of its own.
     joins.wait = Wait::Forever;
     let join = async |backend: &EtcdBackend| backend.acquire(&joins).await.unwrap_err();
     // An attempt that joins writes both attempts.

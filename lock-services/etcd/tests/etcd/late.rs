@@ -46,8 +46,8 @@ async fn release(backend: &EtcdBackend, lease: &Sequencer) {
     );
 }
 
-/// It hears that it is the first only after its lease has run out, and another client has the
-/// resource.
+/// The waiter learns that it is the first only after its lease has run out, and another client has
+/// the resource.
 #[tokio::test]
 async fn a_waiter_that_hears_too_late_that_it_is_the_first_is_not_granted_anything() {
     let (server, prefix) = (etcd().await, prefix());

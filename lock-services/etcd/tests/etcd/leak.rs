@@ -24,8 +24,8 @@ const HEADER: usize = 9;
 /// The type of a frame that has a part of a message.
 const DATA: u8 = 0;
 
-/// A way to a node on which some requests get lost, and all others pass: the node seems to hang,
-/// but only for these.
+/// A proxy in front of a node that loses some requests and passes all others. For the lost requests
+/// the node seems to hang.
 pub(crate) struct Leak {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -38,7 +38,7 @@ struct Shared {
     lost: AtomicUsize,
 }
 
-/// Which requests get lost, by their text.
+/// Says by the text of a request whether it gets lost.
 type Predicate = Box<dyn Fn(&str) -> bool + Send>;
 
 impl Leak {
@@ -63,17 +63,17 @@ impl Leak {
         format!("etcd://{}", self.address)
     }
 
-    /// From now on loses these requests. They have to be short.
+    /// Loses these requests from now on. They have to be short.
     pub(crate) fn lose(&self, is_lost: impl Fn(&str) -> bool + Send + 'static) {
         *self.shared.is_lost() = Some(Box::new(is_lost));
     }
 
-    /// From now on loses none.
+    /// Loses no request from now on.
     pub(crate) fn let_go(&self) {
         *self.shared.is_lost() = None;
     }
 
-    /// How many were lost.
+    /// The number of requests that were lost.
     pub(crate) fn lost(&self) -> usize {
         self.shared.lost.load(Ordering::Relaxed)
     }
@@ -130,7 +130,7 @@ async fn carry_requests(
             shared.lost.fetch_add(1, Ordering::Relaxed);
             lost.insert(stream.clone());
         }
-        // Without the rest of it, too, the server waits for it.
+        // The later parts of a lost request are lost, too, and the server waits for them.
         if kind != DATA || !lost.contains(&stream) {
             to.write_all(&frame).await?;
         }

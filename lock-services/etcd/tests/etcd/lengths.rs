@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::world::{backend, keys, lease_of, manager, named, prefix};
 
-/// The last renewal may be sent just before its `max_hold`, and is one for a whole second.
+/// The last renewal may be sent just before `max_hold` is over, and it renews for a whole second.
 #[tokio::test]
 async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
     let (max_hold, granted) = (Duration::from_secs(10), Duration::from_secs(1));
@@ -29,8 +29,8 @@ async fn the_end_of_a_lease_is_counted_with_the_ttl_that_was_granted() {
     guard.release().await.unwrap();
 }
 
-/// It is used without a request as long as enough of its time is left, and kept alive first after
-/// that.
+/// A lease is used again without a request while enough of its time is left. After that it is kept
+/// alive first.
 #[tokio::test]
 async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
     const TTL: Ttl = Ttl::secs(4);
@@ -51,7 +51,7 @@ async fn a_lease_that_is_used_again_lives_for_as_long_as_was_asked_for() {
             .ctl(&["lease", "timetolive", "-w=json", &lease])
             .await;
         let left: Value = serde_json::from_str(&left).unwrap();
-        // Rounded down.
+        // etcd rounds the time down.
         let most = Duration::from_secs(left["ttl"].as_u64().unwrap() + 1);
         assert!(
             TokioRuntime.now() + most >= deadline,

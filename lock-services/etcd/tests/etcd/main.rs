@@ -1,4 +1,4 @@
-//! The lock service on etcd: real nodes, real clients of others, and what happens to them.
+//! The lock service on etcd, with real nodes, and with real clients of other projects.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::disallowed_methods,

@@ -11,9 +11,9 @@ use tokio::{io::AsyncWriteExt, time::timeout};
 
 use crate::world::{PATIENCE, backend, keys, named, prefix};
 
-/// As many as etcd takes in one step.
+/// The number of places that etcd takes in one step.
 const AT_ONCE: usize = 128;
-/// Together they are larger than the 4 MiB that an answer may have.
+/// The places of so many steps are larger than the 4 MiB that an answer may have.
 const STEPS: usize = 5;
 const LENGTH: usize = 7_000;
 
@@ -24,8 +24,8 @@ fn request(wait: Wait) -> AcquireRequest {
     request
 }
 
-/// Puts places of other clients into lines: half of them into this one, and the others each into
-/// one of its own.
+/// Puts places of other clients into queues: half of them into this queue, and each of the others
+/// into a queue of its own.
 async fn crowd(server: &Etcd, prefix: &str, line: &str) {
     let value = "x".repeat(LENGTH);
     for step in 0..STEPS {
@@ -39,7 +39,7 @@ async fn crowd(server: &Etcd, prefix: &str, line: &str) {
         let txn = txn.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut txn = txn.spawn().unwrap();
         let mut stdin = txn.stdin.take().unwrap();
-        // No comparisons, these changes, and none otherwise.
+        // The transaction has no comparisons, these changes, and no changes for the other case.
         let text = format!("\n{puts}\n\n");
         stdin.write_all(text.as_bytes()).await.unwrap();
         drop(stdin);
@@ -48,8 +48,8 @@ async fn crowd(server: &Etcd, prefix: &str, line: &str) {
     }
 }
 
-/// The holder is the oldest of its line, and the waiter the youngest, wherever their names are
-/// among those of the others.
+/// The holder is the oldest of its queue, and the waiter the youngest, whatever the order of their
+/// names among the other names.
 #[tokio::test]
 async fn a_service_with_more_places_than_fit_into_an_answer_is_listed() {
     let (server, prefix) = (etcd().await, prefix());

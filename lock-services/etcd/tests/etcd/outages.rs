@@ -27,10 +27,10 @@ use crate::world::{Load, PATIENCE, keys, manager, prefix, sections};
 const MANAGERS: u64 = 3;
 const TASKS_EACH: u64 = 2;
 const TTL: Ttl = Ttl::secs(2);
-/// How many grants there have to be between two faults.
+/// The number of grants that there have to be between two faults.
 const BETWEEN_FAULTS: usize = 25;
 
-/// Which fault a leader suffers.
+/// The fault of a leader.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Killed,
@@ -98,7 +98,7 @@ async fn when_all_nodes_are_gone_it_says_so_and_goes_on_when_they_are_back() {
     server.kill(0).await;
     let asked = TokioRuntime.now();
     let error = locks.acquire("r").await.unwrap_err();
-    // How far its last request came is a matter of the moment: the outcome may be unknown.
+    // It depends on the moment how far the last request came, so the outcome may be unknown.
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let took = TokioRuntime.now().since(asked);
     assert!(took < Duration::from_secs(30), "{took:?}");
@@ -114,7 +114,7 @@ async fn a_node_that_stands_still_is_left_for_another_one() {
     let (server, prefix) = (Etcd::start_cluster().await, prefix());
     let locks = manager(&server.url(), &prefix).await;
     let guard = locks.acquire("r").ttl(Ttl::secs(30)).await.unwrap();
-    // The first is the one that is asked. It does not refuse, it just never answers.
+    // The first node is the node that is asked. It does not refuse, but it never answers.
     server.pause(0).await;
     let waiter = {
         let locks = locks.clone();
@@ -128,7 +128,7 @@ async fn a_node_that_stands_still_is_left_for_another_one() {
     next.release().await.unwrap();
 }
 
-/// Catches: one silent node of several costs each client the whole timeout of its connection.
+/// Catches: each client waits the whole timeout of its connection for one silent node of several.
 #[tokio::test]
 async fn a_silent_node_is_left_after_the_response_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -145,7 +145,8 @@ async fn a_silent_node_is_left_after_the_response_timeout() {
     assert!(took < Duration::from_millis(1500), "{took:?}");
 }
 
-/// Two ways to one node, of which the first is asked. From now on no answer comes that way.
+/// Two proxies in front of one node. The client asks through the first, which passes no answers
+/// from now on.
 async fn with_a_silent_way(fault: Way) -> (Proxy, LockManager, String) {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
@@ -155,8 +156,8 @@ async fn with_a_silent_way(fault: Way) -> (Proxy, LockManager, String) {
     (proxy, locks, prefix)
 }
 
-/// Catches: a look that ends before its client has asked the second node, and leaves the first one
-/// to be asked again.
+/// Catches: a look that ends before its client has asked the second node, so that the next look
+/// asks the first node again.
 #[tokio::test]
 async fn a_look_that_does_not_wait_asks_the_next_node() {
     for fault in [Way::HoldRequests, Way::DropReplies] {
@@ -170,9 +171,9 @@ async fn a_look_that_does_not_wait_asks_the_next_node() {
     }
 }
 
-/// The first node deletes the entry, and its answer is lost. The second one finds nothing.
-/// Catches: the client takes its own copy for the end of a lease, or for a release of a lease that
-/// its guard knows to be lost.
+/// The first node deletes the entry, and its answer is lost. The second node finds nothing.
+/// Catches: a client that reports the loss of a lease which a copy of its own request has released,
+/// or that reports a release although its guard knows that the lease is lost.
 #[tokio::test]
 async fn a_release_that_goes_on_at_the_next_node_counts_if_the_lease_was_held() {
     for is_lost in [false, true] {
@@ -210,7 +211,7 @@ async fn a_wait_of_any_length_ends_within_its_bound_on_a_silent_node() {
             let error = locks.acquire("r").wait(wait).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{wait:?}: {error}");
             assert_eq!(error.outcome(), Outcome::Unknown, "{wait:?}: {error}");
-            // The last answer, or the silence, is waited for that long.
+            // An attempt waits for its last answer until the wait is over, but within these bounds.
             let bound = wait.clamp(Duration::from_millis(500), Duration::from_secs(10));
             let took = TokioRuntime.now().since(asked);
             assert!(wait.min(bound) <= took, "{wait:?}: {took:?}");

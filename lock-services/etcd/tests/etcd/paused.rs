@@ -65,8 +65,8 @@ async fn a_holder_that_slept_past_its_lease_learns_of_it_and_releases_nothing() 
     next.release().await.unwrap();
 }
 
-/// A waiter whose lease ran out while it slept has no place any more: when it wakes up and sees no
-/// place before its own, it has to find that out, and come anew.
+/// A waiter whose lease ran out while it slept has no place any more. When it wakes up and sees no
+/// place before its own, it has to notice that its own place is gone, and take a new place.
 #[tokio::test]
 async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     let world = World::new().await;
@@ -79,7 +79,8 @@ async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     let places = keys(world.server, &line).await;
     worker.pause().await;
     world.until_in_line(0).await;
-    // Another client holds it now, and there is no place before that of the waiter.
+    // Another client holds the resource now, and there is no place before the old place of the
+    // waiter.
     let first = holder.token();
     holder.release().await.unwrap();
     let rival = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
@@ -98,8 +99,8 @@ async fn a_waiter_whose_lease_ran_out_is_not_granted_what_it_waited_for() {
     assert!(worker.finish().await.success());
 }
 
-/// The same while its own clock says that its lease lives on: an operator has ended it here, and
-/// with some versions of etcd it may be a leader that was deposed.
+/// The waiter's own clock says that its lease still lives. In this test an operator has revoked the
+/// lease. With some versions of etcd a leader that was deposed may revoke it.
 #[tokio::test]
 async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
     let world = World::new().await;
@@ -111,7 +112,8 @@ async fn a_waiter_whose_lease_was_revoked_is_not_granted_what_it_waited_for() {
     let attempt = AttemptRef::new(&TokioRuntime, named("r"), Holder::random());
     let mut request = AcquireRequest::new(attempt, ttl);
     request.wait = Wait::Forever;
-    // Otherwise the lease is kept alive once more before it is granted, which would find out, too.
+    // Otherwise the lease would be kept alive once more before the grant, and that would also show
+    // its end.
     request.upkeep = Upkeep::Watchdog;
     let end = async {
         world.until_in_line(1).await;

@@ -23,12 +23,13 @@ use crate::{
 };
 
 const TTL: Ttl = Ttl::secs(20);
-/// Less than half of a minute and a ttl: before that, a mark that was just moved is not due again.
+/// Less than half of the sum of a minute and a ttl. A tombstone that was just moved is not due
+/// again within this time.
 const SOON: Duration = Duration::from_secs(25);
-/// As many as are renewed together.
+/// The number of leases that are renewed together.
 const MANY: usize = 100;
 
-/// Leases of as many resources, acquired at the same time.
+/// Leases of `MANY` resources, acquired at the same time.
 pub(crate) async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     let issuer = Issuer::new("test").unwrap();
     let acquired = (0..MANY).map(async |number| {
@@ -43,7 +44,7 @@ pub(crate) async fn acquired(backend: &EtcdBackend) -> Vec<RenewRequest> {
     join_all(acquired).await
 }
 
-/// How many marks were moved.
+/// The number of tombstones that were moved.
 async fn moved(server: &Etcd, prefix: &str) -> usize {
     let marks = format!("{prefix}/tombstone/");
     let marks = ["get", "--prefix", &marks, "--write-out=json"];
@@ -56,7 +57,8 @@ async fn moved(server: &Etcd, prefix: &str) -> usize {
 /// tombstone is moved.
 #[tokio::test]
 async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
-    // A machine that stands still for seconds costs a renewal, too.
+    // The test is tried again, because a renewal also fails if the machine stands still for
+    // seconds.
     for _ in 0..3 {
         if are_renewed_first().await {
             return;
@@ -65,7 +67,7 @@ async fn leases_whose_marks_are_due_at_the_same_time_are_renewed_first() {
     panic!("renewals had no answer in time, each time");
 }
 
-/// One try. False if the answer to a renewal came too late.
+/// One try. Returns false if the answer to a renewal came too late.
 async fn are_renewed_first() -> bool {
     let (server, prefix) = (etcd().await, prefix());
     let proxy = Proxy::start(&server.url()).await;
@@ -76,7 +78,7 @@ async fn are_renewed_first() -> bool {
     let leases = acquired(&one).await;
     proxy.inflict(Fault::Delay(Duration::from_millis(160)));
     let renewed = other.renew(&leases).await;
-    // However long it takes to look, no mark is moved meanwhile.
+    // No tombstone is moved during the look, however long the look takes.
     proxy.inflict(Fault::HoldRequests);
     let moved_before = moved(server, &prefix).await;
     let now = TokioRuntime.now();
@@ -96,7 +98,7 @@ async fn are_renewed_first() -> bool {
     true
 }
 
-/// Each of them asks for it before there is an answer to the first.
+/// Each acquisition asks for the lease of tombstones before the first of them has its answer.
 #[tokio::test]
 async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     let (server, prefix) = (Etcd::start().await, prefix());
@@ -107,7 +109,7 @@ async fn acquisitions_at_the_same_time_are_remembered_on_one_lease() {
     assert!(leases.starts_with(&expected), "{leases}");
 }
 
-/// A clock that runs faster than that of the server.
+/// A clock that runs faster than the clock of the server.
 #[derive(Debug)]
 struct Fast(Moment);
 
@@ -127,12 +129,12 @@ impl Runtime for Fast {
     }
 }
 
-/// One is released, the lease of another runs out, and the last is held.
+/// One acquisition is released, the lease of another runs out, and the last is held.
 #[tokio::test]
 async fn a_tombstone_is_deleted_minutes_later_unless_its_lease_is_held() {
     let (server, prefix) = (etcd().await, prefix());
     let options = ConnectOptions::from(server.url()).prefix(&prefix);
-    // The longest time limit, because the same clock counts it.
+    // The longest timeout, because the same fast clock counts it.
     let options = options.response_timeout(Duration::from_secs(3));
     let clock = Arc::new(Fast(TokioRuntime.now()));
     let backend = EtcdBackend::connect(options, clock).await.unwrap();
@@ -168,8 +170,8 @@ async fn a_tombstone_is_deleted_minutes_later_unless_its_lease_is_held() {
     assert_eq!(keys(server, &tombstones).await, held);
 }
 
-/// A waiter behind a holder. Its client does not know to which lease its tombstone is attached, and
-/// its requests to move it get lost.
+/// A waiter behind a holder. The waiter's client does not know to which lease the tombstone is
+/// attached, and its requests to move the tombstone get lost.
 struct Due {
     server: &'static Etcd,
     line: String,
@@ -205,8 +207,8 @@ impl Due {
         let mut marks = keys(server, &marks).await;
         marks.retain(|mark| !others.contains(mark));
         let mark = marks.remove(0);
-        // The key of the mark, and a value behind it. A client that enters writes it, too, but also
-        // asks for the line.
+        // The key of the tombstone, with a value behind it. A client that makes an entry writes
+        // this key, too, but it also reads the queue.
         let (writes, enters) = (format!("{mark}\u{12}"), format!("{line}r/\u{12}"));
         leak.lose(move |request| request.contains(&writes) && !request.contains(&enters));
         let issuer = Issuer::new("test").unwrap();
@@ -238,7 +240,7 @@ impl Due {
     }
 }
 
-/// Each look tries it. Meanwhile the waiter is kept alive.
+/// Each look tries to move the tombstone. The waiter is kept alive in the meantime.
 #[tokio::test]
 async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
     let due = Due::new(Ttl::secs(3)).await;
@@ -251,8 +253,8 @@ async fn a_waiter_keeps_its_place_while_its_mark_cannot_be_moved() {
     tokio::join!(due.granted(), end);
 }
 
-/// The first request to move it is lost. Before the second, another attempt joins the place, so
-/// that request fails, too.
+/// The first request to move the tombstone is lost. Before the second, another attempt joins the
+/// place, so the second request fails, too.
 #[tokio::test]
 async fn a_mark_that_was_not_moved_is_moved_later() {
     let due = Due::new(Ttl::secs(6)).await;
@@ -286,7 +288,7 @@ async fn a_released_guard_leaves_no_tombstone_unless_its_holder_was_given() {
     let tombstones = format!("{prefix}/tombstone/");
     for renewed in [true, false] {
         let guard = locks.acquire("r").renew(renewed).await.unwrap();
-        // Another process that may hold it, too, would ask with the same holder.
+        // Another process that shares the lease would ask with the same holder.
         assert_eq!(keys(server, &tombstones).await.is_empty(), renewed);
         assert_eq!(guard.release().await.unwrap(), Released::Released);
         assert_eq!(keys(server, &tombstones).await.len(), 0, "{renewed}");

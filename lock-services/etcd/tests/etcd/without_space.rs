@@ -21,7 +21,7 @@ fn attempt(resource: &str) -> AttemptRef {
     AttemptRef::new(&TokioRuntime, named(resource), Holder::random())
 }
 
-/// Takes a lease that others may ask for again, and returns its sequencer.
+/// Acquires a lease with a holder that others may know, and returns its sequencer.
 async fn held(locks: &impl LockBackend, attempt: &AttemptRef) -> Sequencer {
     let issuer = Issuer::new("etcd").unwrap();
     let request = AcquireRequest::new(attempt.clone(), TTL);
@@ -44,7 +44,7 @@ fn assert_no_space(error: &Error) {
     );
 }
 
-/// Catches: an end of a lease that is refused because a tombstone cannot be written.
+/// Catches: a release that is refused because a tombstone cannot be written.
 #[tokio::test]
 async fn without_space_leases_end_in_each_way_and_none_begins() {
     let (server, prefix) = (Etcd::start().await, prefix());
@@ -76,7 +76,7 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     };
     assert!(revocation > token);
     assert!(keys(&server, &format!("{prefix}/lock/")).await.is_empty());
-    // Each lease is revoked: a late copy of a request for it finds none.
+    // Each lease is revoked, so that a late copy of its request finds no lease.
     until("the leases are revoked", async || {
         let left = server
             .ctl(&["get", "--prefix", "--keys-only", &prefix])
@@ -106,7 +106,7 @@ async fn without_space_leases_end_in_each_way_and_none_begins() {
     }
 }
 
-/// Catches: a place of an acquisition that has given up, which keeps all others out.
+/// Catches: an acquisition that has given up keeps its place, and so keeps all others out.
 #[tokio::test]
 async fn without_space_a_waiter_leaves_the_queue() {
     let (server, prefix) = (Etcd::start().await, prefix());
@@ -131,8 +131,8 @@ async fn without_space_a_waiter_leaves_the_queue() {
     assert!(keys(&server, &format!("{prefix}/lock/")).await.is_empty());
 }
 
-/// The node deletes, and its answer is lost. The next node is asked to delete a key that is not
-/// there.
+/// The node deletes the key, and its answer is lost. The next node is asked to delete a key that is
+/// not there.
 #[tokio::test]
 async fn without_space_an_end_by_force_whose_answer_is_lost_is_reported() {
     let (server, prefix) = (Etcd::start().await, prefix());
@@ -151,7 +151,7 @@ async fn without_space_an_end_by_force_whose_answer_is_lost_is_reported() {
     assert!(matches!(forced, Ok(Forced::Ended { .. })), "{forced:?}");
 }
 
-/// Its first client finds no floor, and cannot make one.
+/// The first client of the cluster finds no floor, and cannot make one.
 #[tokio::test]
 async fn without_space_a_new_cluster_is_looked_at_and_grants_nothing() {
     let (server, prefix) = (Etcd::start().await, prefix());

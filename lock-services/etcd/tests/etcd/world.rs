@@ -11,7 +11,7 @@ use lock_core::{
 };
 use palisade_etcd::EtcdBackend;
 
-/// For what takes seconds.
+/// The time limit for steps that take seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A prefix that no other test has.
@@ -35,7 +35,7 @@ pub(crate) async fn backend(url: &str, prefix: &str) -> EtcdBackend {
     connected.await.unwrap()
 }
 
-/// All keys that begin so.
+/// All keys with this prefix.
 pub(crate) async fn keys(server: &Etcd, prefix: &str) -> Vec<String> {
     let listed = server
         .ctl(&["get", "--prefix", "--keys-only", prefix])
@@ -44,7 +44,7 @@ pub(crate) async fn keys(server: &Etcd, prefix: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// The lease that a key is attached to.
+/// The lease to which a key is attached.
 pub(crate) async fn lease_of(server: &Etcd, key: &str) -> String {
     let found = server.ctl(&["get", "--write-out=json", key]).await;
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
@@ -59,12 +59,12 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// One section. Every eighth sleeps through the end of its lease, which is not renewed.
+    /// One section. Every eighth section sleeps past the end of its lease, which is not renewed.
     pub(crate) async fn section(&self, locks: &LockManager, number: u64, ttl: Ttl) -> bool {
         self.section_above(locks, number, ttl, None).await
     }
 
-    /// The same with a floor.
+    /// As [`section`](Self::section), with a floor.
     pub(crate) async fn section_above(
         &self,
         locks: &LockManager,
@@ -96,7 +96,8 @@ impl Load {
         added
     }
 
-    /// Order, uniqueness, no stale write, no lost update; and the control has lost some.
+    /// Checks the order and the uniqueness of the tokens, that no stale write was accepted, and
+    /// that no update was lost. The control without a fence must have lost some.
     pub(crate) fn assert_sound(&self) {
         let (grants, accepted) = (self.history.grants(), self.ledger.accepted());
         let lost = self.ledger.lost_from_twin();

@@ -1,5 +1,5 @@
-//! The procedures as an interface: the client `mariadb` alone. Python with its own driver is in the
-//! cases of all databases.
+//! The procedures as an interface, used by the client `mariadb` alone. The cases of all databases
+//! use Python with its own driver.
 
 use e2e::{database_client::mariadb, servers::MySqlServer};
 

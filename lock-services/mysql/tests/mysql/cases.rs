@@ -1,4 +1,4 @@
-//! The cases of all lock services that are databases.
+//! The cases of all lock services in databases.
 
 use std::{
     marker::PhantomData,
@@ -50,7 +50,7 @@ impl<S: MySqlServer> Database for On<S> {
         self.database.url().to_owned()
     }
 
-    /// Without the parameters of our own driver.
+    /// The URL without the parameters of our own driver.
     fn plain(&self) -> String {
         self.database.url().split('?').next().unwrap().to_owned()
     }

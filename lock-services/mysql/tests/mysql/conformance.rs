@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use crate::world::{connect, database, database_of};
 
-/// All cases of one server share a database.
+/// A lock service for a case. All cases of one server share a database.
 async fn on<S: MySqlServer>(shared: &OnceCell<MySqlDatabase>, prefix: Option<&str>) -> RealTime {
     let database = shared.get_or_init(database_of::<S>).await;
     let mut options = ConnectOptions::from(database.url());
@@ -30,12 +30,12 @@ async fn mysql(prefix: Option<&str>) -> RealTime {
     on::<OnMySql>(&SHARED, prefix).await
 }
 
-/// With leases of other clients under the same names.
+/// A prefix of its own, because other cases have leases under the same names.
 fn drawn() -> String {
     format!("t{:016x}", rand::random::<u64>())
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn mysql_claims_all_extensions() {
     let backend = connect(database().await.url()).await;

@@ -25,7 +25,7 @@ async fn age(pool: &MySqlPool, resource: &str) {
     execute(pool, &format!("{age} = '{resource}'")).await;
 }
 
-/// Acquires and releases. The token is returned.
+/// Acquires and releases. Returns the token.
 async fn cycle(locks: &LockManager, resource: &str) -> i64 {
     let guard = locks.acquire(resource).await.unwrap();
     let token = guard.token().into();
@@ -57,7 +57,7 @@ async fn only_rows_of_idle_leases_are_forgotten<S: MySqlServer>() {
     assert_eq!(store.forget_marks(&OLD).await.unwrap().leases, 1);
     assert_eq!(count(&pool, LEASES).await, 4);
     assert_eq!(count(&pool, "SELECT COUNT(*) FROM fenced_waiter").await, 1);
-    // The control: nothing of that is in the way any more.
+    // The control: nothing keeps the rows any more.
     other.rollback().await.unwrap();
     drop(held);
     execute(
@@ -68,7 +68,7 @@ async fn only_rows_of_idle_leases_are_forgotten<S: MySqlServer>() {
     assert_eq!(store.forget_marks(&OLD).await.unwrap().leases, 3);
 }
 
-/// Catches: a token that goes back, because the clock did and the row of the lease is gone.
+/// Catches: a token that goes back, because the clock went back and the row of the lease is gone.
 async fn a_forgotten_lease_goes_on_above_its_token<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let pool = MySqlPool::connect(database.url()).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_forgotten_lease_goes_on_above_its_token<S: MySqlServer>() {
     age(&pool, "idle").await;
     assert_eq!(store.forget_marks(&OLD).await.unwrap().leases, 1);
     assert_eq!(count(&pool, FLOOR).await, token - 720_000_000);
-    // As if the clock had been set back since.
+    // This has the same effect as a clock that was set back since.
     let ahead = "UPDATE fenced_lease_floor SET token = token + 810000000";
     execute(&pool, ahead).await;
     let floor = count(&pool, FLOOR).await;
@@ -95,7 +95,7 @@ async fn a_forgotten_lease_goes_on_above_its_token<S: MySqlServer>() {
     assert!(cycle(&locks, "idle").await < floor);
 }
 
-/// Catches: a late request of an ended acquisition that gets a lease, because the row is new.
+/// Catches: a late request of an ended acquisition gets a lease, because the row is new.
 async fn a_new_row_sees_the_tombstones_of_the_one_before<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let pool = MySqlPool::connect(database.url()).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_new_row_sees_the_tombstones_of_the_one_before<S: MySqlServer>() {
     assert_eq!(count(&pool, held).await, 0);
 }
 
-/// Grants beside the deletion of their rows: none fails, and no token falls.
+/// Leases are granted while their rows are deleted. No grant fails, and no token goes back.
 async fn tokens_rise_while_leases_are_forgotten<S: MySqlServer>() {
     const ROUNDS: usize = 20;
     const FORGET: &str = "CALL fenced_forget_leases(3600000, '', 10, @forgotten, @last);

@@ -62,7 +62,7 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more<S: MySqlServ
     } = request.attempt.clone();
     let lease = Sequencer::new(Issuer::new("mysql").unwrap(), resource, grant.token, holder);
     for _ in 0..2 {
-        // It is sent again.
+        // The release is sent again.
         let released = backend.release(&lease, true).await.unwrap();
         assert_eq!(released, Released::Released);
     }
@@ -81,8 +81,8 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more<S: MySqlServ
     assert_eq!(forget().await, 1);
 }
 
-/// A late copy of a request whose client has gone is passed over, although its process still looks
-/// for others.
+/// A late copy of a request whose caller has gone is passed over, although the process of that
+/// caller still looks for other waiters.
 async fn a_waiter_without_a_caller_delays_no_other<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let pool = MySqlPool::connect(database.url()).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_waiter_without_a_caller_delays_no_other<S: MySqlServer>() {
     let next = tokio::spawn(async move { waiter.acquire("r").ttl(TTL).await });
     let waiting = "SELECT COUNT(*) FROM fenced_waiter";
     until("it waits", async || count(&pool, waiting).await == 1).await;
-    // Of that process, and before it in the queue.
+    // A waiter of that process, before the real waiter in the queue.
     let ghost = "INSERT INTO fenced_waiter
         SELECT resource, ticket - 1, 'gone', 'gone', client, wait_until_us, seen_us
         FROM fenced_waiter";
@@ -103,7 +103,7 @@ async fn a_waiter_without_a_caller_delays_no_other<S: MySqlServer>() {
     next.release().await.unwrap();
 }
 
-/// Its rollback would take the lease back.
+/// A rollback of that transaction would take the lease back.
 async fn no_lease_is_granted_in_a_transaction_that_was_left_open<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let options = MySqlPoolOptions::new().max_connections(1);

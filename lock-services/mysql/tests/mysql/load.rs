@@ -1,4 +1,4 @@
-//! Many clients at once, of which some give up.
+//! Many clients at once, some of which give up.
 
 use std::{
     sync::{
@@ -20,14 +20,14 @@ const TASKS: usize = 8;
 const CYCLES: usize = 10;
 const TTL: Ttl = Ttl::secs(60);
 
-/// A resource, and whether a task is in it.
+/// A resource, and whether a task is in its section.
 #[derive(Default)]
 struct Section {
     taken: AtomicBool,
     token: AtomicU64,
 }
 
-/// Catches: two holders, a token that falls, a waiter that is never served, and locks that are
+/// Catches: two holders, a token that goes back, a waiter that is never served, and locks that are
 /// taken in two orders.
 async fn waiters_and_those_who_give_up_share_two_resources<S: MySqlServer>() {
     let database = database_of::<S>().await;
@@ -69,7 +69,7 @@ async fn waiters_and_those_who_give_up_share_two_resources<S: MySqlServer>() {
         .await
         .map(|(_, _, status): (String, String, String)| status)
         .unwrap();
-    // All leases of this process are in one server.
+    // All leases of this test process are in one server.
     let deadlock = status.split_once("LATEST DETECTED DEADLOCK");
     let ours = deadlock.is_some_and(|(_, deadlock)| deadlock.contains("fenced_lease"));
     assert!(!ours, "{status}");

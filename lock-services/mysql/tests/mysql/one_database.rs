@@ -1,4 +1,5 @@
-//! One database as lock service and store: a grant is claimed where it is made. Prefixes.
+//! One database as lock service and store, which claims a grant in the step that makes it. Also
+//! prefixes.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn accounts(database: &MySqlDatabase) -> MySqlFencedLocks {
-    // MySQL has no limit for a single statement, and this one is 50 s.
+    // MySQL has no limit for a single statement, and this limit is 50 s by default.
     let options = MySqlPoolOptions::new().after_connect(|connection, _| {
         let limit = connection.execute("SET innodb_lock_wait_timeout = 1");
         Box::pin(async { limit.await.map(drop) })
@@ -64,7 +65,7 @@ async fn a_grant_is_claimed_in_the_same_step<S: MySqlServer>() {
         count(pool, "SELECT CAST(balance AS SIGNED) FROM accounts").await,
         102
     );
-    // By the procedure alone: the first claim of a mark, a replay, the next holder.
+    // These calls use the procedure alone: the first claim of a mark, a replay, the next holder.
     let mut session = pool.acquire().await.unwrap();
     session.execute("SET time_zone = '+00:00'").await.unwrap();
     assert!(claims(&mut session, "fresh", "one").await);
@@ -78,7 +79,7 @@ async fn a_grant_is_claimed_in_the_same_step<S: MySqlServer>() {
         "UPDATE fenced_high_water_mark SET token = 999999999999998 WHERE resource = 'fresh'";
     pool.execute(ahead).await.unwrap();
     assert!(!claims(&mut session, "fresh", "two").await);
-    // Another issuer has nothing claimed.
+    // Nothing is claimed for another issuer.
     pool.execute("UPDATE fenced_lock_service SET name = 'redis'")
         .await
         .unwrap();
@@ -86,7 +87,7 @@ async fn a_grant_is_claimed_in_the_same_step<S: MySqlServer>() {
     assert_eq!(claim_count(pool).await, 2);
 }
 
-/// The grant does not wait for it, and the claim apart does.
+/// The grant does not wait for the older transaction, but the separate claim does.
 async fn a_claim_that_finds_an_older_transaction_open_is_made_apart<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let accounts = accounts(&database).await;
@@ -101,7 +102,7 @@ async fn a_claim_that_finds_an_older_transaction_open_is_made_apart<S: MySqlServ
     assert!(!claims(&mut session, "account:1", "newer").await);
     let end = "CALL fenced_cancel('account:1', 'newer', 'a')";
     session.execute(sqlx::raw_sql(end)).await.unwrap();
-    // It ends the older transaction when the lock timeout is over.
+    // The claim ends the older transaction when the lock timeout is over.
     let newer = accounts
         .acquire("account:1")
         .ttl(TTL)
@@ -114,7 +115,7 @@ async fn a_claim_that_finds_an_older_transaction_open_is_made_apart<S: MySqlServ
     newer.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// Catches: locks of one database in front of the marks of another.
+/// Catches: a store in one database that accepts grants of a lock service in another database.
 async fn with_two_databases_nothing_is_accepted<S: MySqlServer>() {
     let (first, second) = (database_of::<S>().await, database_of::<S>().await);
     let pool = MySqlPool::connect(second.url()).await.unwrap();
@@ -148,7 +149,7 @@ async fn leases_of_different_prefixes_do_not_see_each_other<S: MySqlServer>() {
         guards.push(locks.acquire(format!("own:{number}")).await.unwrap());
     }
     for (number, locks) in clients.iter().enumerate() {
-        // The control: inside the prefix it is held.
+        // The control: within the prefix the resource is held.
         let second = locks.try_acquire("r").await.unwrap();
         assert!(matches!(second, Attempt::Held { .. }), "{second:?}");
         let mut listed = locks.list().await.unwrap();

@@ -72,7 +72,7 @@ async fn a_late_copy_of_a_request_that_was_answered_held_gets_nothing<S: MySqlSe
     let rival = manager(database.url()).await;
     let (name, ttl) = ("account:42", Ttl::secs(60));
     let held = rival.acquire(name).ttl(ttl).await.unwrap();
-    // A text is sent in hex.
+    // Texts are sent in hex.
     let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
     let trap = proxy.at_request(&hex, Fault::HoldRequests);
     let answer = locks.acquire(name).ttl(ttl).try_acquire().await;
@@ -105,7 +105,7 @@ async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_tim
     again.expect("an answer").unwrap().release().await.unwrap();
 }
 
-/// Catches: the word of the pool, which is only that its time is up.
+/// Catches: the error of the pool, which only says that its time is up.
 async fn the_error_for_a_server_that_takes_no_connection_has_its_reason<S: MySqlServer>() {
     const SOON: Duration = Duration::from_millis(400);
     let server = DatabaseServer::mysql_with(S::KIND, &["--max-connections=10"]).await;

@@ -1,4 +1,4 @@
-//! A user with the documented rights, who attacks: the tables, the arguments, the session.
+//! A user with the documented rights attacks the tables, the arguments and the session.
 
 use e2e::{
     documented::query_for_operators,
@@ -117,7 +117,7 @@ async fn a_user_reads_no_table_and_writes_none<S: MySqlServer>() {
     assert_eq!(seen, 0, "it sees a table");
 }
 
-/// For the resource of an acquire.
+/// Wrong values for the resource of an acquire.
 const RESOURCES: &[&str] = &[
     "NULL",
     "''",
@@ -138,7 +138,7 @@ const RESOURCES: &[&str] = &[
     "REPEAT('a', 100000)",
 ];
 
-/// For the other arguments of an acquire.
+/// Wrong values for the other arguments of an acquire.
 const ARGUMENTS: &[&str] = &[
     "NULL, 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
     "'', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, NULL",
@@ -177,7 +177,7 @@ const CALLS: &[&str] = &[
     "leases(REPEAT('r', 400))",
 ];
 
-/// Calls with lists.
+/// Calls with wrong lists.
 fn lists() -> Vec<String> {
     let mut attacks = Vec::new();
     let one = r#"{"resource":"t","ttl_ms":1000}"#;
@@ -218,7 +218,7 @@ fn lists() -> Vec<String> {
     attacks
 }
 
-/// In a session that checks nothing itself.
+/// The session does not check anything itself.
 async fn each_argument_is_bounded<S: MySqlServer>() {
     let world = World::on::<S>().await;
     let mut session = world.session().await;
@@ -243,7 +243,7 @@ async fn each_argument_is_bounded<S: MySqlServer>() {
     assert_eq!(world.leases().await, before + 1);
 }
 
-/// Each of these is a setting that any user may change.
+/// Any user may change each of these settings.
 async fn no_setting_of_a_session_moves_the_clock_or_ends_a_lease<S: MySqlServer>() {
     let world = World::on::<S>().await;
     let locks = world.locks().await;
@@ -284,7 +284,7 @@ async fn no_setting_of_a_session_moves_the_clock_or_ends_a_lease<S: MySqlServer>
     guard.release().await.unwrap();
 }
 
-/// A rollback of the caller would take the lease back.
+/// Otherwise a rollback of the caller would take the lease back.
 async fn a_call_in_a_transaction_of_the_caller_is_refused_and_leaves_it_alone<S: MySqlServer>() {
     let world = World::on::<S>().await;
     world
@@ -322,8 +322,10 @@ async fn a_call_in_a_transaction_of_the_caller_is_refused_and_leaves_it_alone<S:
     assert_eq!(world.leases().await, 0);
 }
 
-/// A temporary table hides ours from the calls of its session, also from their definer.
-/// Catches: a claim with a token of the caller's choice, which would shut out all others for good.
+/// A temporary table hides our table from the calls of its session, even from a procedure that runs
+/// with the rights of its definer.
+/// Catches: a claim with a token of the caller's choice, which would shut out all other holders
+/// permanently.
 async fn a_table_that_hides_ours_claims_no_token_that_is_far_ahead<S: MySqlServer>() {
     let world = World::on::<S>().await;
     let guard = world.locks().await.acquire("r").ttl(Ttl::secs(60)).await;
@@ -350,7 +352,7 @@ async fn a_table_that_hides_ours_claims_no_token_that_is_far_ahead<S: MySqlServe
     let call = "CALL fenced_acquire('r', 'h', 'a', 1000, 0, 'c', 0, NULL, NULL, NULL, 'mysql')";
     let row = session.fetch_one(sqlx::raw_sql(call)).await.unwrap();
     let outcome: String = sqlx::Row::try_get_unchecked(&row, "outcome").unwrap();
-    // The caller has deceived itself, and no other.
+    // The caller has deceived only itself.
     assert_eq!(outcome, "granted");
     assert_eq!(
         count(&world.owner, "SELECT COUNT(*) FROM fenced_high_water_mark").await,
@@ -391,7 +393,8 @@ async fn no_table_has_what_a_holder_presents<S: MySqlServer>() {
     }
 }
 
-/// The longest and strangest that the procedures take, and a row that the owner has broken by hand.
+/// The longest and strangest values that the procedures take, and a row that the owner has broken
+/// by hand.
 /// Catches: one row that makes a list fail for all operators.
 async fn one_row_hides_no_other_from_a_list<S: MySqlServer>() {
     let world = World::on::<S>().await;

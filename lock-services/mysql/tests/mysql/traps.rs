@@ -1,4 +1,4 @@
-//! Servers that are refused, sessions that are killed, and locks of tables and rows by others.
+//! Servers that are refused, sessions that are killed, and tables and rows that others have locked.
 
 use std::{
     future::IntoFuture,
@@ -48,7 +48,7 @@ async fn read_only_and_statements_in_the_log_are_found_out_at_connect<S: MySqlSe
     let server = S::start().await;
     migrate(server.url()).await;
     let root = MySqlPool::connect(server.url()).await.unwrap();
-    // The client of before goes on, and is refused by the procedures.
+    // An older client goes on, and the procedures refuse it.
     let locks = manager(server.url()).await;
     let guard = locks.acquire("before").ttl(TTL).await.unwrap();
     root.execute("SET GLOBAL read_only = 1").await.unwrap();
@@ -71,7 +71,7 @@ async fn read_only_and_statements_in_the_log_are_found_out_at_connect<S: MySqlSe
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().contains("binlog_format"), "{error}");
     } else {
-        // Without a log its format has no meaning.
+        // If there is no binary log, its format does not matter.
         connect(server.url()).await;
     }
 }
@@ -86,8 +86,8 @@ async fn a_database_without_the_schema_says_so<S: MySqlServer>() {
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
 }
 
-/// The session of this database that asks for a row of a lease, but for these: a session that was
-/// killed, or whose statement was answered, stays in the list for a moment.
+/// The session of this database that waits for the row of a lease. Sessions in `but` do not count:
+/// a session that was killed, or whose statement was answered, stays in the list for a moment.
 async fn waits_for_a_row(root: &MySqlPool, but: &[i64]) -> i64 {
     let but: Vec<_> = but.iter().map(i64::to_string).collect();
     let waiting = format!(
@@ -104,7 +104,7 @@ async fn waits_for_a_row(root: &MySqlPool, but: &[i64]) -> i64 {
     id.into_inner()
 }
 
-/// A `KILL QUERY` runs no handler of a procedure, and its transaction stays open.
+/// A `KILL QUERY` runs no handler of a procedure, so the transaction stays open.
 /// Catches: a session with an open transaction that goes back to the pool, and keeps a row locked.
 async fn a_killed_request_keeps_no_row_locked<S: MySqlServer>() {
     let database = database_of::<S>().await;
@@ -148,7 +148,7 @@ async fn a_killed_request_keeps_no_row_locked<S: MySqlServer>() {
     }
 }
 
-/// As a commit that hangs does.
+/// A commit that hangs locks a row in the same way.
 async fn a_row_that_another_transaction_locks_holds_up_no_other_lease<S: MySqlServer>() {
     let database = database_of::<S>().await;
     let root = MySqlPool::connect(database.url()).await.unwrap();
@@ -189,7 +189,8 @@ async fn a_row_that_another_transaction_locks_holds_up_no_other_lease<S: MySqlSe
     );
 }
 
-/// A backup keeps all writes out. Nothing is granted meanwhile, and after it everything goes on.
+/// A backup keeps all writes out. Nothing is granted during the backup, and after it everything
+/// goes on.
 async fn a_backup_that_locks_all_tables_ends_no_lease<S: MySqlServer>() {
     let server = S::start().await;
     migrate(server.url()).await;
@@ -215,7 +216,7 @@ async fn a_backup_that_locks_all_tables_ends_no_lease<S: MySqlServer>() {
     assert!(next.unwrap().unwrap().token() > token);
 }
 
-/// The clock of such a server is the begin of a statement, and `SET timestamp` sets it.
+/// The clock of such a server shows the begin of a statement, and `SET timestamp` sets it.
 async fn a_server_whose_clock_a_user_can_set_is_refused<S: MySqlServer>() {
     let server = DatabaseServer::mysql_with(S::KIND, &["--sysdate-is-now"]).await;
     migrate(server.url()).await;

@@ -11,7 +11,7 @@ use lock_core::{
 use palisade_mysql::MySqlBackend;
 use sqlx::{AssertSqlSafe, MySqlPool};
 
-/// An empty database with the schema, on MariaDB: for what does not depend on the server.
+/// An empty database with the schema, on MariaDB, for tests that do not depend on the server.
 pub(crate) async fn database() -> MySqlDatabase {
     database_of::<OnMariaDb>().await
 }

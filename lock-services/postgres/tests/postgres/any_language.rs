@@ -1,5 +1,5 @@
-//! The functions as an interface: `psql` alone. Python with its own driver is in the cases of all
-//! databases.
+//! The functions as an interface, used by `psql` alone. The cases of all databases use Python with
+//! its own driver.
 
 use fenced_jobs::{JobSlots, Standing};
 use fenced_store::PgFencedStore;
@@ -27,7 +27,7 @@ async fn psql_alone_makes_a_fenced_deposit() {
     }
 }
 
-/// A done one, a second time; and a write without the fence.
+/// A slot that is done is not run again, and a call without the fence is refused.
 #[tokio::test]
 async fn psql_alone_runs_a_job_once_per_slot() {
     let world = World::<OnPostgres>::new().await;

@@ -1,4 +1,4 @@
-//! The cases of all lock services that are databases.
+//! The cases of all lock services in databases.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Server for OnPostgres {
 
     async fn durable(url: &str) -> PgPool {
         let pool = PgPoolOptions::new().acquire_timeout(Duration::from_secs(5));
-        // Whatever the server's default is.
+        // The commits are flushed, whatever the server's default is.
         let address: PgConnectOptions = url.parse().unwrap();
         let address = address.options([("synchronous_commit", "on")]);
         pool.connect_with(address).await.unwrap()
@@ -68,12 +68,12 @@ impl Server for OnPostgres {
 impl Crashing for OnPostgres {
     const ROUNDS: usize = 8;
 
-    /// With a default of the operator that leases must not depend on.
+    /// The operator has set a default on which leases must not depend.
     async fn start() -> DatabaseServer {
         DatabaseServer::postgres(&["synchronous_commit=off"]).await
     }
 
-    /// Two of the rounds shut it down.
+    /// Two of the rounds shut the server down. The others kill it.
     async fn stop(server: &DatabaseServer, round: usize) {
         if round % 4 == 3 {
             server.shut_down().await;

@@ -1,4 +1,4 @@
-//! The clock of the database is set, by an hour in either direction.
+//! The clock of the database is set, by an hour forward or back.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A query for the database's clock.
 const NOW: &str = "select extract(epoch from clock_timestamp())::bigint";
 
-/// The clock of the database is off by that much, with connections that exist already.
+/// Sets the clock of the database by this offset, also for connections that exist already.
 async fn set_clock(server: &DatabaseServer, pool: &PgPool, by: ClockOffset) {
     let before = count(pool, NOW).await;
     server.set_clock(by);
@@ -35,7 +35,7 @@ async fn set_clock(server: &DatabaseServer, pool: &PgPool, by: ClockOffset) {
     assert!(jump.abs() > 3000, "it does not see its clock: {jump} s");
 }
 
-/// Takes and gives back. Returns the token.
+/// Acquires and releases. Returns the token.
 async fn token(locks: &LockManager, resource: &str) -> FencingToken {
     let guard = locks
         .acquire(resource)
@@ -67,14 +67,14 @@ async fn tokens_rise_although_the_clock_of_the_database_goes_back_by_an_hour() {
             last = next;
         }
         if offset == ClockOffset::Behind(HOUR) && held.is_held() {
-            // Its lease lasts longer, and no other client gets it.
+            // The lease lasts longer, and no other client gets it.
             let attempt = other.try_acquire("account:1").await.unwrap();
             assert!(matches!(attempt, Attempt::Held { .. }), "{attempt:?}");
         }
     }
 }
 
-/// The lease has ended for all but its holder, which counts by a clock of its own.
+/// The lease has ended for all clients but its holder, which counts by a clock of its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_store() {
     let server = DatabaseServer::postgres_with_own_clock().await;
@@ -83,7 +83,7 @@ async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_sto
     let renewing = locks.acquire("renewing").ttl(Ttl::secs(3)).await.unwrap();
     let first = bank.pause(&locks, TTL).await;
     set_clock(&server, bank.pool(), ClockOffset::Ahead(HOUR)).await;
-    // The end of the lease was not waited for.
+    // The other client acquires without waiting for the end of the ttl.
     bank.overtake(&other).await;
     assert!(first.guard.is_held());
     let refused = first.goes_on(&bank).await.unwrap_err();
@@ -98,7 +98,7 @@ async fn a_holder_whose_lease_ended_by_a_jump_of_the_clock_is_refused_by_the_sto
     assert_eq!(lost.reason(), LostReason::NotHolder);
 }
 
-/// Its last sign of life is in the future then.
+/// After the jump the waiter's last sign of life is in the future.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiter_that_died_before_the_clock_went_back_is_passed_over() {
     let server = DatabaseServer::postgres_with_own_clock().await;

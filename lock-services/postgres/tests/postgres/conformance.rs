@@ -19,14 +19,14 @@ async fn direct() -> RealTime {
     RealTime::new(connect(shared().await.url()).await)
 }
 
-/// With leases of other clients under the same names.
+/// A prefix of its own, because other cases have leases under the same names.
 async fn with_prefix() -> RealTime {
     let prefix = format!("t{:016x}", rand::random::<u64>());
     let options = ConnectOptions::from(shared().await.url());
     RealTime::new(connect(options.prefix(prefix)).await)
 }
 
-/// Behind a PgBouncer that gives connections away after each transaction.
+/// The URL of a PgBouncer that gives connections to other clients after each transaction.
 async fn pooled() -> String {
     static POOLER: OnceCell<PgBouncer> = OnceCell::const_new();
     let database = shared().await;
@@ -34,7 +34,8 @@ async fn pooled() -> String {
     POOLER.get_or_init(start).await.url(database)
 }
 
-/// Behind a PgBouncer where each client has a connection of its own, which hears notices.
+/// A lock service behind a PgBouncer where each client has a connection of its own, on which
+/// notices arrive.
 async fn in_session_mode() -> RealTime {
     static POOLER: OnceCell<PgBouncer> = OnceCell::const_new();
     let database = shared().await;
@@ -45,18 +46,18 @@ async fn in_session_mode() -> RealTime {
     RealTime::new(connect(options).await)
 }
 
-/// The waiters hear nothing, and look.
+/// The waiters get no notices, so they look again and again.
 async fn behind_pgbouncer() -> RealTime {
     RealTime::new(connect(&pooled().await).await)
 }
 
-/// Notices come on a connection to the database itself.
+/// Notices arrive on a connection to the database itself.
 async fn listening_beside_pgbouncer() -> RealTime {
     let options = ConnectOptions::from(pooled().await);
     RealTime::new(connect(options.parameter("listen", shared().await.url())).await)
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn postgres_claims_all_extensions() {
     let backend = connect(shared().await.url()).await;

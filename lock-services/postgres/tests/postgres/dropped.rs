@@ -13,7 +13,7 @@ use crate::world::{count, database, manager};
 const TTL: Ttl = Ttl::secs(600);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Polls an acquire up to that await and drops it. True if it completed.
+/// Polls an acquire up to this await and drops it. Returns true if it completed.
 async fn is_granted_before(locks: &LockManager, number: usize) -> bool {
     let acquire = locks.acquire("r").ttl(TTL);
     let guard = DropAt::waiting(number).poll(acquire).await;
@@ -35,7 +35,8 @@ async fn an_acquire_dropped_at_any_await_leaves_nothing_in_postgres() {
             } else {
                 None
             };
-            // A waiter does not complete: it is dropped after so many wake-ups, or so much time.
+            // A waiter does not complete. It is dropped after this number of wake-ups, or after the
+            // time is over.
             let polled = timeout(Duration::from_secs(2), is_granted_before(&locks, times)).await;
             let at = format!("contended: {contended}, dropped at poll {times}");
             let left = i64::from(contended);

@@ -1,4 +1,4 @@
-//! A PgBouncer with fewer sessions than clients that wait, and a new one in the middle.
+//! A PgBouncer with fewer sessions than waiting clients. It is replaced during the test.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::world::{count, database, manager};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// So few sessions that the requests of the waiters have to wait for each other. A waiter has no
-/// session while it waits, so it keeps none from the holder.
+/// There are so few sessions that the requests of the waiters have to wait for each other. A waiter
+/// uses no session while it waits, so it takes none from the holder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_no_turn() {
     const SESSIONS: &str = "default_pool_size = 2";
@@ -32,7 +32,7 @@ async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_n
     let (told, mut turns) = mpsc::unbounded_channel();
     let mut waiters = JoinSet::new();
     for number in 0..WAITERS {
-        // A client of its own, which looks for one waiter only.
+        // Each waiter has a client of its own, which looks for this waiter only.
         let (locks, told) = (manager(&url).await, told.clone());
         waiters.spawn(async move { told.send((number, has_a_turn(&locks).await)).unwrap() });
         until("it waits", async || {
@@ -65,7 +65,7 @@ async fn more_clients_wait_than_the_pooler_has_sessions_and_a_new_pooler_loses_n
 async fn has_a_turn(locks: &LockManager) -> FencingToken {
     let guard = locks.acquire("r").ttl(Ttl::secs(2)).await.unwrap();
     let token = guard.token();
-    // Without an answer it may be lost; then the lease ends by its ttl.
+    // If there is no answer, the release may be lost. Then the lease ends by its ttl.
     drop(guard.release().await);
     token
 }

@@ -10,7 +10,7 @@ use crate::world::{count, database, manager, named};
 
 const OLD: Forget = Forget::older_than(Duration::from_secs(60 * 60));
 
-/// Makes all marks and leases two hours old, but for the ends of leases.
+/// Makes all marks and leases two hours old, but does not change the ends of leases.
 const AGE: &str = "update fenced.high_water_mark
                      set claimed_at = now() - interval '2 h', token = token - 720000000;
                    update fenced.lease set token = token - 720000000";
@@ -45,7 +45,7 @@ async fn a_mark_whose_lease_lives_stays() {
         let mark = store.high_water(&named(resource)).await.unwrap();
         assert_eq!(mark.is_some(), stays, "{resource}");
     }
-    // The control: their leases end.
+    // The control: rows are forgotten after their leases have ended.
     drop((held, job));
     execute(
         &pool,
@@ -56,8 +56,8 @@ async fn a_mark_whose_lease_lives_stays() {
     assert_eq!((forgotten.marks, forgotten.leases), (2, 2));
 }
 
-/// Catches: a token that goes back, because the clock did and the row of the lease is gone; a row
-/// that is forgotten although it is waited for.
+/// Catches: a token that goes back, because the clock went back and the row of the lease is gone.
+/// Also a row that is forgotten although it has waiters.
 #[tokio::test]
 async fn a_forgotten_lease_goes_on_above_its_token() {
     let database = database().await;
@@ -88,14 +88,14 @@ async fn a_forgotten_lease_goes_on_above_its_token() {
     let floor = "select leases from fenced.forgotten";
     assert!(count(&pool, floor).await > 0);
 
-    // As if the clock had been set back since.
+    // This has the same effect as a clock that was set back since.
     let ahead = "update fenced.forgotten
                    set leases = fenced.token_of(clock_timestamp()) + 100000000";
     execute(&pool, ahead).await;
     let next = locks.acquire("idle").await.unwrap();
     let floor = count(&pool, floor).await;
     assert_eq!(i64::from(next.token()), floor + 1);
-    // The floor is for rows that are gone.
+    // The floor is only for rows that are gone.
     let fresh = locks.acquire("fresh").await.unwrap();
     assert!(i64::from(fresh.token()) < floor);
 }

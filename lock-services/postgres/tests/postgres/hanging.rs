@@ -20,13 +20,13 @@ const TTL: Ttl = Ttl::secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time in which an acquire that does not wait is repeated, and the delay of a busy machine.
+/// The time for which an acquire that does not wait is repeated, plus the delay of a busy machine.
 const LONGEST: Duration = Duration::from_secs(2 + 3);
 
 /// Sessions whose commit hangs.
 const HANGING: &str = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'";
 
-/// A client whose commits wait for the standby in this way, if they are flushed.
+/// A client whose commits wait for the standby as `commit` says, if they are flushed.
 async fn client(url: &str, commit: &str) -> PostgresBackend {
     let address: PgConnectOptions = url.parse().unwrap();
     let address = address.options([("synchronous_commit", commit)]);
@@ -68,7 +68,7 @@ fn is_renewed(answer: &Result<Renewed, Error>) -> bool {
     matches!(answer, Ok(Renewed::Renewed(_)))
 }
 
-/// It ends with an error in time, with an unknown outcome.
+/// Checks that an acquire ends in time, with an error whose outcome is unknown.
 async fn hangs(backend: &PostgresBackend, request: &AcquireRequest) {
     let asked = TokioRuntime.now();
     let answer = backend.acquire(request).await;
@@ -85,8 +85,8 @@ async fn token_of(locks: &LockManager, resource: &str) -> Option<u64> {
     Some(seen.holder?.token.get())
 }
 
-/// Some commits hang and others do not: the standby gets everything and shows nothing, and one
-/// client waits until it shows.
+/// Some commits hang and others do not. The standby receives all changes but replays none, and only
+/// one client waits until its changes are replayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_hangs_holds_up_no_other_lease() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -107,7 +107,7 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
     })
     .await;
 
-    // One changes the row of a lease that exists, the other one takes a resource.
+    // One request changes the row of a lease that exists, and the other takes a new resource.
     let (mut again, wanted) = (stuck_request.clone(), request("wanted"));
     again.attempt = AttemptRef::new(&TokioRuntime, named("stuck"), stuck_request.attempt.holder);
     tokio::join!(hangs(&hanging, &again), hangs(&hanging, &wanted));
@@ -138,7 +138,7 @@ async fn a_commit_that_hangs_holds_up_no_other_lease() {
         .await
         .unwrap();
     until("no commit hangs", async || count(&pool, HANGING).await == 0).await;
-    // Sent again, the request finds its own lease.
+    // The request is sent again, and finds its own lease.
     let found = granted(&hanging, &wanted).await;
     let seen = steady.inspect(&named("wanted")).await.unwrap();
     assert_eq!(seen.holder.unwrap().token, found.token());
@@ -156,8 +156,8 @@ enum End {
     SettingIsCleared,
 }
 
-/// No grant is confirmed that the standby does not have, and no held resource is granted. A holder
-/// goes on renewing its lease.
+/// No grant is confirmed unless the standby has it, and no held resource is granted. A holder goes
+/// on renewing its lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_all_commits_hang_nothing_is_granted_and_after_that_everything_goes_on() {
     let server = DatabaseServer::postgres(&[]).await;

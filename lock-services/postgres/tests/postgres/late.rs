@@ -72,8 +72,8 @@ async fn tombstones_are_forgotten_when_no_request_can_come_any_more() {
     assert_eq!(count(&pool, forget).await, 1);
 }
 
-/// A late copy of a request whose client has gone is passed over, although its process still looks
-/// for others.
+/// A late copy of a request whose caller has gone is passed over, although the process of that
+/// caller still looks for other waiters.
 #[tokio::test]
 async fn a_waiter_without_a_caller_delays_no_other() {
     let database = database().await;
@@ -84,7 +84,7 @@ async fn a_waiter_without_a_caller_delays_no_other() {
     let next = tokio::spawn(async move { waiter.acquire("r").ttl(TTL).await });
     let waiting = "select count(*) from fenced.waiter";
     e2e::servers::until("it waits", async || count(&pool, waiting).await == 1).await;
-    // On the channel of that process, and before it in the queue.
+    // A waiter on the channel of that process, before the real waiter in the queue.
     let ghost = "insert into fenced.waiter
           (resource, ticket, holder, attempt, channel, wait_until, seen_at)
         overriding system value
@@ -97,7 +97,7 @@ async fn a_waiter_without_a_caller_delays_no_other() {
     next.release().await.unwrap();
 }
 
-/// Its rollback would take the lease back.
+/// A rollback of that transaction would take the lease back.
 #[tokio::test]
 async fn no_lease_is_granted_in_a_transaction_that_was_left_open() {
     let database = database().await;

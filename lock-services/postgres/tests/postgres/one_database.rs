@@ -22,7 +22,7 @@ struct World {
 }
 
 impl World {
-    /// One whose store has been claimed before, as every store but the first time.
+    /// A world whose store has been claimed before. Only the first claim of a store differs.
     async fn new() -> Self {
         let database = database().await;
         let pool = PgPool::connect(database.url()).await.unwrap();
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    /// A section that has only to be committed.
+    /// A section that is complete except for the commit.
     async fn deposited(&self) -> (FencedGuard<Postgres>, FencedTx<Postgres>) {
         let guard = self.accounts.acquire("account:42").await.unwrap();
         let mut tx = guard.begin().await.unwrap();
@@ -61,7 +61,7 @@ impl World {
         now.holder.is_none()
     }
 
-    /// The guard has lost nothing, and goes on.
+    /// Checks that the guard still holds its lease, and goes on.
     async fn still_holds(&self, not_committed: NotCommitted<Postgres>) {
         let (_, guard) = not_committed.into_parts();
         guard.remaining().unwrap();
@@ -94,12 +94,12 @@ async fn a_cycle_claims_where_it_acquires_and_releases_where_it_commits() {
     assert_eq!(receipt.token(), token);
     assert_eq!(world.balance().await, 101);
     assert!(world.is_free(&resource).await);
-    // The release needed none: every request of this acquisition was answered.
+    // The release needed no tombstone, because every request of this acquisition was answered.
     let tombstones = "select count(*) from fenced.tombstone where resource = 'account:42'";
     assert_eq!(count(&world.pool, tombstones).await, 0);
 }
 
-/// It would wait for it while it holds the mutex of the resource.
+/// A claim in the same step would wait for that transaction while it locks the row of the resource.
 #[tokio::test]
 async fn a_claim_that_finds_an_older_transaction_open_is_made_apart() {
     let world = World::new().await;
@@ -120,7 +120,8 @@ async fn a_claim_that_finds_an_older_transaction_open_is_made_apart() {
     assert_eq!(world.balance().await, 100);
 }
 
-/// A statement before the commit fails; or the commit itself, when those before it were executed.
+/// A statement before the commit fails, or the commit itself fails after the statements before it
+/// were executed.
 #[tokio::test]
 async fn nothing_is_released_unless_it_is_committed() {
     for statement in ["select 1 / 0", "insert into accounts values (101)"] {
@@ -134,7 +135,7 @@ async fn nothing_is_released_unless_it_is_committed() {
     }
 }
 
-/// The database of the transaction knows nothing of its lease.
+/// The database of the transaction does not know the lease.
 /// Catches: a lease that stays, because it was looked for in the wrong database.
 #[tokio::test]
 async fn a_guard_of_another_database_is_released_there() {
@@ -163,7 +164,8 @@ async fn a_commit_stands_although_the_release_in_its_message_fails() {
     .await;
 }
 
-/// A commit that is dropped is finished, and so is the release; before it is sent it is neither.
+/// If a commit is dropped after it was sent, the commit and the release are finished. If it is
+/// dropped before, neither happens.
 #[tokio::test]
 async fn a_dropped_commit_is_committed_and_released_or_rolled_back() {
     const POLLS: usize = 4;
@@ -189,7 +191,7 @@ async fn a_dropped_commit_is_committed_and_released_or_rolled_back() {
     }
 }
 
-/// Two databases that were taken for one: the claim of one is none of the other.
+/// Two databases that were configured as one. A claim in one of them is no claim in the other.
 #[tokio::test]
 async fn with_two_databases_nothing_is_accepted() {
     let world = World::new().await;
@@ -202,7 +204,7 @@ async fn with_two_databases_nothing_is_accepted() {
         .release()
         .await
         .unwrap();
-    // It has been claimed there, so that claims in the same step succeed.
+    // The store of the other database was claimed before, so that claims in the same step succeed.
     let pool = PgPool::connect(elsewhere.url()).await.unwrap();
     let there = PgFencedLocks::new(locks.clone(), PgFencedStore::new(pool));
     there

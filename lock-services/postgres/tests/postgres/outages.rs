@@ -106,7 +106,7 @@ async fn without_a_server_everything_is_a_typed_error_and_a_lease_is_lost_in_tim
     again.expect("an answer").unwrap().release().await.unwrap();
 }
 
-/// Catches: the word of the pool, which is only that its time is up.
+/// Catches: the error of the pool, which only says that its time is up.
 #[tokio::test]
 async fn the_error_for_a_server_that_takes_no_connection_has_its_reason() {
     const SOON: Duration = Duration::from_millis(400);

@@ -15,9 +15,9 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `LISTEN` in a session that others get, too: their driver reads a notice where it expects an
-/// answer. So a client does not listen through a pooler, whether that refuses settings of
-/// connections or leaves them out.
+/// If a client sent `LISTEN` in a session that a pooler shares, the drivers of other clients would
+/// read a notice where they expect an answer. So a client does not listen through a pooler, whether
+/// the pooler refuses settings of connections or leaves them out.
 #[tokio::test]
 async fn no_client_listens_through_a_pooler_and_waiters_are_served() {
     for settings in [
@@ -46,7 +46,7 @@ async fn waits_through_a_pooler(settings: &[&str]) {
         guard = next.await.unwrap().expect("it is not served").unwrap();
     }
     guard.release().await.unwrap();
-    // At the same time, so that they get all sessions that the pooler has.
+    // The queries run at the same time, so that they get all sessions that the pooler has.
     let listening = "select count(*) from pg_listening_channels(), pg_sleep(0.5)";
     let through = PgPool::connect(&pooler.url(&database)).await.unwrap();
     let looks = (0..SESSIONS).map(|_| sqlx::raw_sql(listening).fetch_one(&through));
@@ -55,7 +55,7 @@ async fn waits_through_a_pooler(settings: &[&str]) {
     }
 }
 
-/// A session that others get, too, loses prepared statements; and a prepared call cannot set its
+/// A session that a pooler shares loses prepared statements. Also, a prepared call cannot set its
 /// isolation level.
 #[tokio::test]
 async fn statements_are_prepared_only_in_sessions_of_ones_own() {
@@ -86,13 +86,13 @@ async fn statements_are_prepared_only_in_sessions_of_ones_own() {
             let now = is_prepared && level != "serializable";
             assert_eq!(acquired_prepared(&pool).await, now, "{what}");
             guard.release().await.unwrap();
-            // An administrator does that later on, and sessions are made anew.
+            // An administrator sets the level later, and new sessions are made.
             set_default(&pool, "serializable").await;
         }
     }
 }
 
-/// A proxy of bytes has an address of its own, as a mapped port has.
+/// A proxy that forwards bytes has an address of its own, as a mapped port has.
 /// Catches: a proxy that counts as a pooler, so that waiters poll and no statement is prepared.
 #[tokio::test]
 async fn behind_a_proxy_of_bytes_everything_is_as_without_it() {
@@ -117,7 +117,7 @@ async fn behind_a_proxy_of_bytes_everything_is_as_without_it() {
         .unwrap();
 }
 
-/// Whether the last acquire had parameters, as the server shows it.
+/// Whether the last acquire had parameters, by the server's view of its sessions.
 async fn acquired_prepared(pool: &PgPool) -> bool {
     let query = "select strpos(query, '($1,') > 0 from pg_stat_activity
                  where datname = current_database()
@@ -126,7 +126,7 @@ async fn acquired_prepared(pool: &PgPool) -> bool {
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
 }
 
-/// The isolation level of the sessions of all others from here on.
+/// Sets the isolation level of all other sessions from here on.
 async fn set_default(pool: &PgPool, level: &str) {
     let name: String = sqlx::query_scalar("select current_database()::text")
         .fetch_one(pool)

@@ -36,7 +36,7 @@ async fn leases_of_different_prefixes_do_not_see_each_other() {
         guards.push(locks.acquire(format!("own:{number}")).await.unwrap());
     }
     for (number, locks) in clients.iter().enumerate() {
-        // The control: inside the prefix it is held.
+        // The control: within the prefix the resource is held.
         let second = locks.try_acquire("r").await.unwrap();
         assert!(matches!(second, Attempt::Held { .. }), "{second:?}");
         let own = format!("own:{number}");
@@ -77,7 +77,7 @@ async fn accounts(database: &PostgresDatabase, prefix: &str) -> PgFencedLocks {
     palisade::open(options).await.unwrap()
 }
 
-/// Catches: a mark with a prefix, which would be another one for each application.
+/// Catches: a mark with a prefix, so that each application would have a mark of its own.
 #[tokio::test]
 async fn a_stale_holder_in_one_database_with_a_prefix_is_refused() {
     let database = database().await;
@@ -104,7 +104,7 @@ async fn a_stale_holder_in_one_database_with_a_prefix_is_refused() {
     (&mut *tx).execute(update).await.unwrap();
     let resource = guard.resource().clone();
     tx.commit_and_release(guard).await.unwrap();
-    // It was released by its name, prefix included, in the message of the commit.
+    // The lease was released by its name, with the prefix, in the message of the commit.
     let held = "select count(*) from fenced.lease where holder <> ''";
     assert_eq!(count(&pool, held).await, 0);
     assert!(
@@ -120,14 +120,14 @@ async fn a_stale_holder_in_one_database_with_a_prefix_is_refused() {
     let refused = stale.begin().await.unwrap_err();
     assert!(matches!(refused, FenceError::Stale { .. }), "{refused:?}");
     assert_eq!(count(&pool, BALANCE).await, 101);
-    // The control: nothing but the fence keeps the stale holder from writing.
+    // The control: only the fence keeps the stale holder from writing.
     pool.execute("update accounts set balance = 0")
         .await
         .unwrap();
     assert_eq!(count(&pool, BALANCE).await, 0);
 }
 
-/// As documented: marks have no prefix.
+/// Marks have no prefix, as it is documented.
 #[tokio::test]
 async fn two_prefixes_with_one_store_shut_each_other_out() {
     let database = database().await;

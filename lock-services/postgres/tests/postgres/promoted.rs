@@ -43,7 +43,7 @@ impl Clients {
     }
 }
 
-/// From here on there is the standby behind the name of the server.
+/// Promotes the standby. From here on the name of the server leads to it.
 async fn fail_over(server: &DatabaseServer, standby: &DatabaseServer, pools: &[&PgPool]) {
     server.kill().await;
     standby.promote().await;
@@ -52,8 +52,8 @@ async fn fail_over(server: &DatabaseServer, standby: &DatabaseServer, pools: &[&
     }
 }
 
-/// It does not know of the first holder, so there are two. The store refuses the one with the
-/// smaller token, as soon as the other one has claimed.
+/// The standby does not know of the first holder, so there are two holders. The store refuses the
+/// holder with the smaller token as soon as the other has claimed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_holders_by_a_standby_that_lacked_the_last_grant_the_store_refuses_the_older_one() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -66,7 +66,7 @@ async fn of_two_holders_by_a_standby_that_lacked_the_last_grant_the_store_refuse
     let first = bank.pause(&one.locks, TTL).await;
 
     fail_over(&server, &standby, &[bank.pool(), &one.pool, &other.pool]).await;
-    // The end of the lease was not waited for.
+    // The other client acquires without waiting for the end of the ttl.
     bank.overtake(&other.locks).await;
     assert!(
         first.guard.remaining().is_ok(),
@@ -95,7 +95,7 @@ impl Receiver {
     }
 }
 
-/// Even if commits need not wait for it by default.
+/// This holds even if commits need not wait for the standby by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_client_gets_a_grant_that_a_synchronous_standby_does_not_have() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -131,7 +131,8 @@ async fn no_client_gets_a_grant_that_a_synchronous_standby_does_not_have() {
     assert!(next.token() > token);
 }
 
-/// The table of waiters as it was before `0009_tickets`: its sequence is not in the log.
+/// Makes the table of waiters as it was before `0009_tickets`, when its sequence was not in the
+/// log.
 const UNLOGGED_TICKETS: &str = "alter table fenced.waiter alter column ticket drop default;
     alter table fenced.waiter alter column ticket add generated always as identity";
 
@@ -156,7 +157,7 @@ async fn promoted_after(tables: &str) -> DatabaseServer {
     standby
 }
 
-/// Since PostgreSQL 15, where the sequence of an unlogged table is unlogged, too.
+/// Since PostgreSQL 15 the sequence of an unlogged table is unlogged, too.
 /// Catches: a queue without places on a standby that was promoted right after the migration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_that_is_promoted_right_after_the_migration_has_queues() {

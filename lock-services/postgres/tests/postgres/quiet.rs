@@ -1,12 +1,12 @@
-//! The row of a lease says that it has no waiters and no tombstones. The short way of an acquire
-//! goes by that.
+//! The row of a lease says whether the lease has no waiters and no tombstones. The short path of an
+//! acquire relies on that.
 
 use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::world::{count, database};
 
-/// Calls with a resource, a holder, an attempt and the token of the present lease, and what time
-/// does to the tables.
+/// Calls with a resource, a holder, an attempt and the token of the present lease, and statements
+/// that stand for the effects of time on the tables.
 const STEPS: &[&str] = &[
     "select fenced.acquire('{r}', '{h}', '{a}', 60000)",
     "select fenced.acquire('{r}', '{h}', '{a}', 60000)",
@@ -30,14 +30,14 @@ const UNTRUE: &str = "select count(*) from fenced.lease l where is_quiet
          or exists (select from fenced.tombstone t where t.resource = l.resource))";
 const QUIET: &str = "select count(*) from fenced.lease where is_quiet";
 
-/// Catches: a call that leaves a waiter or a tombstone behind, and does not say so in the row.
+/// Catches: a call that leaves a waiter or a tombstone, but does not say so in the row.
 #[tokio::test]
 async fn a_row_is_quiet_only_without_waiters_and_tombstones() {
     let database = database().await;
     let pool = PgPool::connect(database.url()).await.unwrap();
     let mut chosen = 1_u64;
     let mut choose = |names: &[&'static str]| -> &'static str {
-        // Knuth's generator: the same calls in each run.
+        // Knuth's generator of random numbers gives the same calls in each run.
         chosen = chosen
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! Fenced transactions at an isolation level with one snapshot, beside renewals of their own lease.
+//! Fenced transactions at an isolation level with one snapshot, while their own lease is renewed.
 
 use e2e::servers::until;
 use fenced_store::{PgFencedStore, PgIsolation, PgTxOptions};

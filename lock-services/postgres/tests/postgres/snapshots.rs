@@ -6,8 +6,8 @@ use sqlx::{AssertSqlSafe, PgPool, Row as _};
 
 use crate::world::{database, manager};
 
-/// Acquires and releases, each of which leaves an old version of the row: so many that a snapshot
-/// from before them counts as old.
+/// Acquires and releases so often that a snapshot from before counts as old. Each of them leaves an
+/// old version of the row.
 async fn cycles(url: &str) {
     let locks = manager(url).await;
     for _ in 0..600 {

@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// From here on the name leads there, and who was elsewhere is cut off.
+    /// From here on the name leads to this server, and connections to the other server are cut.
     fn leads_to(&self, server: &DatabaseServer) {
         let address: PgConnectOptions = server.url().parse().unwrap();
         let (host, port) = (address.get_host(), address.get_port());
@@ -53,7 +53,7 @@ impl World {
         self.name.inflict(Fault::Cut);
     }
 
-    /// Waits until that many more connections were made: one for each question.
+    /// Waits until this number of further connections was made. Each question needs one.
     async fn until_asked(&self, times: usize) {
         let before = self.name.connections();
         until("it asks", async || {
@@ -63,13 +63,13 @@ impl World {
     }
 }
 
-/// Catches: a refusal that passes by itself, and ends a wait or a candidacy for good.
+/// Catches: a refusal that passes by itself ends a wait or a candidacy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_to_a_standby_go_on_after_the_failover() {
     let world = World::new().await;
     let locks = manager(&world.url).await;
     world.leads_to(&world.standby);
-    // The first ones find connections that were cut, and may have been under way to the server.
+    // The first requests find connections that were cut, and may have been under way to the server.
     until("it knows that nothing was applied", async || {
         let refused = locks.try_acquire("r").await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
@@ -95,7 +95,7 @@ async fn requests_to_a_standby_go_on_after_the_failover() {
     led.unwrap();
 }
 
-/// Catches: a pool that goes on asking a server that has said that it takes no writes.
+/// Catches: a pool that goes on using a session to a server that takes no writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_to_a_standby_is_not_used_again() {
     let world = World::new().await;
@@ -112,7 +112,7 @@ async fn a_session_to_a_standby_is_not_used_again() {
     }
 }
 
-/// Catches: a manager that is made on a standby, and learns of it later.
+/// Catches: a manager that is made on a standby, and learns only later that it is a standby.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connecting_to_a_standby_says_that_it_is_one() {
     let world = World::new().await;
@@ -163,7 +163,8 @@ async fn a_read_only_database_is_named_and_passes() {
         .execute(set("default_transaction_read_only = off"))
         .await
         .unwrap();
-    // One of the attempts above may have been granted when its session ended, and is being undone.
+    // An attempt above may have been granted when its session ended, and its lease is being given
+    // back.
     let now = locks.acquire("r").await.unwrap();
     now.release().await.unwrap();
 }
@@ -173,8 +174,8 @@ async fn count_name(pool: &PgPool) -> String {
     name.fetch_one(pool).await.unwrap()
 }
 
-/// Each call comes after a pause that the server does not allow.
-/// Catches: a session that the server has ended, and that is noticed.
+/// Each call comes after a pause that is longer than the server allows.
+/// Catches: a caller that gets an error because the server has ended an idle session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_was_ended_for_being_idle_is_not_noticed() {
     let database = database().await;
@@ -198,8 +199,8 @@ fn with_application(url: &str) -> String {
     format!("{url}{joint}application_name=idle")
 }
 
-/// One connection, in which a transaction lasts longer than the lease: only the renewals of its own
-/// lock service keep it.
+/// The only connection of the pool has a transaction that lasts longer than the ttl. Only renewals
+/// on other connections keep the lease.
 /// Catches: renewals that queue behind the transactions of the application.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
@@ -222,7 +223,7 @@ async fn a_transaction_that_fills_the_pool_does_not_cost_its_lease() {
     tx.commit_and_release(guard).await.unwrap();
 }
 
-/// The login of an application's pool changes, as where passwords are short-lived.
+/// The login of an application's pool changes, as it does where passwords are short-lived.
 /// Catches: connections of the lock service that keep the old login.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_of_a_lock_service_follow_the_settings_of_the_pool() {

@@ -2,7 +2,7 @@
 -- Tries fast_acquire.lua, fast_enqueue.lua.
 -- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
--- Grants a lease, or takes a place in the queue, or says how long another lease stands in the way.
+-- Grants a lease, or takes a place in the queue, or returns the time that is left of another lease.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -10,7 +10,7 @@
 -- ARGV[2] what follows the token in the lease: ":holder:f:ttl:attempt:metadata"
 -- ARGV[3] how long the key of the lease stays in ms
 -- ARGV[4] asker, as the details of waiters have it; without one no place in the queue is taken
--- ARGV[5] floor: least token that is of use
+-- ARGV[5] floor: the least token that the caller accepts
 -- ARGV[6] start: "1" if a missing counter may start now
 -- ARGV[7] how many may wait at most
 -- A missing argument is "", or left out if none comes after it.
@@ -22,14 +22,14 @@
 --       | {"implausible", greatest} | {"exhausted"} | {"broken_counter", why}
 --       | {"broken_lease"}
 --
--- Idempotent: sent again by the holder of a living lease it returns the same token, its state and
--- the time left, and extends and lifts nothing; sent again by a waiter it keeps its place. A free
--- resource goes to the head of the queue, not to the caller. Atomic, but an error does not roll
--- back.
+-- Idempotent: if the holder of a living lease sends it again, it returns the same token, its state
+-- and the time left, and extends and lifts nothing. If a waiter sends it again, the waiter keeps
+-- its place. A free resource goes to the head of the queue, not to the caller. Atomic, but an error
+-- does not roll back.
 
 -- The request.
 local holder, ttl, attempt, metadata, asker, floor, start, waits
--- A waiter is suspended, or there is a tombstone.
+-- Whether a waiter is suspended, or there is a tombstone.
 local marked
 
 local function look_at_what_is_asked_for()
@@ -48,7 +48,8 @@ local function grant()
   return {"granted", lease.token, ttl, "f"}
 end
 
--- The hash also has the last ticket, and a waiter that has not confirmed its grant.
+-- The number of waiters. The hash also has the last ticket, and a waiter that has not confirmed its
+-- grant.
 local function how_many_wait()
   local many = redis.call("HLEN", details) - 1
   if lease and lease.state == "p" then many = many - 1 end
@@ -65,7 +66,7 @@ local function has_room()
   return how_many_wait() < most
 end
 
--- Takes a place in the queue, or keeps the one that there is.
+-- Takes a place in the queue, or keeps the place that the holder has.
 local function enqueue()
   local entry = waiter(holder)
   if not entry then
@@ -87,11 +88,11 @@ end
 local function waiting()
   local left = lease and math.max(lease.left, 0) or 0
   local place = redis.call("ZRANK", queue, holder) or 0
-  -- Small numbers may go out as they are.
+  -- Small numbers may be sent as they are.
   return {"waiting", left, now, place}
 end
 
--- The answer to what is asked for, unless the key of the lease holds something else.
+-- The answer to the request. It is used only if the key of the lease holds a lease or nothing.
 local function answer_to_it()
   if marked and is_buried(suspended, holder, attempt) then return {"ended"} end
 
@@ -139,7 +140,7 @@ local function answer_to_it()
     return wrong
   end
   local answer = grant()
-  -- Where a counter starts anew its head asks again, and is the head still.
+  -- If the counter is missing, the caller asks again, and is still the head of the queue.
   if waits and answer[1] ~= "missing" then leave(holder) end
   return answer
 end

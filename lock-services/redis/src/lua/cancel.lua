@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
--- Ends one attempt to acquire: a late request of it is refused, and its place in the queue or its
--- lease is given up, unless another attempt of the same holder relies on it.
+-- Ends one attempt to acquire: its late requests are refused, and its place in the queue or its
+-- lease is given up, unless another attempt of the same holder relies on the place or the lease.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -16,9 +16,9 @@
 --
 -- Idempotent.
 
--- Whether a grant that found no attempt needs no answer. Nothing is left of it, or the answer to a
--- request of the attempt had the same grant before: then the lease was confirmed, or ran out and
--- was granted again.
+-- Whether a grant that found no attempt needs no cancel: nothing is left of the grant, or an answer
+-- to a request of the attempt had the same grant. In the second case the lease was confirmed, or it
+-- ran out and was granted again.
 local function is_settled(holder, token)
   if not lease or lease.holder ~= holder or lease.left <= 0 then return not waiter(holder) end
   return lease.state ~= "p" and lease.state ~= "h" or lease.token ~= token

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
--- Makes a provisional lease a full one: its holder is there. Its place in the queue is given up.
+-- Makes a provisional lease full, because its holder is present. The holder's place in the queue is
+-- given up.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource

@@ -1,8 +1,8 @@
--- The fast path of an acquire of an idle resource, with a sound counter, and no special option. For
--- acquire.lua, whose keys and arguments it reads. It answers nothing to a caller that has to go
--- another way.
+-- The fast path of an acquire of an idle resource, with a sound counter, and no special option. A
+-- part of acquire.lua, whose keys and arguments it reads. It returns nothing if the fast path does
+-- not apply.
 
--- The text in the key of the lease, or nothing.
+-- The text in the key of the lease, or nil.
 local held
 
 local function fast_acquire()
@@ -11,7 +11,7 @@ local function fast_acquire()
   local token = redis.pcall("INCRBY", KEYS[1], "1")
   if type(token) ~= "number" then return nil end
   if token > 0 and token <= TOKEN_MAX then
-    -- The client wrote all of the lease but the token.
+    -- The client wrote the whole text of the lease except the token.
     redis.call("SET", KEYS[2], ("%d"):format(token) .. ARGV[2], "PX", ARGV[3])
     return token
   end

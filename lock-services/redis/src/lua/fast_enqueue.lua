@@ -1,8 +1,8 @@
 -- The fast path of an acquire that meets a lease of another holder, and perhaps a queue, but no
--- suspended waiter: it is answered "held", or takes a place in the queue, or keeps it. For
--- acquire.lua, behind fast_acquire.lua. It answers nothing to a caller that has to go another way.
+-- suspended waiter. It answers "held", or takes or keeps a place in the queue. A part of
+-- acquire.lua, after fast_acquire.lua. It returns nothing if the fast path does not apply.
 
--- Holder, ttl, attempt and metadata of the lease that is asked for, which has no token yet.
+-- Holder, ttl, attempt and metadata of the requested lease, which has no token yet.
 local function asked_for()
   local _, holder, _, ttl, attempt, metadata = read_lease("0" .. ARGV[2])
   return holder, ttl, attempt, metadata
@@ -28,7 +28,7 @@ local function fast_enqueue()
     kept = redis.call("HGET", details, holder)
   end
   if kept then
-    -- The same attempt asks for the same.
+    -- The fast path is only for a repeated request of the same attempt.
     if kept:sub(1, #asker + 1) ~= asker .. ":" then return nil end
     ticket = kept:match("^[^:]+:%d+:%d*:(%d+):")
   else
@@ -41,7 +41,7 @@ local function fast_enqueue()
   redis.call("ZADD", queue, ticket, holder)
   redis.call("PEXPIRE", queue, QUEUE_TEXT)
   redis.call("PEXPIRE", details, QUEUE_TEXT)
-  -- A new one is the last; the last ticket and its own details are in the hash too.
+  -- A new waiter is the last. The hash also has the last ticket and the waiter's own details.
   local place = kept and redis.call("ZRANK", queue, holder) or redis.call("HLEN", details) - 2
   return {"waiting", left, now, place}
 end

@@ -1,8 +1,8 @@
--- The fast path of a release of a full lease that needs no tombstone, with or without waiters, the
--- first of which can be reached and has no special option, while no waiter is suspended. For
--- release.lua, behind fast_release.lua. It answers nothing to a caller that has to go another way.
+-- The fast path of a release of a full lease that needs no tombstone, while no waiter is suspended.
+-- If there are waiters, the first of them can be reached and has no special option. A part of
+-- release.lua, after fast_release.lua. It returns nothing if the fast path does not apply.
 
--- Whether the lease is the caller's, full, and not over.
+-- Whether the lease belongs to the caller, is full, and has not ended.
 local function is_ours()
   if type(held) ~= "string" then return false end
   local token, holder, state = held:match("^(%d+):(%x+):(%l):")
@@ -11,13 +11,14 @@ local function is_ours()
     and redis.call("PTTL", KEYS[2]) > ENDED_MS
 end
 
--- Lifts a counter that was below the clock before its last token to it. Returns the last token.
+-- Lifts the counter to the clock if it was below the clock before its last token. Returns the last
+-- token.
 local function lift(token, time)
   local behind = time[1] * 100000 + math.floor(time[2] / 10) - (token - 1)
   return behind > 0 and redis.call("INCRBY", KEYS[1], ("%d"):format(behind)) or token
 end
 
--- Draws a token at this time. Nothing if there is none.
+-- Draws a token at this time. Nil if no token can be drawn.
 local function draw_at(time)
   if redis.call("PTTL", KEYS[1]) ~= -1 then return nil end
   local token = redis.pcall("INCRBY", KEYS[1], "1")
@@ -37,9 +38,9 @@ local function fast_hand_over()
   end
   local head = redis.call("ZRANGE", queue, "0", "0")[1]
   local asked = head and redis.call("HGET", details, head)
-  -- A third key would be what is suspended.
+  -- A third key would be the suspended waiters.
   if not asked or others > 2 then return nil end
-  -- With a channel, one attempt, and no floor.
+  -- The details of a waiter with a channel, one attempt, and no floor.
   local client, attempt, ttl, metadata = asked:match("^(%x+)/(%x+):(%d+)::%d+:%d+:(.*)$")
   if not client then return nil end
   local time = redis.call("TIME")
@@ -59,7 +60,7 @@ local function fast_hand_over()
   local grant = attempt .. ":" .. head .. ":" .. token .. ":" .. ttl .. ":" .. now .. ":" .. KEYS[2]
   if state == "p" then
     local receivers = redis.pcall("SPUBLISH", base .. "grants:" .. client, grant)
-    -- The token is lost.
+    -- No client has received the grant. The token is lost.
     if type(receivers) ~= "number" or receivers == 0 then return nil end
   end
   redis.call("SET", KEYS[2], write_lease(token, head, state, ttl, attempt, metadata),

@@ -1,8 +1,9 @@
--- The fast path of a release without waiters, of a full lease that needs no tombstone. For
--- release.lua, whose keys and arguments it reads. It answers nothing to a caller that has to go
--- another way.
+-- The fast path of a release of a full lease that needs no tombstone and has no waiters. A part of
+-- release.lua, whose keys and arguments it reads. It returns nothing if the fast path does not
+-- apply.
 
--- The text in the key of the lease, or nothing. Nothing if the release leaves a tombstone, too.
+-- The text in the key of the lease. Nil or false if there is none, or if the release leaves a
+-- tombstone.
 local held
 
 local function fast_release()

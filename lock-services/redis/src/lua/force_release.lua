@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
--- Ends the lease with this token, of any holder, and hands the resource on. Draws a token without a
--- holder first: a store that has it as its mark refuses the former holder.
+-- Ends the lease with this token, of any holder, and hands the resource on. First draws a token
+-- that no holder gets. A store that has this token as its mark refuses the former holder.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -12,8 +12,8 @@
 -- Returns {"ended", revocation} | {"not_held"} | {"missing"} | {"exhausted"}
 --       | {"broken_counter", why} | {"implausible", greatest} | {"broken_lease"}
 --
--- Idempotent: while what was ended by force stays, it says again by which token the lease was
--- revoked. If more than MOVES waiters are out of reach, the next request goes on.
+-- Idempotent: while the key of the release by force exists, a repeated request returns the same
+-- revocation token. If more than MOVES waiters are out of reach, the next request goes on.
 
 local function force_release()
   look()

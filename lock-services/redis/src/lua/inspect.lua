@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Begins with lease.lua, keys.lua, shared.lua.
 --
--- Looks at a resource. Changes nothing. The time left is that which the holder counts.
+-- Looks at a resource. Changes nothing. The time left is the time that the holder counts.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -13,7 +13,7 @@ local function inspect()
   if foreign then return {"broken"} end
   local _, _, details = keys_beside(KEYS[2])
   local live = lease and lease.left > 0
-  -- The last ticket is in there, too, and a waiter that has not confirmed its grant.
+  -- The hash also has the last ticket, and a waiter that has not confirmed its grant.
   local waiters = redis.call("HLEN", details) - 1
   if live and lease.state == "p" then waiters = waiters - 1 end
   waiters = text(math.max(waiters, 0))

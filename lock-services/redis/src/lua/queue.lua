@@ -10,16 +10,17 @@
 -- Members of `suspended`:
 --   holder          a waiter that could not be reached
 --   "!client"       a client that could not be reached, or did not confirm a grant in time. Its
---                   waiters keep their tickets, and come back into the queue when they ask again
+--                   waiters keep their tickets, and return to the queue when they ask again
 --   "=holder"       tombstone of an acquisition: it was released, ran out, or was ended by force
 --   "/attempt"      tombstone of an attempt: it was cancelled, or gave its hold back
 --   "+holder:token", "+attempt:token"
 --                   receipt of a release, for a copy of its request
--- It stays for QUEUE_MS after the last of them; so long a late request may arrive.
+-- The key stays for QUEUE_MS after its last change, because a late request may arrive within this
+-- time.
 --
 -- Details are "askers:ttl:floor:ticket:asked:metadata". The askers are
--- "client/attempt", joined by ",", the latest last: a push is for that one, on that channel. A
--- client without a channel is "".
+-- "client/attempt", joined by ",". The latest is the last: a push is for the latest attempt, on the
+-- channel of its client. A client without a channel is "".
 
 local queue, suspended, details, forced = keys_beside(KEYS[2])
 
@@ -47,12 +48,12 @@ local function waiter(holder)
 end
 
 local function attempts_of(entry)
-  -- Hardly ever is there more than one, and a pattern looks at every digit.
+  -- There is seldom more than one attempt, and a pattern would look at every digit.
   if not entry.askers:find(",", 1, true) then return entry.latest end
   return (entry.askers:gsub("%x*/", ""))
 end
 
--- The askers but for this attempt, or nil if none is left.
+-- The askers without this attempt, or nil if none is left.
 local function without_asker(askers, attempt)
   local others = {}
   for client, other in askers:gmatch("(%x*)/(%x+)") do
@@ -87,7 +88,7 @@ local function settle_what_is_over()
   lease = nil
 end
 
--- A cancel of one attempt: the place in the queue goes with the last of them.
+-- Takes one attempt out of the queue. The place is given up with the last attempt.
 local function drop_from_queue(holder, attempt)
   local entry = waiter(holder)
   if not entry then return end
@@ -96,8 +97,8 @@ local function drop_from_queue(holder, attempt)
   write_waiter(holder, entry)
 end
 
--- Makes room in a full queue, among the first: a lease may be held for long, and its waiters may be
--- dead for long.
+-- Makes room in a full queue. Forgets silent waiters among the first, because a lease may be held
+-- for a long time, and its waiters may have died long ago.
 local function forget_the_silent()
   for _, holder in ipairs(redis.call("ZRANGE", queue, 0, MOVES - 1)) do
     local entry = waiter(holder)
@@ -105,8 +106,8 @@ local function forget_the_silent()
   end
 end
 
--- Whether the grant of this token reached the client. The message has the time that the client may
--- rely on.
+-- Pushes the grant of this token, and returns whether it reached the client. The message has the
+-- time for which the client may rely on the lease.
 local function reaches(entry, holder, token, kept)
   if entry.client == "" then return false end
   local message = entry.latest .. ":" .. holder .. ":" .. token .. ":" .. kept .. ":" .. now
@@ -115,14 +116,14 @@ local function reaches(entry, holder, token, kept)
   return type(receivers) == "number" and receivers > 0
 end
 
--- Whether one waiter's floor is in the way. Its next question gets that as the answer. The others
--- do not wait for that question, because it may never come.
+-- Whether only the floor of one waiter prevents a grant. The next request of that waiter gets the
+-- reason as its answer. The other waiters do not wait for that request, because it may never come.
 local function asks_too_much(wrong)
   return wrong[1] == "implausible" or wrong[1] == "exhausted"
 end
 
 -- Grants a free resource to the first waiter that can be reached, with a provisional lease. The
--- message goes out when the script has ended, so the lease is there before it arrives.
+-- message is sent when the script has ended, so the lease exists before it arrives.
 --
 -- Returns "empty": no waiter is left; "granted"; "caller": it is the turn of the caller, which the
 -- script serves; "stuck": the counter is missing or broken, which waiters learn by their next
@@ -131,7 +132,7 @@ local function hand_on(caller, start)
   for _ = 1, MOVES do
     local holder = redis.call("ZRANGE", queue, 0, 0)[1]
     if not holder then return "empty" end
-    -- The caller is here, whatever this very script has found out about its client.
+    -- The caller is present, whatever this script has found out about its client.
     if holder == caller then return "caller" end
     local entry = waiter(holder)
     if not entry then

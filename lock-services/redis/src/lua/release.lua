@@ -2,7 +2,7 @@
 -- Tries fast_release.lua, fast_hand_over.lua.
 -- Begins with lease.lua, keys.lua, shared.lua, keep.lua, tokens.lua, queue.lua.
 --
--- Ends a lease of this holder and token, or gives one of its holds back, and hands the resource on.
+-- Ends a lease of this holder and token, or gives back one of its holds, and hands the resource on.
 --
 -- KEYS[1] token counter of the shard
 -- KEYS[2] lease of the resource
@@ -18,9 +18,10 @@
 --         of the client, with the text of a push
 --       | "more": released, run it again | "not_holder"
 --
--- Idempotent with a tombstone: while it stays, a release that is sent again is released again.
+-- Idempotent with a tombstone: while the tombstone exists, a release that is sent again gets the
+-- same answer.
 
--- The resource is handed on, if there is no lease.
+-- The answer to a release. The resource is handed on if there is no lease.
 local function released()
   if not lease and hand_on() == "more" then return "more" end
   return "released"
@@ -30,7 +31,7 @@ local function end_hold()
   local token, holder = grant_of(ARGV[2])
   local attempt = ARGV[4]
   local is_hold = attempt and attempt ~= ""
-  -- With the token, because a holder may have had several.
+  -- The receipt has the token, because a holder may have had several leases.
   local receipt = "+" .. (is_hold and attempt or holder) .. ":" .. token
 
   local ours = lease and lease.holder == holder and lease.token == token and lease.left > 0

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 -- Begins with lease.lua, shared.lua.
 --
--- Renews leases, each to its full ttl. Never creates one, and never makes one shorter than it was
--- promised to be.
+-- Renews leases, each to its full ttl. Never creates a lease, and never makes a lease shorter than
+-- was promised.
 --
 -- KEYS[1] first lease, and one key more for every further lease
 -- ARGV[1] ttl in ms
@@ -13,15 +13,15 @@
 -- Returns one text with a letter per lease, in order: "r" renewed | "n" it is not the holder
 --       | "b" the key holds something else
 --
--- Idempotent, and inert for a lease that has ended, and for a provisional one, which no client
--- relies on before it is confirmed. Atomic per lease; a key of a wrong type does not keep the
--- others from being renewed.
+-- Idempotent. Changes nothing for a lease that has ended, nor for a provisional lease, on which no
+-- client relies before it is confirmed. Atomic for each lease. A key of a wrong type does not keep
+-- the other leases from being renewed.
 
--- How long the key of a lease stays.
+-- The time to live of the key of a lease.
 local stay
 
--- Most leases are full and always renewed to the same length: they need another time to live, and
--- nothing else. To compare the text is faster than to load the lease.
+-- Most leases are full and are always renewed to the same length. They need only a new time to
+-- live. A comparison of the text is faster than loading the lease.
 local function is_plain(key, plain)
   local packed = redis.pcall("GET", key)
   return type(packed) == "string" and packed:sub(1, #plain) == plain

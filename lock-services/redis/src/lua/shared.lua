@@ -1,12 +1,13 @@
 -- The functions that scripts share. Each script begins with them.
 --
--- The key of a lease (lease.lua) stays for ENDED_MS after its end, until another lease is granted,
--- so that a late request of its holder is not taken for a new one. So the time to live of the key
--- gives the end, 1 ms later than clients count. A moment inside the value would have to be
--- formatted and read again, which takes longer than all commands of an acquire without contention.
+-- The key of a lease (lease.lua) stays for ENDED_MS after the end of the lease, unless another
+-- lease is granted, so that a late request of its holder does not count as a new request. So the
+-- end follows from the time to live of the key. It is 1 ms later than clients count. A moment
+-- inside the value would have to be formatted and read again, which takes longer than all commands
+-- of an acquire without contention.
 
--- The time of the server's clock, and the same in ms. It is text put together from text: to format
--- a number takes longer than a command.
+-- The time of the server's clock, and the same in ms. The time in ms is text that is put together
+-- from text, because formatting a number takes longer than a command.
 local time, now
 
 local function look_at_the_clock()
@@ -14,18 +15,19 @@ local function look_at_the_clock()
   now = time[1] .. ("000000" .. time[2]):sub(-6, -4)
 end
 
--- Great numbers go out as text: a double is written with an exponent, or cut off. Tokens and times
--- are whole numbers, and to format them as such takes a third of the time.
+-- Great numbers are sent as text, because a double would be written with an exponent, or cut off.
+-- Tokens and times are whole numbers, and formatting them as whole numbers takes a third of the
+-- time.
 local function text(number) return string.format("%d", number) end
 
--- The lease that a key holds, or nil and whether the key holds something else.
+-- The lease in a key. Without a lease: nil, and whether the key holds something else.
 local function load(key)
   local packed = redis.pcall("GET", key)
   if not packed or packed == VACANT then return nil, false end
   if type(packed) == "table" then return nil, true end
   local token, holder, state, longest, attempts, metadata = read_lease(packed)
   if not token then return nil, true end
-  -- A table that is made with all its fields has the right size at once.
+  -- A table that is created with all its fields has the right size at once.
   return {token = token, holder = holder, state = state, longest = longest, attempts = attempts,
     metadata = metadata, left = redis.call("PTTL", key) - ENDED_MS}, false
 end
@@ -35,15 +37,15 @@ local function pack(lease)
     lease.metadata)
 end
 
--- Has a lease last for so long from now, and never shorter than a client relies on. More than the
--- longest promise is left of it only if the clock was set back: no client relies on that.
+-- Makes a lease last for this time from now, and never shorter than a client relies on. More than
+-- the longest promise can be left only if the clock was set back, and no client relies on that.
 local function extend(lease, ttl)
   lease.longest = text(math.max(lease.longest or 0, ttl))
   lease.left = math.max(ttl + 1, math.min(lease.left or 0, lease.longest + 1))
   lease.stays = text(lease.left + ENDED_MS)
 end
 
--- Writes a lease. It ends when it did before, unless it was extended.
+-- Writes a lease. Its end does not change, unless it was extended.
 local function write(key, lease)
   if lease.stays then
     redis.call("SET", key, pack(lease), "PX", lease.stays)
@@ -52,10 +54,10 @@ local function write(key, lease)
   end
 end
 
--- A lease keeps each attempt that was answered with it or waits for it, because a cancel ends the
--- lease only if no other attempt relies on it. There may be any number of attempts. From some
--- number on, "0" stands for all further ones: no cancel gives "0" up, and the lease ends when it is
--- released or runs out.
+-- A lease keeps each attempt that got the lease in an answer or waits for it, because a cancel ends
+-- the lease only if no other attempt relies on it. There may be any number of attempts. After 128
+-- attempts, "0" stands for all further ones. No cancel removes "0", so the lease then ends when it
+-- is released or runs out.
 local function has_all(attempts) return ("," .. attempts):sub(-2) == ",0" end
 
 local function with_attempt(attempts, attempt)
@@ -64,7 +66,7 @@ local function with_attempt(attempts, attempt)
   return attempts .. "," .. attempt
 end
 
--- The attempts but for this one, or nil if none is left.
+-- The attempts without this one, or nil if none is left.
 local function without_attempt(attempts, attempt)
   local others = {}
   for other in attempts:gmatch("%x+") do

@@ -17,9 +17,10 @@
 --       | {"held", left_ms} | {"ended"} | {"missing"} | {"implausible", greatest} | {"exhausted"}
 --       | {"broken_counter", why} | {"broken_lease"}
 --
--- Idempotent: what this holder has already keeps its token, its end and its state, and needs no
--- counter: tokens are drawn for the others only. Passes waiters by: a resource that is free, and
--- for which somebody waits, has only waiters out of reach. Atomic, but an error does not roll back.
+-- Idempotent: a lease that this holder already has keeps its token, its end and its state, and
+-- needs no counter. Tokens are drawn only for the other resources. Waiters are bypassed: if a
+-- resource is free and has waiters, all of them are out of reach. Atomic, but an error does not
+-- roll back.
 
 local function together()
   look_at_the_clock()

@@ -4,7 +4,8 @@
 
 local function clock() return time[1] * 100000 + math.floor(time[2] / 10) end
 
--- The counter for which the next token is at least `floor`, or nil and the answer with the reason.
+-- The value of the counter with which the next token is at least `floor`, or nil and the answer
+-- with the reason.
 local function lifted(counter, floor)
   local initial = tonumber(ARGV[1])
   if ARGV[1] == "raise" then counter = math.max(counter, clock()) end
@@ -18,8 +19,8 @@ local function lifted(counter, floor)
   return counter
 end
 
--- The counter as it is to be before so many tokens are drawn, or nil and the answer that says what
--- is wrong. With `start` a missing one begins. Changes nothing.
+-- The counter as it has to be before `many` tokens are drawn, or nil and the answer with the
+-- reason. With `start` a missing counter begins. Changes nothing.
 local function counter_before(floor, many, start)
   local stored = redis.pcall("GET", KEYS[1])
   if type(stored) == "table" then return nil, {"broken_counter", "its key holds something else"} end
@@ -38,7 +39,7 @@ local function counter_before(floor, many, start)
 end
 
 -- Draws tokens and returns the first. An error does not roll back, so this comes before the lease
--- is written: at worst tokens are drawn and lost.
+-- is written. In the worst case tokens are drawn and lost.
 local function draw(counter, many)
   if counter.lift then redis.call("SET", KEYS[1], text(counter.least)) end
   redis.call("INCRBY", KEYS[1], many)

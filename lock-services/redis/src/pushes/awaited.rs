@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::{News, Pushed};
 use lock_core::backend::{AttemptId, support::lock};
 
-/// The attempts of this process that pushes may be for.
+/// The attempts of this process for which pushes may come.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     attempts: HashMap<AttemptId, (Arrival, Arc<Inbox>)>,
@@ -21,7 +21,8 @@ type Arrival = (u16, u64);
 
 impl Waiting {
     pub(super) fn enter(&mut self, attempt: AttemptId, shard: u16) -> Arc<Inbox> {
-        // The reach may have changed before the attempt came here.
+        // The first news is `Reach`, because the reach may have changed before the attempt was
+        // added.
         let inbox = Arc::new(Inbox {
             unheard: Mutex::new(Some(News::Reach)),
             changed: Notify::new(),
@@ -39,7 +40,7 @@ impl Waiting {
         }
     }
 
-    /// Gives a push to its waiter. False if the attempt does not wait.
+    /// Gives a push to its waiter. Returns false if the attempt does not wait.
     pub(super) fn give(&self, attempt: AttemptId, pushed: Pushed) -> bool {
         let waiter = self.attempts.get(&attempt);
         if let Some((_, inbox)) = waiter {
@@ -57,7 +58,7 @@ impl Waiting {
         of_shard.map(|(_, inbox)| &**inbox)
     }
 
-    /// Tells the waiters of a shard that its reach has changed.
+    /// Gives the waiters of a shard the news that its reach has changed.
     pub(super) fn reach_changed(&self, shard: u16) {
         self.of_shard(shard)
             .for_each(|inbox| inbox.put(News::Reach));
@@ -73,7 +74,8 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// A grant says more than that the reach has changed.
+    /// Adds news. A grant replaces the news that the reach has changed, and not the other way
+    /// round.
     fn put(&self, news: News) {
         {
             let mut unheard = lock(&self.unheard);

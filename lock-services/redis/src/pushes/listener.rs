@@ -22,8 +22,8 @@ use lock_core::{Error, ErrorKind};
 /// The pause after a failure until the next try.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
-/// The task: subscribes to the wanted channels as long as the backend lives, on one connection to
-/// each server that has some of them. When one of them breaks, the others go on.
+/// The task that listens. It subscribes to the wanted channels as long as the backend lives, on one
+/// connection to each server that has some of them. When one connection breaks, the others go on.
 pub(super) async fn listen(
     service: Arc<Service>,
     renewals: Nodes,
@@ -51,7 +51,7 @@ pub(super) async fn listen(
                 None => return,
             },
             () = registry.wanted.notified() => {}
-            // An error means that the backend is gone, and this task will be.
+            // An error means that the backend is gone, and this task ends soon.
             Ok(()) = moves.changed() => listener.leave_moved(),
             () = runtime.sleep(RECONNECT_PAUSE), if !complete => {}
         }
@@ -64,33 +64,34 @@ struct Listener {
     registry: Arc<Registry>,
     limit: Duration,
     events: mpsc::UnboundedSender<Event>,
-    /// By the address of the server.
+    /// The connections, by the address of the server.
     connections: HashMap<String, Subscriptions>,
     /// The number of the next connection.
     next: u64,
 }
 
-/// A connection on which only subscriptions are sent, one at a time: everything that comes in on it
-/// is an answer to one, or a grant.
+/// A connection on which only subscriptions are sent, one at a time. So everything that arrives on
+/// it is the answer to a subscription, or a grant.
 struct Subscriptions {
     number: u64,
     server: Client,
     connection: MultiplexedConnection,
     /// Shards by channel.
     shards: HashMap<String, u16>,
-    /// The server has refused one of them, and that was logged.
+    /// Whether the server has refused a channel, and that was logged.
     is_denied: bool,
 }
 
 /// An event of a connection, by its number.
 enum Event {
     Closed(u64),
-    /// The server does not send this channel any more: another one has taken the shard over.
+    /// The server does not send this channel any more, because another server has taken the shard
+    /// over.
     Dropped(u64, String),
 }
 
 impl Listener {
-    /// False if some of it has to be tried again.
+    /// Subscribes to the channels that are missing. Returns false if some have to be tried again.
     async fn subscribe_to_missing(&mut self) -> bool {
         let mut failed = BTreeSet::new();
         let mut complete = true;
@@ -128,21 +129,22 @@ impl Listener {
     /// The server that pushes the grants of a shard.
     async fn server_of(&self, shard: u16) -> Result<Client, Error> {
         let nodes = &self.service.nodes;
-        // The server of one shard has all shards: sentinels need not be asked for each.
+        // The server of one shard has all shards, so sentinels need not be asked for each shard.
         match self.connections.values().next() {
             Some(only) if nodes.shards_share_scripts() => Ok(only.server.clone()),
             _ => nodes.locate(shard).await,
         }
     }
 
-    /// One channel per command: the client library counts one answer for each.
+    /// Subscribes to a channel. There is one channel per command, because the client library
+    /// expects one answer for each command.
     async fn subscribe(&mut self, server: Client, address: &str, shard: u16) -> RedisResult<Reach> {
         if !self.connections.contains_key(address) {
             let renewals = self.renewals.clone();
             let (subscriptions, ready) = tokio::join!(
                 self.connect(server),
-                // A pushed lease is short: over a slow network its first renewal would come too
-                // late if it had to connect first.
+                // A pushed lease is short. Over a slow network its first renewal would come too
+                // late if the client had to connect first.
                 renewals.link_of(shard),
             );
             if let Err(error) = ready {
@@ -166,7 +168,7 @@ impl Listener {
                 Ok(Reach::Subscribed)
             }
             Err(error) if breaks_connection(&error) || passes(&error) => Err(error),
-            // Refused, as by an ACL.
+            // The server refuses the channel, for example because of an ACL.
             Err(error) => {
                 if subscriptions.is_denied {
                     debug!(%error, channel, "no grants from this channel, either");
@@ -196,11 +198,12 @@ impl Listener {
         let number = self.next;
         self.next += 1;
         let (registry, events) = (Arc::clone(&self.registry), self.events.clone());
-        // Runs in the task that reads the connection, so that a grant wakes its waiter directly.
+        // This closure runs in the task that reads the connection, so that a grant wakes its waiter
+        // directly.
         let take = move |push: PushInfo| {
             let event = match push.kind {
                 PushKind::Disconnection => Some(Event::Closed(number)),
-                // We never unsubscribe.
+                // This client never unsubscribes, so the server has dropped the channel.
                 PushKind::SUnsubscribe => channel(push).map(|name| Event::Dropped(number, name)),
                 _ => {
                     if let Some(message) = Message::of_push(&push) {

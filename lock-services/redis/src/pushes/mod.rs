@@ -1,11 +1,11 @@
 //! Grants that arrive without a request: the waiters in this process, and the task that listens for
 //! them.
 //!
-//! A client has one channel per shard. It subscribes when a caller first waits there, and keeps the
-//! subscription for as long as the backend lives. A push names its attempt. A push for an attempt
-//! that no longer waits is sent back, so that the queue goes on at once. That has no effect if an
-//! answer to a poll, which overtook the push, had the same grant. By then the attempt has confirmed
-//! its lease, which the server sees, or gives it back itself.
+//! A client has one channel per shard. It subscribes when a caller first waits in that shard, and
+//! keeps the subscription for as long as the backend lives. A push names its attempt. A push for an
+//! attempt that no longer waits is sent back, so that the queue goes on at once. Sending it back
+//! has no effect if the answer to a poll overtook the push and had the same grant. In that case the
+//! attempt has already confirmed its lease, which the server sees, or gives it back itself.
 
 mod awaited;
 mod listener;
@@ -35,23 +35,23 @@ use lock_core::{
     },
 };
 
-/// Where pushed grants come in. Its tasks end with it.
+/// Receives pushed grants. Its tasks end when it is dropped.
 #[derive(Debug)]
 pub(super) struct Pushes {
     registry: Arc<Registry>,
     _tasks: [OwnedTask; 2],
 }
 
-/// A grant that has come to an attempt of this process.
+/// A grant that has arrived for an attempt of this process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushed {
     pub(super) token: FencingToken,
-    /// How long the holder may count on the lease, from `at` on.
+    /// The time for which the holder may rely on the lease, counted from `at`.
     pub(super) length: Duration,
-    /// The server's clock when it granted.
+    /// The time of the server's clock when it granted the lease.
     pub(super) at: Duration,
     pub(super) received: Moment,
-    /// The lease is whole. Otherwise it has to be confirmed.
+    /// Whether the lease is full. Otherwise it has to be confirmed.
     pub(super) is_whole: bool,
 }
 
@@ -63,7 +63,7 @@ pub(super) enum News {
     Reach,
 }
 
-/// The reach of a shard's pushes. A break that has healed is a change, too.
+/// The reach of a shard's pushes. A break of the connection that has healed is a change, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) now: Reach,
@@ -73,11 +73,12 @@ pub(super) struct Reached {
 /// Whether pushes of a shard reach this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No attempt has waited there yet, or the connection broke.
+    /// They do not: no attempt has waited in the shard yet, or the connection broke.
     #[default]
     No,
     Subscribed,
-    /// The server refuses, as by an ACL: waiters poll.
+    /// They do not, and waiters poll, because the server refuses the channel, for example because
+    /// of an ACL.
     Denied,
 }
 
@@ -89,7 +90,7 @@ pub(super) struct Registry {
     runtime: Arc<dyn Runtime>,
     waiting: Mutex<Waiting>,
     shards: Box<[Shard]>,
-    /// A shard has become wanted.
+    /// Notifies the task that a shard has become wanted.
     wanted: Notify,
     unwanted: mpsc::UnboundedSender<Unwanted>,
 }
@@ -109,7 +110,7 @@ pub(super) struct Place {
 }
 
 impl Pushes {
-    /// Starts the tasks; they connect when an attempt waits.
+    /// Starts the tasks. They connect when an attempt first waits.
     pub(super) fn start(
         service: Arc<Service>,
         renewals: Nodes,
@@ -144,7 +145,7 @@ impl Pushes {
         self.registry.client()
     }
 
-    /// Registers an attempt, which has to come before the first request that takes a place in the
+    /// Registers an attempt. This has to happen before the first request that takes a place in the
     /// queue.
     pub(super) fn enter(&self, attempt: AttemptId, shard: u16) -> Place {
         let inbox = self.registry.waiting().enter(attempt, shard);
@@ -166,7 +167,7 @@ impl Pushes {
         some_wait.then(|| Arc::clone(&self.registry))
     }
 
-    /// Has a shard's channel subscribed to.
+    /// Makes the task subscribe to a shard's channel.
     pub(super) fn want(&self, shard: u16) {
         let wanted = &self.registry.shards[usize::from(shard)].wanted;
         if !wanted.swap(true, Ordering::AcqRel) {
@@ -239,14 +240,14 @@ impl Registry {
             .collect()
     }
 
-    /// A grant of a shard may have been missed, so all its waiters ask again.
+    /// Makes all waiters of a shard ask again, because a grant may have been missed.
     pub(super) fn missed(&self, shard: u16) {
         lock(&self.shards[usize::from(shard)].reach).changes += 1;
         self.waiting().reach_changed(shard);
     }
 
-    /// The reach of a shard's pushes has changed. If they do not arrive any more, some may have
-    /// been missed, so all waiters of the shard ask again.
+    /// Notes that the reach of a shard's pushes has changed. If pushes do not arrive any more, some
+    /// may have been missed, so all waiters of the shard ask again.
     fn reaches(&self, shard: u16, reach: Reach) {
         {
             let mut known = lock(&self.shards[usize::from(shard)].reach);

@@ -11,9 +11,9 @@ pub(crate) struct Message {
     /// The digest of the holder.
     pub(super) digest: String,
     pub(super) token: FencingToken,
-    /// How long the lease may be relied on, counted from `at`.
+    /// The time for which the lease may be relied on, counted from `at`.
     pub(super) length: Duration,
-    /// The server's clock when it granted.
+    /// The time of the server's clock when it granted the lease.
     pub(super) at: Duration,
     /// The key of the lease.
     pub(super) lease: String,

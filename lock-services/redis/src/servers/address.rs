@@ -5,31 +5,32 @@ use redis::{
     io::tcp::{TcpSettings, socket2::TcpKeepalive},
 };
 
-/// Where a server listens.
+/// The address on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address {
     pub(crate) host: String,
     pub(crate) port: u16,
 }
 
-/// How to get into servers that share one login and one kind of transport.
+/// The login and the kind of transport that several servers share.
 #[derive(Clone)]
 pub(crate) struct Access {
     login: RedisConnectionInfo,
-    /// With or without TLS; its own address means nothing.
+    /// The kind of transport, with or without TLS. Its own address has no meaning.
     transport: ConnectionAddr,
     tcp: TcpSettings,
 }
 
 impl Address {
-    /// Reads `host:port`, where an IPv6 address may stand in brackets. An empty host is that of the
-    /// server that says so, as in redirections of a cluster that does not know its own name.
+    /// Reads `host:port`. An IPv6 address may stand in brackets. An empty host means the host of
+    /// the server that sent the text, as in redirections of a cluster that does not know its own
+    /// name.
     pub(crate) fn parse(text: &str, said_by: &Self) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         Self::of(host, port.parse().ok()?, said_by)
     }
 
-    /// The same, in two parts. `?` stands for a server whose address is unknown.
+    /// Reads an address in two parts. The host `?` stands for a server whose address is unknown.
     pub(crate) fn of(host: &str, port: u16, said_by: &Self) -> Option<Self> {
         let host = match host.trim_start_matches('[').trim_end_matches(']') {
             "?" => return None,
@@ -48,7 +49,8 @@ impl fmt::Display for Address {
 }
 
 impl Access {
-    /// An answer that takes longer than `response_timeout` will be given up.
+    /// Access with this login. The client gives up an answer that takes longer than
+    /// `response_timeout`.
     pub(crate) fn new(
         login: RedisConnectionInfo,
         transport: ConnectionAddr,
@@ -92,7 +94,7 @@ impl Access {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Neither the password nor a private key.
+        // The password and a private key are left out.
         let tls = matches!(self.transport, ConnectionAddr::TcpTls { .. });
         f.debug_struct("Access")
             .field("user", &self.login.username())
@@ -102,8 +104,8 @@ impl fmt::Debug for Access {
 }
 
 fn tcp_settings(response_timeout: Duration) -> TcpSettings {
-    // Systems count keepalive in whole seconds. It is for the connection that only listens; one on
-    // which an answer is late is given up sooner.
+    // Systems count keepalive in whole seconds. It is needed for the connection that only listens,
+    // because a connection on which an answer is late is given up sooner.
     let silence = std::cmp::max(response_timeout, Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
         .with_time(silence * 2)
@@ -120,7 +122,7 @@ fn tcp_settings(response_timeout: Duration) -> TcpSettings {
 mod tests {
     use super::*;
 
-    /// Catches: a cluster whose nodes do not know their own host (`:7000`, `?:7000`).
+    /// Catches: a wrong address for a node that does not know its own host (`:7000`, `?:7000`).
     #[test]
     fn redirections_name_a_host_or_mean_the_one_that_answers() {
         let answering = Address {

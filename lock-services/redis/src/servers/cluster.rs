@@ -21,8 +21,8 @@ use super::{
 use crate::error::translate;
 use lock_core::{Error, ErrorKind, backend::support::lock};
 
-/// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots
-/// that is drawn anew when it turns out to be old.
+/// The nodes of a cluster: one connection to each primary that is needed, and a map of the slots.
+/// The map is made again when it turns out to be old.
 #[derive(Debug)]
 pub(super) struct Cluster {
     seeds: Vec<Address>,
@@ -30,12 +30,12 @@ pub(super) struct Cluster {
     layout: Layout,
     timeout: Duration,
     moves: Moves,
-    /// How many requests may be under way at each node that are sent in turn.
+    /// The number of requests in turn that may be under way at each node.
     turns: usize,
     /// The turns of slots whose node is not known.
     turns_anywhere: Arc<Turns>,
     known: Mutex<Known>,
-    /// The map that is being drawn.
+    /// The map that is being made.
     drawing: SingleFlight<Result<(), Error>>,
 }
 
@@ -43,14 +43,15 @@ pub(super) struct Cluster {
 struct Known {
     slots: Slots,
     primaries: HashMap<Address, Arc<Connection>>,
-    /// A connection broke: its node may have lost its slots to another one.
+    /// Whether a connection broke, so that its node may have lost its slots to another node.
     doubted: bool,
 }
 
-/// How one node sees the cluster.
+/// The cluster as one node sees it.
 #[derive(Debug)]
 struct View {
-    /// Whether the node can serve, and the last change that it knows of. The greatest is newest.
+    /// Whether the node can serve, and the last change that it knows of. The greatest value is the
+    /// newest view.
     age: (bool, u64),
     slots: Slots,
 }
@@ -78,7 +79,7 @@ impl Cluster {
             Err(error) if error.kind() == ErrorKind::Unavailable => error,
             answer => return answer,
         };
-        // Has another node taken its place?
+        // Another node may have taken its place.
         self.ask_around().await?;
         let (successor, node) = self.primary(slot).await?;
         if successor == owner {
@@ -92,19 +93,19 @@ impl Cluster {
         self.node(address)?.link().await
     }
 
-    /// How to reach the primary of a slot, for a connection of one's own.
+    /// The client for the primary of a slot, for a caller that makes a connection of its own.
     pub(super) async fn locate(self: &Arc<Self>, slot: Slot) -> Result<Client, Error> {
         let (_, node) = self.primary(slot).await?;
         node.locate().await
     }
 
-    /// A redirection told where a slot is.
+    /// Notes the node of a slot, from a redirection.
     pub(super) fn moved(&self, slot: Slot, owner: Address) {
         self.known().slots.moved(slot, owner);
         self.moves.notify();
     }
 
-    /// Something is wrong with a node: the next request for a slot asks all nodes first.
+    /// Notes that a node may have failed. The next request for a slot asks all nodes first.
     pub(super) fn doubt(&self) {
         self.known().doubted = true;
     }
@@ -117,7 +118,7 @@ impl Cluster {
         node.map_or_else(|| Arc::clone(&self.turns_anywhere), |node| node.turns())
     }
 
-    /// The server on the connection to a slot's primary.
+    /// The address of the present connection to a slot's primary.
     pub(super) fn owner(&self, slot: Slot) -> Option<Address> {
         self.known().slots.owner(slot).cloned()
     }
@@ -163,7 +164,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Has the map drawn anew, once for all callers that wait for that.
+    /// Makes the map again, once for all callers that wait for it.
     async fn ask_around(self: &Arc<Self>) -> Result<(), Error> {
         let drawing = self.drawing.join(|| {
             let cluster = Arc::clone(self);
@@ -172,8 +173,8 @@ impl Cluster {
         drawing.await
     }
 
-    /// Asks all nodes at once and believes the newest view of the first half to answer, so that a
-    /// node that hangs delays no caller and one that was cut off does not decide.
+    /// Asks all nodes at once, and takes the newest view of the half that answers first. So a node
+    /// that hangs delays no caller, and a node that was cut off does not decide.
     async fn draw_map(&self) -> Result<(), Error> {
         let nodes: BTreeSet<Address> = {
             let known = self.known();
@@ -217,7 +218,7 @@ impl Cluster {
             .arg("SLOTS")
             .query_async(&mut commands)
             .await?;
-        // A user who may not ask this believes all nodes alike.
+        // If the user may not ask this, all views count as equally new.
         let info: RedisResult<String> = redis::cmd("CLUSTER")
             .arg("INFO")
             .query_async(&mut commands)

@@ -22,22 +22,22 @@ use super::{
 use crate::error::translate;
 use lock_core::Error;
 
-/// The server to connect to. Asked anew for every connection.
+/// The server to connect to. It is determined again for every connection.
 pub(super) enum Peer {
     /// One server.
     Server(Client),
     /// A node of a cluster.
     Node(Client),
-    /// Whichever server the sentinels name.
+    /// The server that the sentinels name.
     Primary(Box<Sentinels>),
 }
 
-/// The one owner of the connection that commands to a server go out on; it makes a new one when
-/// one broke.
+/// The only owner of the connection for commands to a server. It makes a new connection when the
+/// present one breaks.
 ///
-/// A command is never sent twice here, because only the caller knows whether that is right. Pushes
-/// come in on a connection of their own (see [`Pushes`](crate::pushes::Pushes)), so that an answer
-/// on this one can only belong to the command before it.
+/// It never sends a command twice, because only the caller knows whether that is right. Pushes
+/// arrive on a connection of their own (see [`Pushes`](crate::pushes::Pushes)), so an answer on
+/// this connection always belongs to the command before it.
 pub(super) struct Connection {
     dialer: Arc<Dialer>,
     /// The connection that is being made.
@@ -57,12 +57,13 @@ struct Dialer {
     next: AtomicU64,
 }
 
-/// Tells that a shard may be on another server than before.
+/// Notifies that a shard may be on another server than before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves(watch::Sender<()>);
 
 impl Connection {
-    /// Connects when a caller asks for a link. So many requests may be sent in turn at once.
+    /// A connection that is made when a caller first asks for a link. `turns` requests in turn may
+    /// be under way at once.
     pub(super) fn new(
         peer: Peer,
         layout: Layout,
@@ -89,8 +90,8 @@ impl Connection {
         Arc::clone(&self.turns)
     }
 
-    /// The present connection, or a new one, which is made once for all callers that wait for it:
-    /// if that fails, they need not try again. Nothing of the operation was sent then.
+    /// The present connection, or a new one. A new one is made once for all callers that wait for
+    /// it, and if that fails, it fails for all of them. Then nothing of the operation was sent.
     pub(super) async fn link(&self) -> Result<Link, Error> {
         if let Some(link) = self.dialer.current.link() {
             return Ok(link);
@@ -100,17 +101,16 @@ impl Connection {
             Box::pin(async move { dialer.link().await })
         });
         let made = connecting.await?;
-        // If the future was not polled for a while, that one may be gone by now, and another one
-        // there.
+        // If the future was not polled for a while, the connection may have been replaced by now.
         Ok(self.dialer.current.link().unwrap_or(made))
     }
 
-    /// How to reach the server, for a connection of one's own.
+    /// The client for the server, for a caller that makes a connection of its own.
     pub(super) async fn locate(&self) -> Result<Client, Error> {
         self.dialer.locate().await
     }
 
-    /// Where the present connection goes to.
+    /// The address of the server of the present connection.
     pub(super) fn address(&self) -> Option<String> {
         let link = self.dialer.current.link();
         link.map(|link| link.server().to_owned())
@@ -119,7 +119,7 @@ impl Connection {
 
 impl Dialer {
     async fn link(&self) -> Result<Link, Error> {
-        // It may have been made since the caller looked for it.
+        // The connection may have been made since the caller looked for it.
         if let Some(link) = self.current.link() {
             return Ok(link);
         }
@@ -174,7 +174,7 @@ impl Moves {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the peer: it may show a password.
+        // The peer is left out, because it may show a password.
         f.debug_struct("Connection")
             .field("layout", &self.dialer.layout)
             .finish_non_exhaustive()

@@ -8,10 +8,11 @@ use lock_core::{Error, ErrorKind};
 /// The oldest major version whose scripts have flags.
 const MAJOR_MIN: u32 = 7;
 
-/// Refuses a server on which tokens would not rise, and warns of one that may forget.
+/// Refuses a server on which tokens would not rise, and logs a warning about a server that may
+/// forget them.
 ///
-/// A client that may not ask (`INFO` denied by an ACL) logs a warning and goes on. Returns the
-/// server's answer to `INFO`, or as much of it as the client may ask.
+/// If an ACL denies `INFO`, the client logs a warning and goes on. Returns the server's answer to
+/// `INFO`, or as much of it as the client may ask.
 pub(crate) async fn check(
     link: &mut impl ConnectionLike,
     topology: Topology,
@@ -36,7 +37,7 @@ pub(crate) async fn check(
     Ok(info)
 }
 
-/// The check that is left where `INFO` is denied.
+/// The check that remains possible where `INFO` is denied.
 async fn check_role(link: &mut impl ConnectionLike, topology: Topology) -> Result<(), Error> {
     warn!("INFO is denied: version, eviction and persistence of the server are not checked");
     let role: RedisResult<Role> = redis::cmd("ROLE").query_async(link).await;
@@ -52,12 +53,12 @@ async fn check_role(link: &mut impl ConnectionLike, topology: Topology) -> Resul
 }
 
 fn is_replica(topology: Topology) -> Error {
-    // It may be promoted, or its name may lead to another server soon.
+    // The replica may be promoted soon, or its name may soon lead to another server.
     Error::not_applied(ErrorKind::Unavailable).because(match topology {
         Topology::Sentinel | Topology::Cluster => {
-            "the server that should be the primary is a replica still"
+            "the server that should be the primary is still a replica"
         }
-        _ => "this server is a replica: connect to its primary, unless it is about to be that",
+        _ => "this server is a replica: connect to its primary, unless it is promoted soon",
     })
 }
 
@@ -90,15 +91,16 @@ fn unfit(info: &str, topology: Topology) -> Option<String> {
     })
 }
 
-/// Settings that can cost tokens or leases although none of them is wrong.
+/// Warnings about settings that are not wrong, but that can lose tokens or leases.
 fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> {
     let evicts =
         field(info, "maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-"));
     let has_successors = matches!(topology, Topology::Sentinel | Topology::Cluster);
-    // One of several independent servers is taken out of service then, and nothing starts over.
+    // An independent server among several is taken out of service after a crash, so its tokens do
+    // not start over.
     let starts_over = has_successors || topology == Topology::Standalone;
     let forgets = starts_over && field(info, "aof_enabled") == Some("0");
-    // The server tells how many good replicas it has only if it needs some.
+    // The server shows the number of its good replicas only if it needs some.
     let writes_alone = has_successors && field(info, "min_slaves_good_slaves").is_none();
     [
         evicts.then_some(
@@ -109,7 +111,7 @@ fn worries<'a>(info: &str, topology: Topology) -> impl Iterator<Item = &'a str> 
              appendonly to yes",
         ),
         writes_alone.then_some(
-            "a primary that was cut off goes on granting beside its successor: set \
+            "a primary that was cut off goes on granting while its successor grants: set \
              min-replicas-to-write to 1",
         ),
     ]
@@ -131,7 +133,7 @@ mod tests {
     const GOOD: &str = "redis_version:7.0.15\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n\
                         aof_enabled:1\r\ncluster_enabled:0\r\n";
 
-    /// Catches: a server that is too old, or whose counters may be lost without a warning.
+    /// Catches: a server that is too old is accepted, or counters may be lost without a warning.
     #[test]
     fn a_server_that_may_forget_counters_is_refused_or_warned_of() {
         assert_eq!(unfit(GOOD, Topology::Standalone), None);

@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind};
 /// The version of keys and scripts. Data of another version is not read.
 const FORMAT: u32 = 9;
 
-/// How keys are laid out: all clients of a prefix must agree, and the first one fixes it.
+/// The layout of keys. All clients of a prefix must agree on it, and the first client fixes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) shards: u16,
@@ -54,8 +54,8 @@ impl Layout {
 
     /// Writes or compares the layout on one server, unless another node of its cluster has it.
     ///
-    /// Looks first: a server that is out of memory refuses to write, and yet renewals and releases
-    /// have to reach it.
+    /// Looks first, because a server that is out of memory refuses to write, but renewals and
+    /// releases still have to reach it.
     pub(crate) async fn agree_here(&self, link: &mut Link) -> Result<(), Error> {
         let mut look = redis::cmd("GET");
         let mut stored = look.arg(&self.key).query_async(link).await;

@@ -15,10 +15,10 @@ use redis::{
 
 use lock_core::backend::{Moment, support::lock};
 
-/// So long after a counter was lifted to the clock, it counts on by itself. A connection may
-/// outlive that its server is demoted and comes back with an older counter, as in a cluster. That
-/// takes two failovers, the second of which begins with a server that is silent for longer than
-/// this.
+/// A counter that was lifted to the clock is not lifted again for this time. In a cluster a
+/// connection may survive while its server is demoted and becomes a primary again with an older
+/// counter. That takes two failovers, and the second begins with a server that is silent for longer
+/// than this time.
 const RAISED_FOR: Duration = Duration::from_secs(1);
 
 /// One connection to one server. Each request has a clone.
@@ -26,7 +26,8 @@ const RAISED_FOR: Duration = Duration::from_secs(1);
 pub(crate) struct Link {
     commands: MultiplexedConnection,
     shared: Arc<Shared>,
-    /// Every command is announced as one for a slot that is still coming in.
+    /// Whether each command is sent with `ASKING`, because the slot is still being moved to this
+    /// node.
     asking: bool,
 }
 
@@ -34,10 +35,10 @@ pub(crate) struct Link {
 struct Shared {
     number: u64,
     server: String,
-    /// Per shard, when its counter has to be lifted to the clock next, in ms since the clock's
-    /// origin.
+    /// For each shard, the moment from which its counter has to be lifted to the clock again, in ms
+    /// since the clock's origin.
     raise: Box<[AtomicU64]>,
-    /// Where this is the present connection, until it breaks.
+    /// The place where this is the present connection, until it breaks.
     home: Weak<Current>,
 }
 
@@ -100,8 +101,8 @@ impl Link {
         }
     }
 
-    /// The same connection, for commands of a slot that another node of the cluster is handing over
-    /// to this one.
+    /// The same connection, for commands about a slot that another node of the cluster is handing
+    /// over to this node.
     pub(crate) fn asking(self) -> Self {
         Self {
             asking: true,
@@ -109,7 +110,7 @@ impl Link {
         }
     }
 
-    /// Sends once. A connection on which that fails is given up.
+    /// Sends a request once. The connection is given up if that fails.
     pub(crate) async fn send(&mut self, request: &impl Request) -> RedisResult<Value> {
         let answer = request.send(self).await;
         self.unless_broken(answer)
@@ -133,8 +134,8 @@ impl Link {
         answer
     }
 
-    /// One command and its answer. It is on its way before any request that is polled for the first
-    /// time later, unless the connection is full.
+    /// Sends one command, and reads its answer. The command is sent before any request that is
+    /// first polled later, unless the connection is full.
     pub(crate) async fn run(&mut self, command: &Cmd) -> RedisResult<Value> {
         let answer = if self.asking {
             self.req_packed_command(command).await
@@ -144,7 +145,7 @@ impl Link {
         answer.and_then(Value::extract_error)
     }
 
-    /// Tells the connections to one server apart.
+    /// A number that distinguishes the connections to one server.
     pub(crate) fn number(&self) -> u64 {
         self.shared.number
     }
@@ -159,11 +160,11 @@ impl Link {
         millis(now) >= self.shared.raise[usize::from(shard)].load(Ordering::Relaxed)
     }
 
-    /// A request that was sent at this moment or later has drawn a token, and has lifted the
-    /// counter if it had to.
+    /// Notes that a request that was sent at this moment or later has drawn a token, and has lifted
+    /// the counter if it had to.
     pub(crate) fn has_raised(&self, shard: u16, sent: Moment) {
         let raise = &self.shared.raise[usize::from(shard)];
-        // If it did not have to be lifted then, it was not.
+        // If the counter did not have to be lifted at that moment, it was not lifted.
         if self.must_raise(shard, sent) {
             raise.fetch_max(millis(sent + RAISED_FOR), Ordering::Relaxed);
         }
@@ -187,8 +188,8 @@ impl ConnectionLike for Link {
         if !self.asking {
             return self.commands.req_packed_command(cmd);
         }
-        // The announcement holds for the next command on the connection, which others use too:
-        // both have to go out together.
+        // `ASKING` holds for the next command on the connection. Others use the connection, too, so
+        // both commands have to be sent together.
         let mut both = Pipeline::with_capacity(2);
         both.cmd("ASKING").ignore().add_command(cmd.clone());
         Box::pin(async move {
@@ -211,15 +212,15 @@ impl ConnectionLike for Link {
     }
 }
 
-/// Rounded down: too early is harmless.
+/// The moment in ms, rounded down, because a time that is too early is harmless.
 fn millis(moment: Moment) -> u64 {
     u64::try_from(moment.since_origin().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Errors after which answers may be missing, or may come from a server that must not be asked.
 ///
-/// A connection that does not answer in time is given up too, because it looks the same as one
-/// whose other end has vanished.
+/// A connection that does not answer in time is given up, too, because it may be one whose other
+/// end has vanished.
 #[must_use]
 pub fn breaks_connection(error: &RedisError) -> bool {
     error.is_io_error()
@@ -230,7 +231,7 @@ pub fn breaks_connection(error: &RedisError) -> bool {
                 | RedisKind::UnexpectedReturnType
                 | RedisKind::Server(ServerErrorKind::ReadOnly)
         )
-        // Its replicas may follow another primary by now.
+        // The replicas of the server may follow another primary by now.
         || error.code() == Some("NOREPLICAS")
 }
 

@@ -1,4 +1,4 @@
-//! The servers: how the URL names them, how they are found and reached, and whether they are fit.
+//! The servers: their URLs, the ways to find and reach them, and the checks whether they are fit.
 
 mod address;
 mod cluster;

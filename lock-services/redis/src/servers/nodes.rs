@@ -19,11 +19,12 @@ use super::{
 use crate::error::translate;
 use lock_core::{Error, RetryPolicy, backend::Runtime};
 
-/// Between the tries of a command that no server runs.
+/// The pauses between the tries of a command that no server runs.
 const PAUSES: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(5)).longest(Duration::from_millis(100));
 
-/// So many redirections are followed at once; a cluster that goes on is busy changing.
+/// The number of redirections that are followed without a pause. If a cluster sends more, its slots
+/// are just changing.
 const REDIRECTIONS: u32 = 5;
 
 /// The servers of a lock service, and which of them has a shard. Cheap to clone.
@@ -37,7 +38,7 @@ struct Inner {
     moves: Moves,
     layout: Layout,
     runtime: Arc<dyn Runtime>,
-    /// How long a command is tried again after a server has not run it.
+    /// The time for which a command is tried again after a server has not run it.
     patience: Duration,
     /// The slot of each shard.
     slots: Box<[Slot]>,
@@ -52,7 +53,7 @@ enum Servers {
 
 /// The reason why the server has not run a command.
 enum NotRun {
-    /// Another node has the slot; it was noted which.
+    /// Another node has the slot. The node was noted.
     Moved,
     /// Another node is taking the slot over, and has these keys already.
     Ask(Address),
@@ -61,8 +62,8 @@ enum NotRun {
 }
 
 impl Nodes {
-    /// Connects, and agrees with the other clients on the layout of keys. At each server, so many
-    /// requests may be under way at once that are sent in [turn](Self::turns).
+    /// Connects, and agrees with the other clients on the layout of keys. At each server at most
+    /// `turns` requests that are sent in [turn](Self::turns) are under way at once.
     pub(crate) async fn open(
         url: &ServiceUrl,
         layout: Layout,
@@ -123,8 +124,8 @@ impl Nodes {
     /// Runs a script on the server that has the shard, and reads its answer. All keys of the script
     /// have to be of that shard, unless shards share scripts.
     ///
-    /// It is sent again if the server says that it did not run it, as when the shard has moved to
-    /// another one, and never if its outcome is unknown.
+    /// The script is sent again if the server says that it did not run it, for example because the
+    /// shard has moved to another server. It is never sent again if its outcome is unknown.
     pub(crate) async fn run<T>(
         &self,
         shard: u16,
@@ -147,8 +148,8 @@ impl Nodes {
         Ok(answer)
     }
 
-    /// As [`run`](Self::run), with a script that is filled in for the connection that it goes out
-    /// on. Returns that connection with the answer.
+    /// As [`run`](Self::run), with a script whose arguments depend on the connection on which it is
+    /// sent. Returns that connection with the answer.
     pub(crate) async fn run_with<T, S: Request>(
         &self,
         shard: u16,
@@ -166,8 +167,8 @@ impl Nodes {
         self.link(self.slot_of(shard), None).await
     }
 
-    /// Turns at the server that has the shard, as far as is known: a request to another server does
-    /// not wait for them.
+    /// Turns at the server that has the shard, as far as it is known. A request to another server
+    /// does not wait for these turns.
     pub(crate) fn turns(&self, shard: u16) -> Arc<Turns> {
         match &self.0.servers {
             Servers::One(server) => server.turns(),
@@ -219,7 +220,8 @@ impl Nodes {
         layout.compare(stored.as_deref())
     }
 
-    /// How to reach the server that has the shard now, for a connection of one's own.
+    /// The client for the server that has the shard now, for a caller that makes a connection of
+    /// its own.
     pub(crate) async fn locate(&self, shard: u16) -> Result<Client, Error> {
         match &self.0.servers {
             Servers::One(server) => server.locate().await,
@@ -227,9 +229,10 @@ impl Nodes {
         }
     }
 
-    /// Takes note of an error that a connection of one's own got from the server of a shard.
+    /// Takes note of an error that a caller got from the server of a shard on a connection of its
+    /// own.
     pub(crate) fn learn(&self, shard: u16, error: &RedisError) {
-        // Only for its notes: nothing is sent again here.
+        // This is called only because it takes notes. Nothing is sent again here.
         drop(self.0.not_run(error, self.slot_of(shard), None));
     }
 

@@ -32,8 +32,9 @@ impl Sentinels {
         }
     }
 
-    /// The server that most sentinels take for the primary. All are asked at once, so that one that
-    /// hangs delays no caller, and one that was cut off from the others does not decide.
+    /// The server that most sentinels name as the primary. All sentinels are asked at once, so a
+    /// sentinel that hangs delays no caller, and a sentinel that was cut off from the others does
+    /// not decide.
     pub(super) async fn primary(&self) -> Result<Client, Error> {
         let mut answers: FuturesUnordered<_> = self
             .addresses

@@ -23,7 +23,7 @@ use lock_core::{
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
-/// How the servers of a lock service stand to each other.
+/// The relation between the servers of a lock service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Topology {
     /// One server.
@@ -40,7 +40,8 @@ pub(crate) enum Topology {
 #[derive(Debug)]
 pub(crate) struct ServiceUrl {
     pub(crate) topology: Topology,
-    /// At least one. Those of the sentinels, if that is the topology.
+    /// The addresses of the servers, or of the sentinels if the topology is `Sentinel`. There is at
+    /// least one.
     pub(crate) addresses: Vec<Address>,
     /// The sentinels' name for the primary.
     pub(crate) primary_name: String,
@@ -52,7 +53,8 @@ pub(crate) struct ServiceUrl {
 impl ServiceUrl {
     /// Reads a URL, and the files that it names.
     ///
-    /// The connections watch for silence for twice the response timeout, which systems bound.
+    /// The keepalive of connections lasts twice the response timeout. Operating systems bound this
+    /// time.
     pub(crate) fn read(options: &ConnectOptions) -> Result<(Self, Options, Settings), Error> {
         let bounds = Duration::from_millis(10)..=Duration::from_secs(60);
         let mut settings = options.read(Duration::from_secs(2), bounds)?;
@@ -191,7 +193,8 @@ mod tests {
         addresses.join(" ")
     }
 
-    /// Catches: the servers' login is sent to the sentinels, or theirs to the servers.
+    /// Catches: the servers' login is sent to the sentinels, or the sentinels' login to the
+    /// servers.
     #[test]
     fn a_url_names_servers_or_sentinels() {
         assert_eq!(addresses("redis://h"), "h:6379");
@@ -210,7 +213,8 @@ mod tests {
         assert_eq!((login.username(), login.password()), (Some("x"), Some("y")));
     }
 
-    /// Catches: a part of a URL that has no effect is ignored, or the error shows the password.
+    /// Catches: a part of a URL that would have no effect is ignored, or the error shows the
+    /// password.
     #[test]
     fn the_error_for_a_wrong_url_shows_no_password() {
         for (url, says) in [

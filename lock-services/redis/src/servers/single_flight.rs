@@ -7,10 +7,10 @@ use futures_util::{
 use lock_core::backend::{BoxFuture, support::lock};
 
 /// Work that is done once for all callers that wait for it: a shared future. Any waiter that is
-/// polled drives it. If all of them go away, it is given up.
+/// polled drives the work. If all waiters go away, the work is given up.
 ///
-/// A lock that is held across the work would not do: a waiter that is kept and not polled would
-/// hold it, and all others would wait for it.
+/// A lock that is held across the work would not be enough: a waiter that is kept and not polled
+/// would hold the lock, and all others would wait for it.
 pub(super) struct SingleFlight<T: Clone>(Mutex<Option<InFlight<T>>>);
 
 type InFlight<T> = WeakShared<BoxFuture<'static, T>>;
@@ -21,7 +21,7 @@ impl<T: Clone> SingleFlight<T> {
         &self,
         begin: impl FnOnce() -> BoxFuture<'static, T>,
     ) -> Shared<BoxFuture<'static, T>> {
-        // Nothing is polled under it.
+        // No future is polled under this lock.
         let mut in_flight = lock(&self.0);
         let present = in_flight.as_ref().and_then(WeakShared::upgrade);
         if let Some(present) = present.filter(|present| present.peek().is_none()) {

@@ -16,7 +16,7 @@ pub(super) struct Slots {
     ranges: Vec<Range>,
     /// Primaries and replicas.
     nodes: BTreeSet<Address>,
-    /// Later redirections.
+    /// The new owners of slots from later redirections.
     moved: HashMap<Slot, Address>,
 }
 
@@ -30,7 +30,7 @@ struct Range {
 impl Slot {
     const COUNT: u16 = 16384;
 
-    /// The slot of a key, which is that of its `{tag}` if it has one.
+    /// The slot of a key. If the key has a `{tag}`, the slot of the tag.
     pub(super) fn of(key: &str) -> Self {
         let tag = key
             .split_once('{')
@@ -41,8 +41,8 @@ impl Slot {
 }
 
 impl Slots {
-    /// Reads the answer to `CLUSTER SLOTS`. A range that cannot be read is left out: its slots have
-    /// no owner then.
+    /// Reads the answer to `CLUSTER SLOTS`. A range that cannot be read is left out, so its slots
+    /// have no owner.
     pub(super) fn parse(answer: Value, said_by: &Address) -> Self {
         let mut slots = Self::default();
         let Value::Array(ranges) = answer else {
@@ -78,7 +78,7 @@ impl Slots {
         })
     }
 
-    /// A slot has got a new owner.
+    /// Notes the new owner of a slot.
     pub(super) fn moved(&mut self, slot: Slot, owner: Address) {
         self.nodes.insert(owner.clone());
         self.moved.insert(slot, owner);
@@ -113,7 +113,7 @@ fn number(value: &Value) -> Option<u16> {
     }
 }
 
-/// CRC-16/XMODEM, as the specification of Redis Cluster wants it.
+/// CRC-16/XMODEM, by the specification of Redis Cluster.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| {
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Catches: a wrong slot costs a redirection each time, and nothing fails.
+    /// Catches: a wrong slot, which would cost a redirection each time although nothing fails.
     #[test]
     fn a_tag_decides_the_slot() {
         // From the specification, and from `CLUSTER KEYSLOT`.

@@ -6,7 +6,7 @@ use redis::{ConnectionAddr, RedisError};
 use lock_core::ErrorKind;
 use lock_core::{Error, backend::support::tls_files::TlsFiles};
 
-/// A transport with TLS; its address means nothing.
+/// A transport with TLS. Its address has no meaning.
 #[cfg(feature = "tls")]
 pub(crate) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
     use redis::{Client, ClientTlsConfig, TlsCertificates};
@@ -15,7 +15,7 @@ pub(crate) fn transport(files: &TlsFiles) -> Result<ConnectionAddr, Error> {
 
     // rustls panics if a program has several providers of cryptography and has not chosen one.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread was faster, which is as good.
+        // An error means that another thread has installed a provider first, which is also fine.
         drop(rustls::crypto::ring::default_provider().install_default());
     }
     let pems = files.read()?;
@@ -45,12 +45,12 @@ pub(crate) fn transport(_files: &TlsFiles) -> Result<ConnectionAddr, Error> {
         .because("rediss: needs the feature `redis-tls` of palisade, which is not compiled in"))
 }
 
-/// The objection of TLS to a server, if that is why connecting to it failed.
+/// The reason why TLS refused a server, if connecting failed because of TLS.
 #[cfg(feature = "tls")]
 pub(crate) fn objection(error: &RedisError) -> Option<String> {
     use std::{error::Error as StdError, io, sync::Arc};
 
-    // The client library hands out the pointer, not what it points to.
+    // The client library returns the pointer, and not the error to which it points.
     let source = error
         .source()?
         .downcast_ref::<Arc<dyn StdError + Send + Sync>>()?;

@@ -1,4 +1,4 @@
-//! How much is under way at a server at once.
+//! The limit on requests that are under way at a server at once.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use lock_core::{
 };
 use tokio::sync::Semaphore;
 
-/// Turns at a server: only so many requests are under way at once, and the others wait.
+/// Turns at a server: only a limited number of requests is under way at once, and the others wait.
 ///
 /// The caller of a request may be kept and not polled. So a request that has to wait for its turn
 /// runs on a task, and gives the turn back when it has its answer. Half of the turns are for
-/// requests that begin at once, which saves them the task: callers that are not polled can keep
-/// those, and no others.
+/// requests that can begin at once, and need no task. Callers that are not polled can keep only the
+/// turns of that half.
 #[derive(Debug)]
 pub(crate) struct Turns {
     direct: Semaphore,
@@ -22,7 +22,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// With a single turn, every request runs on a task.
+    /// Turns for this number of requests. With a single turn, every request runs on a task.
     pub(crate) fn new(number: usize) -> Self {
         Self {
             direct: Semaphore::new(number / 2),
@@ -32,11 +32,11 @@ impl Turns {
 
     /// Runs a request when it is its turn.
     ///
-    /// No `async fn`, as the parts of [`Tasks::run`]: no future around this one has room for a copy
-    /// of the request.
+    /// This is no `async fn`, like the parts of [`Tasks::run`], so that no future around this one
+    /// has room for a copy of the request.
     ///
     /// # Cancel safety
-    /// As that of [`Tasks::run`].
+    /// As [`Tasks::run`].
     pub(crate) fn run<T: Send + 'static>(
         &self,
         tasks: &Tasks,

@@ -21,7 +21,7 @@ const AHEAD: ClockOffset = ClockOffset::Ahead(HOUR);
 const BEHIND: ClockOffset = ClockOffset::Behind(HOUR);
 const RIGHT: ClockOffset = ClockOffset::Ahead(Duration::ZERO);
 
-/// For what must come long before an hour is over, or before a ttl of 10 minutes.
+/// The time limit for events that must come long before an hour, or a ttl of 10 minutes, is over.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LONG: Ttl = Ttl::secs(600);
 
@@ -30,7 +30,7 @@ async fn holder(locks: &LockManager) -> Option<HolderView> {
     locks.inspect(&resource).await.unwrap().holder
 }
 
-/// Renews a lease to this length, as another process may that knows of it.
+/// Renews a lease to this length, as another process that knows the lease may do.
 async fn renew(locks: &LockManager, lease: &Sequencer, ttl: Ttl) {
     let renewed = locks.renew(lease, ttl).await.unwrap();
     assert!(matches!(renewed, Renewed::Renewed(_)), "{renewed:?}");
@@ -68,7 +68,7 @@ async fn tokens_rise_and_no_client_is_stuck_while_the_clock_jumps() {
         }
     }
     for jump in [RIGHT, AHEAD, RIGHT, BEHIND, RIGHT, AHEAD, BEHIND] {
-        // Of one that a jump forward ends, the section goes on. The control pays for it.
+        // If a jump forward ends a lease, its section goes on, and the control loses an update.
         let section = if jump == AHEAD {
             let (guard, asked) = acquired(&paused, 0).await;
             Some(load.enter(0, &guard, asked).await)
@@ -104,7 +104,7 @@ async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
     let rival = palisade::connect(server.url()).await.unwrap();
     let (ledger, history) = (Ledger::default(), History::default());
 
-    // Renewed every second: only the jump can end it.
+    // The lease is renewed every second, so only the jump can end it.
     let guard = locks.acquire("r").ttl(Ttl::secs(3)).await.unwrap();
     let section = ledger.enter(&guard, &history).await;
     let waiter = tokio::spawn(async move { rival.acquire("r").ttl(LONG).await.unwrap() });
@@ -121,7 +121,7 @@ async fn a_lease_that_a_jump_has_ended_is_lost_and_its_holder_cannot_write() {
     assert!(next.token() > guard.token());
     assert!(ledger.enter(&next, &history).await.add(1).await);
 
-    // By its own clock it was still within its lease. Its reaction comes too late.
+    // By its own clock the holder still had its lease, so its reaction comes too late.
     timeout(PATIENCE, guard.lost())
         .await
         .expect("the holder learns of it");
@@ -139,7 +139,7 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
     let server = Redis::start_with_own_clock().await;
     let locks = palisade::connect(server.url()).await.unwrap();
     let ttl = Ttl::secs(10);
-    // Renewed by hand, so that nothing mends it between the jump and the look.
+    // The lease is renewed only by hand, so that no renewal mends it between the jump and the look.
     let guard = locks.acquire("r").ttl(ttl).renew(false).await.unwrap();
     let rival = locks.clone();
     let waiter = tokio::spawn(async move { rival.acquire("r").ttl(ttl).await.unwrap() });
@@ -163,7 +163,8 @@ async fn after_a_jump_back_a_renewal_mends_the_lease_and_a_release_is_passed_on(
     assert!(holder(&locks).await.is_none());
 }
 
-/// A lease that is longer than the longest promise is so because of the clock; the promise stays.
+/// A lease is longer than the longest promise only because of the clock. A renewal keeps the
+/// promise.
 #[tokio::test]
 async fn after_a_jump_back_a_renewal_leaves_the_longest_promise_and_no_more() {
     let server = Redis::start_with_own_clock().await;

@@ -21,7 +21,7 @@ async fn sentinel() -> RealTime {
     redis_at(&servers.url(), InitialToken::Clock).await
 }
 
-/// Every grant is in both replicas before it is returned.
+/// A lock service that returns a grant only when both replicas have it.
 async fn replicated() -> RealTime {
     static SHARED: OnceCell<RedisWithSentinels> = OnceCell::const_new();
     let servers = SHARED.get_or_init(RedisWithSentinels::start).await;
@@ -35,7 +35,7 @@ async fn cluster() -> RealTime {
     redis_at(&servers.url(), InitialToken::Clock).await
 }
 
-/// A user with the documented rights only.
+/// A lock service whose user has only the documented rights.
 async fn least_rights() -> RealTime {
     static SHARED: OnceCell<Redis> = OnceCell::const_new();
     let server = SHARED.get_or_init(Redis::start).await;
@@ -53,7 +53,7 @@ fn prefix() -> String {
     format!("palisade:{:016x}", rand::random::<u64>())
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn redis_claims_the_extensions_that_its_cases_check() {
     let extensions = |world: &RealTime| world.backend().capabilities().extensions;

@@ -19,7 +19,7 @@ use redis::{AsyncCommands, Client, aio::MultiplexedConnection};
 
 use crate::faults::world::impatient;
 
-/// Longer than any test waits here: a lease that is gone by then was given back.
+/// A ttl that is longer than any test here. A lease that is gone during a test was given back.
 const LONG: Ttl = Ttl::secs(600);
 
 /// A manager on the shared server that sees nothing of the other tests.
@@ -67,7 +67,7 @@ impl World {
             .is_none()
     }
 
-    /// Until a waiter stands in line.
+    /// Waits until a waiter is in the queue.
     async fn until_waited_for(&self, resource: &str) {
         let resource = ResourceName::new(resource).unwrap();
         until("waited for", async || {
@@ -142,7 +142,7 @@ async fn a_server_gets_the_scripts_once_and_again_after_it_lost_them() {
     assert_eq!(scripts_loaded(&server).await, 2 * once);
 }
 
-/// How often a client has sent the text of a script.
+/// The number of times that clients have sent the text of a script.
 async fn scripts_loaded(server: &Redis) -> u64 {
     let info: String = server.command(&["INFO", "commandstats"]).await;
     let counted = info
@@ -166,7 +166,7 @@ async fn a_server_that_came_back_empty_goes_on_above_what_it_has_issued() {
         }
         server.restart_empty().await;
     }
-    // A process that was not there before the loss.
+    // A process that did not exist before the loss.
     let newcomer = palisade::connect(server.url()).prefix(&world.prefix).await;
     assert!(Some(newcomer.unwrap().acquire("r").await.unwrap().token()) > last);
 }
@@ -186,7 +186,7 @@ async fn an_old_counter_that_comes_back_is_lifted_by_the_first_acquire_of_a_conn
     assert!(next.token() > last, "{} after {last}", next.token());
 }
 
-/// Catches: a waiter that relies on a place in line which the server has forgotten.
+/// Catches: a waiter that relies on a place in the queue which the server has forgotten.
 #[tokio::test]
 async fn a_waiter_sits_out_the_restart_of_the_server() {
     let server = Redis::start().await;
@@ -199,11 +199,12 @@ async fn a_waiter_sits_out_the_restart_of_the_server() {
     drop(waiter.await.unwrap().unwrap());
 }
 
-/// The release goes out from within the drop: a task that had to be woken for it would be late.
+/// The drop itself sends the release, because a task that had to be woken for it would be late.
 #[tokio::test]
 async fn a_dropped_guard_is_released_before_its_task_asks_again() {
     let world = world().await;
-    // The server knows the script from here on; to load it, the answer has to be waited for.
+    // The server knows the script from here on. To load a script, a client has to wait for the
+    // answer.
     let guard = world.locks.acquire("r").await.unwrap();
     guard.release().await.unwrap();
     for _ in 0..100 {
@@ -234,7 +235,7 @@ async fn waiters_are_woken_by_push() {
     );
 }
 
-/// A pushed lease begins short until its first renewal: here that would never be sent.
+/// A pushed lease is short until its first renewal, but here that renewal would never be sent.
 #[tokio::test]
 async fn a_lease_that_is_kept_up_for_less_than_its_ttl_has_all_of_it_at_once() {
     let world = world().await;
@@ -256,10 +257,10 @@ async fn a_lease_that_is_kept_up_for_less_than_its_ttl_has_all_of_it_at_once() {
 #[tokio::test]
 async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     let server = Redis::start().await;
-    // One each, because a connection that did not answer is given up.
+    // Each request has a manager of its own, because a connection that did not answer is given up.
     let (acquiring, releasing) = (impatient(server.url()).await, impatient(server.url()).await);
     let guard = releasing.acquire("held").ttl(Ttl::secs(60)).await.unwrap();
-    // The first acquire of a connection, or of a shard, asks something else before.
+    // The first acquire of a connection, or of a shard, sends another request before.
     let first = acquiring.acquire("r").await.unwrap();
     first.release().await.unwrap();
     let commands = commands(server.url()).await;
@@ -289,7 +290,8 @@ async fn a_lost_reply_is_unknown_and_what_it_did_is_undone() {
     );
     server.resume().await;
 
-    // The server now runs what it had received: the acquire grants, and the watchdog undoes it.
+    // The server now runs the requests that it had received: the acquire is granted, and the
+    // watchdog gives the lease back.
     until("granted", async || counters().await != before).await;
     for resource in ["r", "held"] {
         let resource = ResourceName::new(resource).unwrap();
@@ -368,7 +370,8 @@ async fn of_an_idle_resource_nothing_stays() {
     let keys = world.keys("*").await;
     assert!(keys.iter().all(permanent), "{keys:?}");
 
-    // Another client may know this holder, and ask late: it leaves a tombstone, for a while.
+    // Another client may know this holder, and its request may come late. So the release leaves a
+    // tombstone for a while.
     let guard = world.locks.acquire("given").holder(Holder::random()).await;
     guard.unwrap().release().await.unwrap();
     let keys = world.keys("*").await;
@@ -385,7 +388,8 @@ async fn of_an_idle_resource_nothing_stays() {
     }
 }
 
-/// Catches: clients with different shards count the same resource by two counters.
+/// Catches: clients with different numbers of shards draw the tokens of a resource from two
+/// counters.
 #[tokio::test]
 async fn another_layout_under_the_same_prefix_is_refused() {
     let world = world().await;
@@ -401,7 +405,8 @@ async fn another_layout_under_the_same_prefix_is_refused() {
     );
 }
 
-/// Catches: the same by a client that had connected before.
+/// Catches: two counters for a resource, because a client that had connected before does not
+/// compare the layout.
 #[tokio::test]
 async fn after_a_flush_the_layout_is_compared_before_a_counter_starts() {
     let server = Redis::start().await;
@@ -458,7 +463,7 @@ async fn a_server_that_is_not_there_is_unavailable_and_passwords_stay_secret() {
     );
 }
 
-/// Catches: an error of one lease fails its whole batch.
+/// Catches: an error of one lease makes its whole batch fail.
 #[tokio::test]
 async fn one_wrong_key_does_not_keep_the_others_from_being_renewed() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Processes that die or stand still while they hold or wait, and the costs for the others.
+//! Processes that die or stand still while they hold or wait, and the delay for the others.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use tokio::{task::JoinHandle, time::timeout};
 enum Failure {
     /// SIGKILL.
     Killed,
-    /// SIGSTOP. It goes on later and knows nothing of it.
+    /// SIGSTOP. The process goes on later without noticing the stop.
     Stopped,
 }
 
 const FAILURES: [Failure; 2] = [Failure::Killed, Failure::Stopped];
 
-/// A waiter that cannot answer costs the others about a second, however many it is.
+/// A process that cannot answer delays the others by about a second, however many waiters it has.
 const ONE_PAUSE: Duration = Duration::from_secs(1);
 
-/// For an event that takes a second.
+/// The time limit for an event that takes a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Far longer than a test.
@@ -58,7 +58,7 @@ impl World {
         Process::spawn("e2e-worker", arguments)
     }
 
-    /// A process that waits in line with several acquisitions.
+    /// A process that is in the queue with several acquisitions.
     async fn line(&self) -> Process {
         let mut worker = self.worker("line", LONG, &["--hold-ms", "1"]);
         let _ready: Value = worker.event().await;
@@ -87,7 +87,7 @@ async fn fail(process: &mut Process, failure: Failure) {
     }
 }
 
-/// One turn of a process in line, as its output says.
+/// One turn of a process in the queue, by its output.
 #[derive(Debug, Deserialize)]
 struct Turn {
     granted: Option<usize>,
@@ -163,11 +163,11 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
             );
             assert!(tokens.is_sorted() && tokens[0] > last, "{tokens:?}");
             if failure == Failure::Stopped {
-                // The server sees at once that a killed one has gone.
+                // The server sees at once that a killed process has gone.
                 assert!(took > ONE_PAUSE / 2, "it cost nothing: was it in line?");
                 all_get_their_turn(&mut worker, waiters, tokens[tokens.len() - 1]).await;
             } else {
-                // No process is left to clean up after it: its keys go by themselves.
+                // No process is left to clean up, so the keys have to expire by themselves.
                 let left = Observer::of(world.server.url()).await.passing_keys().await;
                 assert!(left.iter().all(|(_, left)| *left <= QUEUE_TTL), "{left:?}");
             }
@@ -175,7 +175,7 @@ async fn a_client_that_fails_at_the_head_of_the_line_costs_the_others_one_pause(
     }
 }
 
-/// Lets a stopped process go on: its acquisitions have lost nothing but time.
+/// Lets a stopped process go on. Its acquisitions have lost only time.
 async fn all_get_their_turn(worker: &mut Process, waiters: u64, mut last: FencingToken) {
     worker.resume();
     let mut granted = 0;
@@ -222,7 +222,7 @@ async fn waiters_of_several_processes_are_served_in_the_order_in_which_they_came
     assert!(arrivals.is_sorted(), "served as {arrivals:?}");
     assert_eq!(turns.len(), WAITERS);
     assert!(turns[0].1.token > before);
-    // Each held until the next one was granted, so tokens and time agree.
+    // Each lease is held until the next one is granted, so tokens and times have the same order.
     assert!(turns.is_sorted_by_key(|(_, turn)| turn.at()));
     assert!(turns.is_sorted_by(|(_, one), (_, next)| one.token < next.token));
     for mut worker in workers {

@@ -1,4 +1,5 @@
-//! The tables as an interface: the shell of SQLite alone. Python is in the cases of all databases.
+//! The tables as an interface, used by the shell of SQLite alone. The cases of all databases use
+//! Python.
 
 use std::process::Stdio;
 

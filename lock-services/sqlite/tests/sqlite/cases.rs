@@ -1,4 +1,4 @@
-//! The cases of all lock services that are databases.
+//! The cases of all lock services in databases.
 
 use serde_json::{Value, json};
 use sqlx::{Sqlite, SqlitePool};

@@ -10,20 +10,20 @@ use lock_testing::conformance::RealTime;
 
 use crate::world::{Folder, connect};
 
-/// All cases write this file, so each is disturbed by the others.
+/// A file that all cases write, so that each is disturbed by the others.
 static SHARED: LazyLock<Folder> = LazyLock::new(Folder::new);
 
 async fn in_one_file() -> RealTime {
     RealTime::new(connect(SHARED.url()).await)
 }
 
-/// With leases of other clients under the same names.
+/// A prefix of its own, because other cases have leases under the same names.
 async fn with_prefix() -> RealTime {
     let prefix = format!("t{:016x}", rand::random::<u64>());
     RealTime::new(connect(ConnectOptions::from(SHARED.url()).prefix(prefix)).await)
 }
 
-/// A case is left out where its extension is not claimed: this test pins the claims.
+/// A case is left out if its extension is not claimed, so this test checks the claims.
 #[tokio::test]
 async fn sqlite_claims_all_extensions() {
     let backend = connect(SHARED.url()).await;

@@ -17,7 +17,8 @@ async fn execute(pool: &SqlitePool, statement: &str) -> u64 {
     pool.execute(statement).await.unwrap().rows_affected()
 }
 
-/// Makes the row of a lease two hours old. The guard of the trigger is in the way.
+/// Makes the row of a lease two hours old. The row is replaced, because a trigger refuses a lower
+/// token.
 async fn age(pool: &SqlitePool, resource: &str) {
     let age = format!(
         "CREATE TEMP TABLE aged AS SELECT * FROM fenced_lease WHERE resource = '{resource}';
@@ -47,7 +48,8 @@ async fn world() -> (Folder, SqlitePool, SqliteFencedStore) {
     (folder, pool, store)
 }
 
-/// As if the clock had been set back by a quarter of an hour since: the floor, or the last token.
+/// Raises the floor, or the last token. This has the same effect as a clock that was set back by a
+/// quarter of an hour.
 async fn set_ahead(pool: &SqlitePool) {
     let ahead = "UPDATE fenced_lease_floor SET token = token + 810000000 WHERE token > 0";
     execute(pool, ahead).await;
@@ -83,7 +85,7 @@ async fn only_rows_of_idle_leases_are_forgotten() {
     assert_eq!(forgotten.leases, 1);
     assert_eq!(count(&pool, LEASES).await, 3);
     assert_eq!(count(&pool, "SELECT count(*) FROM fenced_waiter").await, 1);
-    // The control: the waiter goes, and the lease ends.
+    // The control: the waiter goes away, and the lease ends.
     drop(held.detach());
     execute(
         &pool,
@@ -93,7 +95,7 @@ async fn only_rows_of_idle_leases_are_forgotten() {
     assert_eq!(store.forget_marks(&OLD).await.unwrap().leases, 2);
 }
 
-/// Catches: a token that goes back, because the clock did and the row of the lease is gone.
+/// Catches: a token that goes back, because the clock went back and the row of the lease is gone.
 #[tokio::test]
 async fn a_forgotten_lease_goes_on_above_its_token() {
     let (folder, pool, store) = world().await;
@@ -116,7 +118,7 @@ async fn a_forgotten_lease_goes_on_above_its_token() {
     assert!(i64::from(fallen.token()) < floor);
 }
 
-/// Catches: a floor that holds for this library alone.
+/// Catches: a floor that binds only this library.
 #[tokio::test]
 async fn the_documented_statements_of_other_languages_grant_above_the_floor() {
     let (folder, pool, store) = world().await;
@@ -127,7 +129,7 @@ async fn the_documented_statements_of_other_languages_grant_above_the_floor() {
     assert_eq!(store.forget_marks(&OLD).await.unwrap().leases, 1);
     set_ahead(&pool).await;
     let floor = count(&pool, FLOOR).await;
-    // A statement that makes no use of the row that it finds is refused.
+    // A statement that ignores the row that it finds is refused.
     let plain = "INSERT INTO fenced_lease (resource, token, holder, expires_at, attempts)
         VALUES ('account:1', 5, 'f', 9, 'a')";
     pool.execute(plain).await.unwrap_err();

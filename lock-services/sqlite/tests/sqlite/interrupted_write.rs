@@ -1,5 +1,5 @@
 //! A process that is stopped or killed in the middle of a write keeps the others from the file
-//! until it goes on or ends. Nothing of what it had not committed is there.
+//! until it goes on or ends. Changes that it had not committed are not in the file.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sqlx::SqlitePool;
 
 use crate::world::{Folder, count, manager};
 
-/// Writes, and commits at a line of its input.
+/// A program that writes, and commits when it reads a line of its input.
 const WRITER: &str = "\
 import sqlite3, sys
 file = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -30,7 +30,7 @@ struct World {
 }
 
 impl World {
-    /// With a lease on `r`, which outlasts the test.
+    /// A world with a lease on `r`, which outlasts the test.
     async fn new() -> Self {
         let folder = Folder::new();
         let pool = folder.pool().await;

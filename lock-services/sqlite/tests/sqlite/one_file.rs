@@ -46,7 +46,7 @@ impl World {
 
 const WRITE_TWIN: &str = "UPDATE twin SET balance = ?";
 
-/// The first claim tells the store the name of its lock service, and is made apart.
+/// The first claim gives the store the name of its lock service, and is made separately.
 #[tokio::test]
 async fn a_grant_is_claimed_in_its_own_transaction() {
     let world = World::new().await;
@@ -80,8 +80,9 @@ async fn a_store_of_another_lock_service_is_not_claimed() {
     assert_eq!(count(&world.pool, marks).await, 0);
 }
 
-/// A holder that reads, is paused until its lease has run out and another one has written, and goes
-/// on as if nothing had happened. The twin account is written without the fence: it is the control.
+/// A holder reads, and is paused until its lease has run out and another holder has written. Then
+/// it goes on as if nothing had happened. The twin account is the control: it is written without
+/// the fence.
 #[tokio::test]
 async fn a_paused_holder_is_refused_and_loses_an_update_of_the_unfenced_twin() {
     let world = World::new().await;
@@ -97,7 +98,7 @@ async fn a_paused_holder_is_refused_and_loses_an_update_of_the_unfenced_twin() {
     tx.commit().await.unwrap();
     world.write(WRITE_TWIN, read + 50).await;
 
-    // The fence refuses it, whatever it believes of its lease.
+    // The fence refuses the paused holder, whatever the holder believes about its lease.
     let stale = paused.sequencer().clone();
     let refused = world.accounts.store().begin(&stale).await.unwrap_err();
     assert!(matches!(refused, FenceError::Stale { .. }), "{refused}");
@@ -111,7 +112,7 @@ async fn a_paused_holder_is_refused_and_loses_an_update_of_the_unfenced_twin() {
     next.release().await.unwrap();
 }
 
-/// Catches: renewals that have no chance beside writers that never pause.
+/// Catches: renewals that are never executed while others write without a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_are_renewed_beside_an_application_that_writes_all_the_time() {
     const TTL: Ttl = Ttl::millis(1500);

@@ -1,4 +1,4 @@
-//! Several leases at once: a refusal of the last one comes after the first is decided.
+//! Several leases at once. A refusal of the last lease comes after the first was decided.
 
 use lock_core::{
     ErrorKind, Holder, ResourceName, Ttl,
@@ -14,7 +14,7 @@ fn request(resource: &str, holder: Holder) -> AcquireRequest {
     AcquireRequest::new(attempt, Ttl::secs(60))
 }
 
-/// Acquires both after these statements, and expects that the second one is refused.
+/// Acquires both resources after these statements, and expects that the second is refused.
 async fn refused_after(statements: &str) -> ErrorKind {
     let folder = Folder::new();
     let (backend, pool) = (connect(folder.url()).await, folder.pool().await);
@@ -33,7 +33,7 @@ async fn refused_after(statements: &str) -> ErrorKind {
     refused.kind()
 }
 
-/// Catches: a part of several leases that stays granted.
+/// Catches: some of several leases stay granted.
 #[tokio::test]
 async fn a_refusal_of_one_lease_grants_none_of_the_others() {
     const FULL: &str = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000)

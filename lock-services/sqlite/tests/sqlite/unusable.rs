@@ -55,7 +55,7 @@ async fn a_file_that_cannot_have_leases_is_refused_and_the_error_says_why() {
     }
 }
 
-/// SQLite itself says that the disk is full: its file must not have more pages.
+/// SQLite itself says that the disk is full, because the number of pages of the file is limited.
 #[tokio::test]
 async fn a_full_disk_grants_nothing_and_loses_no_lease() {
     let folder = Folder::new();
@@ -80,7 +80,7 @@ async fn a_full_disk_grants_nothing_and_loses_no_lease() {
     let said = format!("{refused:?}");
     assert!(said.contains("the disk of the file is full"), "{said}");
 
-    // Those that were granted are there, and can be given back.
+    // The leases that were granted still exist, and can be given back.
     assert!(held.len() > 3, "{}", held.len());
     assert_eq!(locks.list().await.unwrap().len(), held.len());
     let one = held.swap_remove(0);

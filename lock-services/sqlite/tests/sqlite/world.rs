@@ -11,7 +11,7 @@ use palisade_sqlite::SqliteBackend;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
-/// A folder for one file. It goes when this is dropped.
+/// A folder for one file. It is deleted when this is dropped.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -23,12 +23,12 @@ impl Folder {
         self.0.path().join("leases.db")
     }
 
-    /// The URL of the file, which need not be there.
+    /// The URL of the file, which need not exist.
     pub(crate) fn url(&self) -> String {
         format!("sqlite:{}", self.file().display())
     }
 
-    /// How an application opens the file.
+    /// The options with which an application opens the file.
     pub(crate) fn options(&self) -> SqliteConnectOptions {
         let options = SqliteConnectOptions::new().filename(self.file());
         SqliteFencedStore::recommended(options.create_if_missing(true))

@@ -30,8 +30,8 @@ pub fn granted(token: u64, left: Duration, asked: Moment) -> Result<Grant, Error
     ))
 }
 
-/// The reply to an attempt that waits. It looks again only when it is woken, because one task of
-/// this process looks for all of them.
+/// The reply to an attempt that waits. The attempt looks again only when it is woken, because one
+/// task of this process looks for all attempts.
 #[must_use]
 pub const fn queued(left: Duration) -> Reply {
     Reply::Queued {
@@ -43,7 +43,7 @@ pub const fn queued(left: Duration) -> Reply {
 /// A token that a database has drawn.
 ///
 /// # Errors
-/// [`ErrorKind::CounterBroken`] if the number is none.
+/// [`ErrorKind::CounterBroken`] if the number is no token.
 pub fn token(number: u64) -> Result<FencingToken, Error> {
     FencingToken::new(number).map_err(|error| {
         Error::unknown(ErrorKind::CounterBroken)

@@ -26,7 +26,8 @@ pub(super) struct Asking<'a, D: Leases> {
 
 impl<'a, D: Leases> Asking<'a, D> {
     pub(super) fn new(waiters: &'a Arc<Waiters<D>>, request: &'a AcquireRequest) -> Self {
-        // Before the first request: a wake-up that comes before its answer is not missed.
+        // The place is made before the first request, so that a wake-up that comes before the
+        // answer is not missed.
         let place = (request.wait != Wait::Never).then(|| waiters.place(&request.attempt));
         Self {
             database: waiters.database(),

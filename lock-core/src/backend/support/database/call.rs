@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-/// A call of a function or procedure of the lock service. Each database writes it in its own way.
+/// A call of a function or procedure of the lock service. Each database has its own syntax for it.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a lock service writes it")]
 pub struct Call {
-    /// Its name, without the schema or the prefix that the database has for it.
+    /// The name of the procedure, without the schema or the prefix that it has in the database.
     pub procedure: &'static str,
-    /// In their order.
+    /// The arguments, in their order.
     pub arguments: Vec<Argument>,
-    /// The shape of its answer.
+    /// The shape of the answer.
     pub answer: AnswerShape,
 }
 

@@ -8,8 +8,8 @@ use crate::{
     backend::{AcquireRequest, AttemptId, AttemptRef, RenewRequest},
 };
 
-/// Asks for one lease, with this time to wait in the queue. After `not_after` the request comes to
-/// nothing.
+/// Asks for one lease, with this time to wait in the queue. A request that arrives after
+/// `not_after` has no effect.
 pub(super) fn acquire(
     names: &LeaseNames,
     request: &AcquireRequest,
@@ -31,7 +31,8 @@ pub(super) fn acquire(
         .text(request.claim.as_ref().map(ToString::to_string))
 }
 
-/// 0: the request leaves the queue. Null: it waits without bound.
+/// The time to wait in milliseconds. With 0 the request leaves the queue. With null it waits
+/// without bound.
 fn wait_millis(wait: Option<Duration>) -> Option<i64> {
     match wait {
         None => Some(0),
@@ -40,7 +41,7 @@ fn wait_millis(wait: Option<Duration>) -> Option<i64> {
     }
 }
 
-/// Asks for all of them at once. All requests have the same holder and attempt as the first.
+/// Asks for several leases at once. All requests have the same holder and attempt as the first.
 pub(super) fn acquire_together(
     names: &LeaseNames,
     requests: &[AcquireRequest],
@@ -110,7 +111,8 @@ pub(super) fn force_release(
         .number(i64::from(token))
 }
 
-/// For the attempts that are alive it is a sign of life.
+/// Asks for the places of the waiters of this client. For the attempts in `alive` the call is a
+/// sign of life.
 pub(super) fn look(client: &str, alive: &[String]) -> Call {
     Call::new("look")
         .text(client.to_owned())
@@ -166,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Catches: a wait that begins as one without bound, or that looks only.
+    /// Catches: a wait that becomes a wait without bound, or a single look.
     #[test]
     fn a_wait_is_in_millis_with_two_exceptions() {
         for (wait, millis) in [

@@ -2,14 +2,14 @@ use std::{sync::Mutex, time::Duration};
 
 use crate::{Moment, unpoisoned::lock};
 
-/// For so long after it was sent a request to acquire may come into effect. Tombstones last longer.
+/// A request to acquire may take effect for this time after it was sent. Tombstones last longer.
 const REQUEST_TTL: Duration = Duration::from_secs(30);
 
 /// The clock of a database, as it was read last.
 #[derive(Debug, Default)]
 pub struct ServerClock(Mutex<Sample>);
 
-/// A time of the database's clock, and the moment when it was read, by ours.
+/// A time of the database's clock, and the moment of our own clock when it was read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     unix: Duration,
@@ -22,8 +22,8 @@ impl ServerClock {
         *lock(&self.0) = Sample { unix, at };
     }
 
-    /// The time, by the database's clock, until which a request that is sent now may come into
-    /// effect: a pooler or a proxy may keep it for minutes.
+    /// The time, by the database's clock, until which a request that is sent now may take effect. A
+    /// pooler or a proxy may keep a request for minutes.
     pub(super) fn not_after(&self, now: Moment) -> Duration {
         let Sample { unix, at } = *lock(&self.0);
         unix + now.since(at) + REQUEST_TTL

@@ -2,14 +2,14 @@ use std::{future::pending, time::Duration};
 
 use crate::{Error, ErrorKind, Runtime};
 
-/// Takes a connection that a pool makes; none if the time is over.
+/// Takes a connection that a pool makes. `None` if the time is over.
 ///
 /// A pool tries again while its server takes no connection, and would only say that its time is up.
-/// So after three quarters of it `refusal` is polled, which asks the server itself. It has an error
-/// if the server takes no connections now.
+/// So after three quarters of the time `refusal` is polled, which asks the server itself. Its
+/// output is an error if the server takes no connections now.
 ///
 /// # Cancel safety
-/// That of the two.
+/// As the two futures.
 pub async fn take<C, E>(
     runtime: &dyn Runtime,
     timeout: Duration,

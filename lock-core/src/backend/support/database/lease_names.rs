@@ -1,8 +1,8 @@
 use crate::{ResourceName, backend::support::PREFIX};
 
 /// The names of the leases of one prefix in a database: `PREFIX RESOURCE`, or the resource alone
-/// for the default prefix, so that callers from SQL need not know of it. No resource has a space in
-/// its name.
+/// for the default prefix, so that callers from SQL need not know of a prefix. No resource has a
+/// space in its name.
 #[derive(Debug)]
 pub struct LeaseNames {
     /// Empty, or a prefix and a space.

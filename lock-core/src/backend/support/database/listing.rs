@@ -25,7 +25,7 @@ pub(super) async fn list(database: &impl Leases) -> Result<Vec<Listed>, Error> {
     Ok(rows.iter().filter_map(readable).collect())
 }
 
-/// Nothing of another prefix.
+/// The entry of a row. `None` if its lease has another prefix.
 fn listed(row: &impl Row, names: &LeaseNames) -> Result<Option<Listed>, Error> {
     let lease = row.text("resource")?;
     let Some(resource) = names.resource_of(&lease) else {

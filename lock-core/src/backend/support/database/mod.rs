@@ -1,11 +1,11 @@
 //! A lock service in a database: everything but the database itself.
 //!
 //! A type that is [`InDatabase`] is a [`LockBackend`](crate::backend::LockBackend). It has a client
-//! of its [`Database`], which answers the requests of [`Leases`]. Two kinds of databases do:
+//! of its [`Database`], which answers the requests of [`Leases`]. There are two kinds of databases:
 //!
-//! - one whose server decides about leases, by [`Procedures`]: the client sends their [`Call`]s and
-//!   reads the [`Row`]s of their answers;
-//! - one whose rule is in the client itself, which reads and writes rows.
+//! - a database whose server decides about leases, by [`Procedures`]: the client sends their
+//!   [`Call`]s and reads the [`Row`]s of their answers;
+//! - a database whose client has the rule: the client decides, and reads and writes rows.
 
 mod answers;
 mod asking;
@@ -56,11 +56,11 @@ pub trait Database: Send + Sync + Sized + 'static {
     /// The names of its leases.
     fn names(&self) -> &LeaseNames;
 
-    /// The longest pause between two looks; none while the database wakes the waiters.
+    /// The longest pause between two looks. `None` while the database wakes the waiters.
     fn longest_pause(&self) -> Option<Duration>;
 
-    /// The work that has the database wake these waiters, if it can. It runs from the first waiter
-    /// on.
+    /// The work by which the database wakes these waiters, if the database can wake them. The work
+    /// runs from the first waiter on.
     fn listen(waiters: Arc<Waiters<Self>>) -> Option<BoxFuture<'static, ()>> {
         drop(waiters);
         None
@@ -71,7 +71,8 @@ pub trait Database: Send + Sync + Sized + 'static {
 /// [`LockBackend`](crate::backend::LockBackend).
 ///
 /// # Cancel safety
-/// A request that has begun comes to its end although its caller goes away. Each may be sent again.
+/// A request that has begun comes to its end although its caller goes away. Each request may be
+/// sent again.
 pub trait Leases: Database {
     /// Looks once for an attempt. With `queue` it takes a place in the queue or keeps it, until the
     /// [time](time_to_wait) of its request is over. Otherwise it leaves the queue.
@@ -87,7 +88,7 @@ pub trait Leases: Database {
         requests: &[AcquireRequest],
     ) -> impl Future<Output = Result<Attempt<Vec<Grant>>, Error>> + Send;
 
-    /// Renews some leases. The answers are in the same order; one that is missing is
+    /// Renews some leases. The answers are in the same order. A missing answer counts as
     /// [`Renewal::Busy`].
     fn renew(
         &self,
@@ -111,24 +112,24 @@ pub trait Leases: Database {
     /// Ends an attempt to acquire.
     fn cancel(&self, attempt: &AttemptRef) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Ends the lease with this token. Sent again it ends nothing more, and gets the same
-    /// revocation token.
+    /// Ends the lease with this token. If the request is sent again, it ends nothing more, and gets
+    /// the same revocation token.
     fn force_release(
         &self,
         resource: &ResourceName,
         token: FencingToken,
     ) -> impl Future<Output = Result<Forced, Error>> + Send;
 
-    /// Lists all leases that are held or waited for, or only one. A row has the columns `resource`,
-    /// which is the name of the lease, `holder`, which is null if it is free, `token`, `left_ms`,
-    /// `metadata` and `waiters`.
+    /// Lists all leases that are held or waited for, or only one of them. A row has the columns
+    /// `resource`, which is the name of the lease, `holder`, which is null if the lease is free,
+    /// `token`, `left_ms`, `metadata` and `waiters`.
     fn list(
         &self,
         only: Option<&ResourceName>,
     ) -> impl Future<Output = Result<Vec<Self::Row>, Error>> + Send;
 
-    /// Looks once for these attempts, given by their IDs. With `touch` it is a sign of life of all.
-    /// An attempt that is not in the answer is not in the queue.
+    /// Looks once for these attempts, given by their IDs. With `touch` the look is a sign of life
+    /// of all of them. An attempt that is not in the answer is not in the queue.
     fn look(
         &self,
         attempts: &[String],

@@ -14,18 +14,18 @@ use crate::{
     },
 };
 
-/// A database whose server decides about leases, by functions or procedures. They have the same
-/// names, arguments and answers in each such database, and `migrations/*/0007_lease_calls.sql` says
+/// A database whose server decides about leases, by functions or procedures. These have the same
+/// names, arguments and answers in each such database. `migrations/*/0007_lease_calls.sql` says
 /// what they do.
 pub trait Procedures: Database {
     /// Sends a call, and waits for its answer.
     ///
     /// # Cancel safety
-    /// A call that was sent is answered, or its connection is closed, although the caller goes
-    /// away.
+    /// If the caller goes away, a call that was sent still gets its answer, or its connection is
+    /// closed.
     fn rows(&self, call: Call) -> impl Future<Output = Result<Vec<Self::Row>, Error>> + Send;
 
-    /// Distinguishes the waiters of this process from those of others.
+    /// The name that distinguishes the waiters of this process from those of others.
     fn name(&self) -> &str;
 
     /// The database's clock, as it was read last.
@@ -37,7 +37,7 @@ pub trait Procedures: Database {
     /// Reads the answer to so many renewals.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the answer cannot be read.
     fn renewals(rows: Vec<Self::Row>, count: usize) -> Result<Vec<Renewal>, Error>;
 }
 
@@ -148,8 +148,9 @@ impl<P: Procedures> Leases for P {
     }
 }
 
-/// Sends a call that must not come into effect late, and says when. It is sent once more after the
-/// database has called it late, because the database's clock was set, or this process slept.
+/// Sends a call that must not take effect late, with the time from which it is late. If the
+/// database answers that the call is late, because the database's clock was set or this process
+/// slept, the call is sent once more.
 async fn in_time<P: Procedures>(
     database: &P,
     call: impl Fn(Moment, Duration) -> Call + Send + Sync,
@@ -178,7 +179,7 @@ async fn one<P: Procedures>(database: &P, call: Call) -> Result<P::Row, Error> {
     only(database.rows(call).await?)
 }
 
-/// The row of an answer that has one.
+/// The only row of an answer.
 ///
 /// # Errors
 /// [`ErrorKind::Refused`] if there is none.
@@ -187,7 +188,7 @@ pub fn only<R>(mut rows: Vec<R>) -> Result<R, Error> {
         .ok_or_else(|| Error::unknown(ErrorKind::Refused).because("the database gave no answer"))
 }
 
-/// Has the database forget the tombstones that have served, until the result is dropped.
+/// Makes the database forget old tombstones every minute, until the result is dropped.
 pub fn forget_every_minute(database: &Arc<impl Procedures>) -> OwnedTask {
     const PAUSE: Duration = Duration::from_secs(60);
     let weak = Arc::downgrade(database);

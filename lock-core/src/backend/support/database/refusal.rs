@@ -10,7 +10,7 @@ pub struct Refusal<C: 'static> {
 }
 
 impl<C> Refusal<C> {
-    /// A failure for good: nothing was done.
+    /// A failure that does not pass. Nothing was done.
     #[must_use]
     pub const fn for_good(codes: &'static [C], why: &'static str) -> Self {
         Self {
@@ -21,8 +21,8 @@ impl<C> Refusal<C> {
         }
     }
 
-    /// A failure that passes by itself after a failover, a restart or a burst is unavailable, and
-    /// the request is repeated. Nothing was done.
+    /// A failure that passes by itself after a failover, a restart or a burst. Its kind is
+    /// [`ErrorKind::Unavailable`], so the request is repeated. Nothing was done.
     #[must_use]
     pub const fn passes(codes: &'static [C], why: &'static str) -> Self {
         Self {
@@ -31,8 +31,8 @@ impl<C> Refusal<C> {
         }
     }
 
-    /// The same, but the request may have been carried out: the failure may strike while the commit
-    /// is under way.
+    /// The same refusal, but the request may have been carried out, because the failure may occur
+    /// while the commit is under way.
     #[must_use]
     pub const fn may_have_happened(self) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<C> Refusal<C> {
         }
     }
 
-    /// The error of the first of them that has this code.
+    /// The error of the first refusal that has this code.
     pub fn error_of(refusals: &[Self], is_it: impl Fn(&C) -> bool) -> Option<Error> {
         let known = refusals
             .iter()

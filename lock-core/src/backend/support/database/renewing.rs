@@ -6,11 +6,11 @@ use crate::{
     backend::{RenewRequest, Renewed},
 };
 
-/// So many leases are renewed by one request.
+/// The greatest number of leases that one request renews.
 const BATCH: usize = 1000;
 
-/// So often a lease is asked for again about which another transaction is deciding, and after this
-/// pause.
+/// If another transaction is deciding about a lease, its renewal is sent up to this many times,
+/// after this pause each time.
 const BUSY_TRIES: usize = 5;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -60,7 +60,7 @@ async fn renew_batch(
     answers
 }
 
-/// The lease counts from before its request.
+/// The meaning of an answer. The lease is counted from before the request.
 fn answer(renewal: Renewal, lease: &RenewRequest, asked: Moment) -> Option<Renewed> {
     match renewal {
         Renewal::Renewed => {

@@ -17,7 +17,7 @@ pub trait Row: Send + Sync {
     /// If there is no such column, or no number in it.
     fn number_or_null(&self, column: &str) -> Result<Option<i64>, Error>;
 
-    /// A flag, which is the number 0 or another one unless the database has flags.
+    /// A flag. In a database without flags it is a number: 0 is false, another number is true.
     ///
     /// # Errors
     /// As [`number`](Self::number).
@@ -25,10 +25,10 @@ pub trait Row: Send + Sync {
         Ok(self.number(column)? != 0)
     }
 
-    /// Numbers that are not negative. They are a text with commas unless the database has arrays.
+    /// Numbers that are not negative. In a database without arrays they are a text with commas.
     ///
     /// # Errors
-    /// If there is no such column, or another thing in it.
+    /// If there is no such column, or something else is in it.
     fn numbers(&self, column: &str) -> Result<Vec<u64>, Error> {
         let numbers = self.text(column)?;
         let each = numbers.split(',').filter(|number| !number.is_empty());
@@ -64,15 +64,15 @@ pub trait Row: Send + Sync {
     /// A fencing token.
     ///
     /// # Errors
-    /// As [`number`](Self::number), and [`ErrorKind::CounterBroken`] if it is none.
+    /// As [`number`](Self::number), and [`ErrorKind::CounterBroken`] if the number is no token.
     fn token(&self, column: &str) -> Result<FencingToken, Error> {
         answers::token(self.number(column)?)
     }
 }
 
-/// The error if a column has no number that it should have.
+/// The error if a column that should have a number has none.
 pub(super) fn no_number(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::unknown(ErrorKind::Refused)
-        .because("a number in the answer is none")
+        .because("a number in the answer cannot be read")
         .caused_by(error)
 }

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// A lock service in a database, and with that a [`LockBackend`].
+/// A lock service in a database. A type that implements this trait is a [`LockBackend`].
 pub trait InDatabase: fmt::Debug + Send + Sync + 'static {
     /// The [kind](LockBackend::kind) of lock service.
     const KIND: &'static str;
@@ -22,8 +22,8 @@ pub trait InDatabase: fmt::Debug + Send + Sync + 'static {
     fn service(&self) -> &DatabaseService<impl Leases>;
 }
 
-/// The requests and the waiters of this process, at a lock service in a database. Dropping it ends
-/// the tasks that look, and that listen, for the waiters.
+/// The requests and the waiters of this process, at a lock service in a database. When this is
+/// dropped, the tasks that look and listen for the waiters end.
 #[derive(Debug)]
 pub struct DatabaseService<D: Leases>(Arc<Waiters<D>>);
 
@@ -37,8 +37,8 @@ impl<D: Leases> DatabaseService<D> {
         self.0.database()
     }
 
-    /// A lease may be free, and the next in its queue one of ours. A database that wakes the
-    /// waiters does so for this one, too.
+    /// A lease may be free, and the next waiter in its queue may be in this process. A database
+    /// that wakes the waiters wakes this one, too.
     fn freed(&self) {
         if self.database().longest_pause().is_some() {
             self.0.look_now();

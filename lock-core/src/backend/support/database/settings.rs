@@ -8,8 +8,8 @@ use crate::{
     },
 };
 
-/// Reads the options of a lock service in a database, whose tokens start at the clock of this
-/// owner.
+/// Reads the options of a lock service in a database. Its tokens start at a clock, and `clock_of`
+/// names the owner of the clock in errors.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidInput`], or [`ErrorKind::Unsupported`] for another initial token.
@@ -23,10 +23,10 @@ pub fn settings(options: &ConnectOptions, clock_of: &str) -> Result<Settings, Er
     Ok(settings)
 }
 
-/// Takes the most connections from the URL, which are 8 unless it says otherwise.
+/// Takes the greatest number of connections from the URL. Defaults to 8.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] if it is no number, or 0.
+/// [`ErrorKind::InvalidInput`] if the value is no number, or 0.
 pub fn take_connections(settings: &mut Settings) -> Result<u32, Error> {
     match settings.take_number("connections")?.unwrap_or(8) {
         0 => Err(invalid("at least one connection is needed")),

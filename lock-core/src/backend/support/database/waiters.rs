@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A waiter that has not looked for 3 s is passed over.
+/// The pause between two signs of life. A waiter that has given none for 3 s is passed over.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// The pause before the second look. Each pause after it is twice as long.
@@ -97,7 +97,8 @@ impl<D: Leases> Waiters<D> {
         &self.database
     }
 
-    /// Makes a place for an attempt. Before its first request, so that no wake-up is missed.
+    /// Makes a place for an attempt. It is called before the first request, so that no wake-up is
+    /// missed.
     pub(super) fn place(self: &Arc<Self>, attempt: &AttemptRef) -> Waiting<D> {
         let id = attempt.id.to_string();
         let key = WaiterKey {
@@ -119,7 +120,7 @@ impl<D: Leases> Waiters<D> {
         }
     }
 
-    /// Wakes the waiters of a holder, given by its fingerprint: it may be their turn.
+    /// Wakes the waiters of a holder, given by its fingerprint, because it may be their turn.
     pub fn wake(&self, resource: &str, holder: &str) {
         let first = WaiterKey {
             resource: resource.to_owned(),
@@ -137,7 +138,7 @@ impl<D: Leases> Waiters<D> {
         self.changed.notify_one();
     }
 
-    /// Ends the tasks. A waiter that is left looks for itself when its wait is over.
+    /// Ends the tasks. A waiter that is left looks once by itself when its wait is over.
     pub(super) fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped = true;
@@ -186,13 +187,13 @@ impl<D: Leases> Waiters<D> {
                     }
                     first.unwrap_or(SIGN_OF_LIFE)
                 }
-                // No sign of life was given: it is due at once, and not in a second.
+                // No sign of life was given, so the next one is due at once, and not in a second.
                 Err(error) => {
                     debug!(%error, "the waiters are looked for again");
                     alive_at = runtime.now() + pause;
                     is_silent |= error.kind() == ErrorKind::Unavailable;
                     if is_silent {
-                        // Those that are silent already stay with the time that they know.
+                        // A waiter that already knows of the silence keeps the time that it has.
                         self.wake_all(Wake::Silent(now));
                     }
                     pause
@@ -238,7 +239,7 @@ impl<D: Leases> Waiters<D> {
         for key in keys {
             let (waiter, found) = (state.waiters.get(&key), found.get(&key));
             match (waiter, found) {
-                // One that is not in the queue any more takes a place anew.
+                // An attempt that is not in the queue any more takes a new place.
                 (Some(waiter), None | Some(Place { turn: true, .. })) => {
                     waiter.wake_ups.wake(Wake::Look);
                 }

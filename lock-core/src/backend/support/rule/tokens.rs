@@ -7,7 +7,7 @@ use crate::{Error, ErrorKind, FencingToken, InitialToken};
 pub struct Tokens {
     initial: InitialToken,
     are_of_one_counter: bool,
-    /// The next one, unless a resource or a floor asks for more.
+    /// The next token, unless a resource or a floor needs a greater one.
     next: u64,
     greatest_floor: u64,
 }
@@ -24,7 +24,7 @@ impl Tokens {
         }
     }
 
-    /// The tokens of resources that have their own. They begin at the clock.
+    /// The tokens of resources with a counter each. The counters begin at the clock.
     #[must_use]
     pub fn by_the_clock(unix_time: Duration) -> Self {
         let mut tokens = Self::of_one_counter(InitialToken::Clock);
@@ -33,8 +33,8 @@ impl Tokens {
         tokens
     }
 
-    /// Looks at the wall clock: the counter begins at it, and no floor is far ahead of it. The next
-    /// token is always plausible.
+    /// Takes the time of the wall clock. A counter without an initial token begins at this time,
+    /// and a floor far ahead of it is refused. The next token is always plausible.
     pub fn look_at(&mut self, unix_time: Duration) {
         if self.next == 0 {
             self.next = match self.initial {
@@ -47,7 +47,7 @@ impl Tokens {
         self.greatest_floor = max(greatest, self.next);
     }
 
-    /// Refuses a floor that would lift a counter by more than can be meant.
+    /// Refuses a floor that is implausibly far above the counter.
     ///
     /// # Errors
     /// [`ErrorKind::FloorImplausible`].

@@ -1,4 +1,4 @@
-//! The abilities of a role with least rights.
+//! The calls that a role with the documented rights can make.
 
 use lock_core::{ErrorKind, Extension, Ttl};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -34,8 +34,8 @@ async fn a_role_that_may_only_use_the_schema_locks_and_ends_no_other_lease() {
     locks.force_release(&named("r")).await.unwrap();
 }
 
-/// A superuser who locks would run the functions of another role.
-/// Catches: code that its owner has put in the place of ours.
+/// A superuser who uses locks would run the functions of another role.
+/// Catches: a superuser runs code that the owner of the schema has put in the place of ours.
 #[tokio::test]
 async fn a_superuser_calls_no_functions_of_another_role() {
     let database = database().await;

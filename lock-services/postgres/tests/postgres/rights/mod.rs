@@ -1,4 +1,4 @@
-//! A role gets what is documented, and what it leaves in the tables can be read.
+//! A role can make the documented calls, and all rows that it leaves in the tables can be read.
 
 mod documented;
 mod stored;

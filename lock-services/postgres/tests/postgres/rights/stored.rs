@@ -15,7 +15,8 @@ async fn names(locks: &LockManager) -> Vec<String> {
     names
 }
 
-/// The longest and strangest that the functions take, and a row that the owner has broken by hand.
+/// The longest and strangest values that the functions take, and a row that the owner has broken by
+/// hand.
 /// Catches: one row that makes a list fail for all operators.
 #[tokio::test]
 async fn one_row_hides_no_other_from_a_list() {
@@ -48,7 +49,7 @@ async fn one_row_hides_no_other_from_a_list() {
 }
 
 /// In a database without an encoding a text may have any bytes.
-/// Catches: a note that is no UTF-8, and hides the lease.
+/// Catches: a note that is not UTF-8, and hides its lease.
 #[tokio::test]
 async fn a_note_that_no_client_could_read_is_refused() {
     let first = database().await;

@@ -26,7 +26,7 @@ const RESOURCES: usize = 4;
 const TASKS: usize = 50;
 const CYCLES: usize = 40;
 const MANAGERS: usize = 4;
-/// Nothing of an idle resource is kept for longer, as the documentation of `redis` says.
+/// No key of an idle resource is kept for longer, as the documentation of `redis` says.
 const CLEAN_AFTER: Duration = QUEUE_TTL;
 
 /// The end of a cycle.
@@ -34,9 +34,9 @@ const CLEAN_AFTER: Duration = QUEUE_TTL;
 enum Fate {
     /// Waits for its turn, does its section, and releases.
     Released,
-    /// The same, but it just drops its guard.
+    /// Waits for its turn, does its section, and drops its guard without a release.
     Dropped,
-    /// Stops waiting at some moment, or holding if it got that far.
+    /// Stops waiting at some moment, or stops holding if it has the lease by then.
     Cancelled(Duration),
     /// Its task is aborted at some moment.
     Aborted(Duration),

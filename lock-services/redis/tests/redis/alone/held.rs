@@ -10,9 +10,9 @@ use lock_core::{LeaseGuard, Ttl};
 use crate::alone::alone;
 
 const LOCKS: usize = 10_000;
-/// So long that the machine may stall for four seconds between two renewals.
+/// The ttl is so long that the machine may stall for four seconds between two renewals.
 const TTL: Ttl = Ttl::secs(6);
-/// Long enough for each lease to end without a renewal.
+/// A time in which each lease would end without a renewal.
 const HELD_FOR: Duration = Duration::from_secs(7);
 const AT_ONCE: usize = 64;
 

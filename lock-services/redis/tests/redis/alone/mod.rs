@@ -1,5 +1,6 @@
-//! Tests of load: many locks, many waiters, many that give up, connections that break all the time;
-//! and nothing left afterwards. `scripts/test` runs these when nothing else runs.
+//! Tests of load: many locks, many waiters, many waiters that give up, connections that break all
+//! the time. Afterwards nothing must be left. `scripts/test` runs these tests when nothing else
+//! runs.
 
 mod churn;
 mod held;
@@ -8,7 +9,7 @@ mod waiters;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// One load at a time: two would say more about the machine than about the locks.
+/// Only one test of load runs at a time, because two would measure the machine and not the locks.
 async fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::const_new(());
     ALONE.lock().await

@@ -27,7 +27,7 @@ struct Storm {
 }
 
 impl Storm {
-    /// Sections, one after the other, until the storm is over. Returns how many there were.
+    /// Runs sections, one after the other, until the storm is over. Returns the number of sections.
     async fn task(&self, task: u64) -> u64 {
         let locks = &self.managers[usize::try_from(task).unwrap() % self.managers.len()];
         let mut turns = 0;
@@ -41,7 +41,7 @@ impl Storm {
 
     async fn section(&self, locks: &LockManager, resource: usize) {
         let (number, _) = self.load.next();
-        // Some outlast their lease: a number of another section is lost from the twin.
+        // Some sections outlast their lease, so the twin loses a number of another section.
         let sleepy = number.is_multiple_of(16);
         let asked = TokioRuntime.now();
         let guard = locks
@@ -57,7 +57,8 @@ impl Storm {
             tokio::task::yield_now().await;
         }
         section.add(number).await;
-        // Half of them find out; of the rest the watchdog takes care. Both may be unknown.
+        // Half of the sections wait for the result of their release. The watchdog releases the
+        // rest. Either result may be unknown.
         if rand::random() {
             guard.release().await.ok();
         }
@@ -105,7 +106,7 @@ async fn a_storm_of_broken_connections_repeats_no_token_and_loses_no_update() {
     assert!(grants > breaks, "hardly anybody got through");
     load.assert_sound();
     for resource in 0..RESOURCES {
-        // Dropped guards are released by the watchdog.
+        // The watchdog releases dropped guards.
         let resource = format!("r{resource}");
         until("released", async || is_free(&world.rival, &resource).await).await;
     }

@@ -15,11 +15,11 @@ use tokio::time::timeout;
 use crate::alone::alone;
 
 const WAITERS: u64 = 4000;
-/// For all of them to be in line, and then for some hundred hand-offs a second, on a machine that
-/// is busy.
+/// The time limit for all waiters to be in the queue, and then for some hundred hand-offs a second,
+/// on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Catches: a hand-off that takes the longer the more wait, or loses one of them.
+/// Catches: a hand-off that takes longer with more waiters, or that loses a waiter.
 #[tokio::test]
 async fn thousands_of_waiters_on_one_lock_all_get_their_turn() {
     let _alone = alone().await;

@@ -1,4 +1,4 @@
-//! Connections that hang, vanish, or have a server behind them that cannot serve.
+//! Connections that hang, vanish, or lead to a server that cannot serve.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -62,7 +62,7 @@ async fn a_connection_whose_other_end_vanished_is_replaced() {
     let attempt = locks.try_acquire("r").await.unwrap();
     assert!(matches!(attempt, Attempt::Granted(_)));
     assert!(proxy.connections() > 1, "over the connection that is dead");
-    // And the watchdog renews on the new connection.
+    // The watchdog also renews on the new connection.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(guard.remaining().is_ok(), "{:?}", guard.remaining());
 }
@@ -135,7 +135,7 @@ async fn a_server_that_could_lose_its_counters_is_refused() {
     let mut commands = commands(&unfit).await;
     let refusals = [
         (evicting, "allkeys-lru", ErrorKind::Refused),
-        // It may be promoted soon.
+        // The replica may be promoted soon.
         (replica, "replica", ErrorKind::Unavailable),
     ];
     for (command, says, kind) in refusals {
@@ -149,8 +149,8 @@ async fn a_server_that_could_lose_its_counters_is_refused() {
     }
 }
 
-/// A balancer closes idle connections, Redis does so after its `timeout`, and so does `CLIENT
-/// KILL`.
+/// A balancer closes idle connections, Redis closes them after its `timeout`, and `CLIENT KILL`
+/// closes them, too.
 #[tokio::test]
 async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     let server = Redis::start().await;
@@ -167,7 +167,7 @@ async fn a_connection_that_was_closed_while_idle_is_not_noticed() {
     .unwrap();
 }
 
-/// The answer to a release by force is lost: sent again, it is the same.
+/// The answer to a release by force is lost. The request is sent again, and gets the same answer.
 #[tokio::test]
 async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
     let server = Redis::start().await;
@@ -175,7 +175,7 @@ async fn a_release_by_force_that_is_sent_again_names_the_same_revocation() {
     let locks = impatient(&proxy.url("redis")).await;
     let rival = palisade::connect(server.url()).await.unwrap();
     let guard = rival.acquire("r").await.unwrap();
-    // The next holder must not be taken for the one that was ended.
+    // The repeated request must not end the lease of the next holder.
     let mut next = rival.acquire("r").into_future();
     tokio::select! {
         _ = &mut next => panic!("it is held"),

@@ -1,4 +1,4 @@
-//! A network that is slow and loses nothing.
+//! A network that is slow, but loses nothing.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use lock_core::{
 
 use crate::faults::{pushes::PROVISIONAL, world::World};
 
-/// In each direction: once around the world.
+/// The delay in each direction, as for a way around the world.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// The same. A connection takes several round trips, more than fit into a pushed lease.
+/// The delay in each direction. Making a connection takes several round trips, longer than a pushed
+/// lease.
 const ACROSS_AN_OCEAN: Duration = Duration::from_millis(60);
 
-/// A manager behind such a network, which waits for answers as long as it is usual.
+/// A manager behind such a network, with the usual response timeout.
 async fn slow(world: &World) -> LockManager {
     delayed(world, DELAY).await
 }
@@ -44,11 +45,12 @@ async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does(
             left <= TTL.get() - 2 * DELAY,
             "counted from the answer: {left:?}"
         );
-        // A client with a better network does not get in as long as the holder counts on its lease.
+        // A client with a better network gets no grant while the holder relies on its lease.
         let rival = loop {
             let believed = guard.remaining().is_ok();
             match world.rival.try_acquire("r").await.unwrap() {
-                // It was asked for before, and granted after, the holder had still believed.
+                // The rival asked while the holder still relied on its lease, and got its grant
+                // after that.
                 Attempt::Granted(rival) => {
                     assert!(guard.remaining().is_err(), "believed before: {believed}");
                     break rival;
@@ -63,7 +65,8 @@ async fn a_holder_behind_a_slow_network_believes_no_longer_than_the_server_does(
 
 #[tokio::test]
 async fn the_first_lease_of_a_process_is_kept_over_a_slow_network_although_it_was_waited_for() {
-    // A machine that stands still for 300 ms costs it, too.
+    // The test is tried again, because the lease is also lost if the machine stands still for 300
+    // ms.
     for _ in 0..5 {
         if is_first_lease_kept().await {
             return;

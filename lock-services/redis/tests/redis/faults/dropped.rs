@@ -1,4 +1,5 @@
-//! Every operation, dropped at every await that it has, alone and with a waiter in line behind it.
+//! Every operation is dropped at each of its awaits, alone and with a waiter behind it in the
+//! queue.
 
 use std::{
     future::{Future, IntoFuture},
@@ -18,7 +19,7 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use crate::faults::world::{World, is_free, options};
 
-/// Far longer than a case: a lease that ends earlier was ended by a client.
+/// The ttl is far longer than a case, so a lease that ends earlier was ended by a client.
 const TTL: Ttl = Ttl::secs(600);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,28 +30,30 @@ const CANCELLED: &str = "cancelled";
 /// The circumstances of a drop.
 struct Round {
     world: World,
-    /// Whether a waiter stands in line behind it.
+    /// Whether a waiter is in the queue behind the operation.
     contended: bool,
-    /// Whether the server has run the request by then. A future that is dropped at once has not
-    /// even sent it.
+    /// Whether the server has run the request before the drop. A future that is dropped at once has
+    /// not even sent it.
     executed: bool,
     polls: usize,
 }
 
 impl Round {
-    /// Polls a future that many times and drops it; its answer, if there was one by then.
+    /// Polls a future as often as the round says, and drops it. Returns its answer, if there was
+    /// one by then.
     async fn drop_later<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         let mut future = pin!(future);
         let answer = DropAt::waiting(self.polls).poll(future.as_mut()).await;
         if self.executed && answer.is_none() {
-            // A round trip later. But for cancels it is on the same connection, behind the other.
+            // A round trip later the server has run the request. Except for cancels, this look is
+            // on the same connection, behind the request.
             is_free(&self.world.locks, "r").await;
         }
         answer
     }
 }
 
-/// A waiter in line, if the case has one, which gives the lock back at once.
+/// A waiter in the queue, if the case has one. It gives the lock back at once.
 struct Rival(Option<JoinHandle<()>>);
 
 impl Rival {
@@ -68,7 +71,7 @@ impl Rival {
         Self(Some(task))
     }
 
-    /// It gets its turn, and nothing holds the resource after it.
+    /// Checks that the waiter gets its turn, and that nothing holds the resource after it.
     async fn has_its_turn(self, locks: &LockManager) {
         if let Some(task) = self.0 {
             timeout(PATIENCE, task).await.expect("its turn").unwrap();
@@ -77,7 +80,7 @@ impl Rival {
     }
 }
 
-/// Until a waiter with this note stands in line.
+/// Waits until a waiter with this note is in the queue.
 async fn until_in_line(world: &World, note: &str) {
     until("in line", async || {
         let mut found = false;
@@ -192,7 +195,8 @@ async fn a_cancel_dropped_at_any_await_can_be_sent_again() {
     }
 }
 
-/// Cancels an attempt that was granted, or one that waits. True if the first cancel completed.
+/// Cancels an attempt that was granted, or an attempt that waits. Returns true if the first cancel
+/// completed.
 async fn cancelled(round: &Round, waiting: bool) -> bool {
     let world = &round.world;
     let backend = backend(world).await;

@@ -1,4 +1,4 @@
-//! A request was served and its answer never came; or it is unknown whether it was served.
+//! A request was served, but its answer never came. Or it is not known whether it was served.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use lock_core::{
 
 use crate::faults::world::{RESPONSE_TIMEOUT, World, is_free};
 
-/// The client gets no sign; or it sees that the connection is gone.
+/// The client gets no sign, or it sees that the connection is gone.
 const WAYS_TO_LOSE: [Fault; 3] = [Fault::DropReplies, Fault::Cut, Fault::Reset];
 
 #[tokio::test]
@@ -36,7 +36,8 @@ async fn a_lost_answer_to_an_acquire_is_one_hold_one_token_and_no_extension() {
         assert_eq!(guard.token().get(), last + 1, "a second token was drawn");
         assert_eq!(world.observer.leases("*:lease:*").await.len(), 1);
         if way == Fault::DropReplies {
-            // In the end it got the time left of the grant to the first request.
+            // In the end the client got the grant to the first request, with the time that was left
+            // of it.
             assert!(took >= RESPONSE_TIMEOUT, "{took:?}");
             let resource = guard.resource();
             let seen = world.rival.inspect(resource).await.unwrap().holder;
@@ -61,8 +62,8 @@ async fn a_grant_that_ended_before_its_lost_answer_was_asked_for_again_is_no_err
     let lost = world.proxy.at_reply_to(":r", Fault::DropReplies);
     let guard = world.locks.acquire("r").ttl(TTL).await.unwrap();
     assert!(lost.has_sprung());
-    // The grant that was lost belongs to no holder, and neither does one whose answer was seen too
-    // late.
+    // The grant that was lost belongs to no holder. A grant whose answer was seen too late belongs
+    // to no holder, either.
     assert!(guard.token().get() >= last + 2, "granted twice");
 }
 
@@ -72,7 +73,7 @@ async fn a_release_without_an_answer_is_sent_again_and_hurts_no_later_holder() {
         let world = World::new().await;
         let guard = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
         let lost = world.proxy.at_reply_to(":r", way);
-        // It is sent again on another connection.
+        // The request is sent again on another connection.
         let connections = world.proxy.connections();
         world.proxy.inflict_on_new(Fault::HoldRequests);
         let release = tokio::spawn(guard.release());
@@ -104,7 +105,7 @@ async fn a_release_that_never_arrived_is_sent_again() {
         let released = guard.release().await.unwrap();
         assert_eq!(released, Released::Released, "{way:?}");
         assert!(lost.has_sprung());
-        // Its ttl is 60 s.
+        // The ttl of the released lease is 60 s.
         let granted = tokio::time::timeout(Duration::from_secs(20), waiter).await;
         granted.unwrap().unwrap().unwrap().release().await.unwrap();
     }
@@ -113,7 +114,7 @@ async fn a_release_that_never_arrived_is_sent_again() {
 #[tokio::test]
 async fn an_acquire_that_arrives_after_its_release_makes_no_ghost_hold() {
     let world = World::new().await;
-    // The first request stays under way; the second, on a new connection, is granted.
+    // The first request stays under way. The second, on a new connection, is granted.
     let held_up = world.proxy.at_request(":r", Fault::HoldRequests);
     let guard = world.locks.acquire("r").ttl(Ttl::secs(60)).await.unwrap();
     let first = held_up.connection().expect("it was held up");

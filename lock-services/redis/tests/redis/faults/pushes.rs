@@ -1,4 +1,4 @@
-//! The push that tells a waiter of its grant is lost, comes too late, or breaks its connection.
+//! The push with the grant of a waiter is lost or comes too late, or its connection breaks.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::faults::{
     world::{World, is_free},
 };
 
-/// A pushed grant is provisional: for this long no other client can have the resource.
+/// A pushed grant is provisional. For this time no other client can have the resource.
 pub(crate) const PROVISIONAL: Duration = Duration::from_secs(1);
 
 /// Far longer than a test.
 const LONG: Ttl = Ttl::secs(600);
 
-/// A client that joins the line, as the last of that many.
+/// A client that joins the queue, so that there are this many waiters.
 async fn waiter(world: &World, locks: &LockManager, waiters: u64) -> JoinHandle<LeaseGuard> {
     let waiting = locks.clone();
     let task = tokio::spawn(async move { waiting.acquire("r").ttl(LONG).await.unwrap() });
@@ -72,7 +72,7 @@ async fn a_push_that_comes_after_its_lease_has_ended_is_no_grant() {
     world.proxy.inflict(Fault::BlackHole);
     world.proxy.inflict_on_new(Fault::BlackHole);
     held.release().await.unwrap();
-    // The first in line hears nothing, and the second is served.
+    // The first waiter gets no push, and the second is served.
     let next = next.await.unwrap();
     assert!(held_up.has_sprung());
     world.proxy.let_go();
@@ -96,7 +96,7 @@ enum Holding {
     /// Its grant is still provisional when the push arrives.
     Unconfirmed,
     Confirmed,
-    /// It is not renewed: it was confirmed before the answer.
+    /// Its grant is not renewed. It was confirmed before the answer.
     Unattended,
 }
 
@@ -126,13 +126,13 @@ async fn a_push_that_is_overtaken_by_a_poll_ends_nothing() {
         assert!(late.has_sprung(), "{holding:?}");
         if holding != Holding::Unconfirmed {
             until("confirmed", async || left(&world).await > Some(PROVISIONAL)).await;
-            // The memory of a provisional lease is forgotten when it must be over.
+            // The attempt forgets a provisional lease when the lease must have ended.
             tokio::time::sleep(PROVISIONAL).await;
             let same_shard = world.locks.acquire("{r}").await.unwrap();
             same_shard.release().await.unwrap();
         }
         world.proxy.let_go();
-        // The answer behind it shows that it is here.
+        // The answer behind the push shows that the push has arrived.
         other.release().await.unwrap();
         behind.await.unwrap().release().await.unwrap();
         tokio::time::sleep(PROVISIONAL / 4).await;
@@ -182,7 +182,7 @@ async fn a_subscription_that_is_refused_for_a_moment_is_asked_for_again() {
     let waiting = world.locks.clone();
     let waiting = tokio::spawn(async move { waiting.acquire("r").await.unwrap() });
     until("asked", async || asked.has_sprung()).await;
-    // Another client's script hogs the server.
+    // The script of another client keeps the server busy.
     let mut others = commands(&world.server).await;
     let mut command = redis::cmd("CONFIG");
     command.arg("SET").arg("busy-reply-threshold").arg(1);

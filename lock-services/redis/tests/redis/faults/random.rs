@@ -1,5 +1,4 @@
-//! Messages that are lost, held up and overtaken at random, under load and with waiters that give
-//! up.
+//! Messages are lost, delayed and overtaken at random, under load and with waiters that give up.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,9 +22,9 @@ const MANAGERS: usize = 3;
 const TASKS: usize = 18;
 const FAULTS: usize = 150;
 const BETWEEN_FAULTS: Duration = Duration::from_millis(30);
-/// A message is held up for so many faults.
+/// The number of faults for which a message is delayed.
 const HELD_UP_FOR: usize = 12;
-/// Some sections take longer, and their leases are not renewed.
+/// Some sections take longer than this ttl, and their leases are not renewed.
 const TTL: Ttl = Ttl::millis(800);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +32,7 @@ async fn task(load: Arc<Load<RESOURCES>>, locks: LockManager) {
     while !load.is_over() {
         let wait = Duration::from_millis(rand::random_range(0..3000));
         if rand::random_bool(0.2) {
-            // Gives up at any moment.
+            // The waiter gives up at any moment.
             timeout(wait / 4, section(&load, &locks, wait)).await.ok();
         } else {
             section(&load, &locks, wait).await;
@@ -41,7 +40,7 @@ async fn task(load: Arc<Load<RESOURCES>>, locks: LockManager) {
     }
 }
 
-/// Whatever the network does to it, it ends.
+/// A section. It ends, whatever the network does to it.
 async fn section(load: &Load<RESOURCES>, locks: &LockManager, wait: Duration) {
     let (number, resource) = load.next();
     let asked = TokioRuntime.now();
@@ -130,7 +129,7 @@ async fn a_network_that_loses_and_delays_at_random_breaks_no_order_and_loses_no_
             seen.holder.is_none()
         })
         .await;
-        // A place in line whose cancel was lost too is passed over.
+        // A place in the queue whose cancel was lost, too, is passed over.
         let acquire = world.rival.acquire(resource).wait(Duration::from_secs(10));
         acquire.await.unwrap().release().await.unwrap();
     }

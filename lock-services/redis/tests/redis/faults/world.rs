@@ -9,7 +9,7 @@ use palisade_redis::RedisBackend;
 
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A manager behind a proxy, another one that has a good network, and an observer.
+/// A manager behind a proxy, another manager with a good network, and an observer.
 pub(crate) struct World {
     pub(crate) locks: LockManager,
     pub(crate) proxy: Proxy,
@@ -44,7 +44,7 @@ pub(crate) async fn impatient(url: &str) -> LockManager {
     builder.build(impatient_service(url).await).unwrap()
 }
 
-/// Its lock service.
+/// The lock service of such a manager.
 pub(crate) async fn impatient_service(url: &str) -> LockService {
     let runtime = Arc::new(TokioRuntime);
     RedisBackend::connect(options(url), runtime)

@@ -8,7 +8,8 @@ use lock_core::{
 
 use crate::queue::world::{LONG, Unconfirmed, World, again, granted, sequencer, waiting};
 
-/// Catches: one gateway's cancel takes the place of the same acquisition at another one.
+/// Catches: the cancel of one gateway gives up the place of the same acquisition at another
+/// gateway.
 #[tokio::test]
 async fn a_lease_that_one_gateway_gives_up_is_granted_to_the_other_one() {
     let world = World::new().await;
@@ -36,7 +37,7 @@ async fn a_lease_that_one_gateway_gives_up_is_granted_to_the_other_one() {
     assert!(granted(behind).await.token > grant.token, "it was passed");
 }
 
-/// Catches: a push to a caller that is gone blocks the line until its lease ends.
+/// Catches: a push to a caller that has gone blocks the queue until its lease ends.
 #[tokio::test]
 async fn a_grant_without_a_waiter_is_sent_back() {
     let world = World::new().await;
@@ -57,8 +58,8 @@ async fn a_grant_without_a_waiter_is_sent_back() {
     client.until_waiting("r", 0).await;
 }
 
-/// Catches: a push that comes after its lease has been released leaves a tombstone, for which each
-/// request goes the long way.
+/// Catches: a push that comes after the release of its lease leaves a tombstone, so that each
+/// request takes the slow path.
 #[tokio::test]
 async fn a_push_that_is_sent_back_for_nothing_leaves_nothing() {
     let world = World::new().await;
@@ -88,8 +89,8 @@ async fn a_push_that_is_sent_back_for_nothing_leaves_nothing() {
     assert_eq!(world.run::<u32>(&exists).await, 0);
 }
 
-/// As with a client that repeats a request for ever, each time as a new attempt.
-/// Catches: a lease that keeps each attempt, or ends with one of those that it has forgotten.
+/// A client repeats a request for ever, each time as a new attempt.
+/// Catches: a lease that keeps all attempts, or that ends with an attempt that it has forgotten.
 #[tokio::test]
 async fn a_lease_does_not_grow_for_ever_and_ends_for_no_attempt_that_relies_on_it() {
     const ATTEMPTS: usize = 300;
@@ -122,7 +123,8 @@ async fn a_lease_does_not_grow_for_ever_and_ends_for_no_attempt_that_relies_on_i
     assert!(seen.holder.is_none());
 }
 
-/// Catches: a pushed lease that ends after a second, because this way it is not confirmed.
+/// Catches: a pushed lease that ends after a second, because an acquire of several resources does
+/// not confirm it.
 #[tokio::test]
 async fn a_pushed_lease_that_is_acquired_together_with_others_is_confirmed() {
     let world = World::new().await;

@@ -1,5 +1,5 @@
-//! The key of a lease is there as long as anything of its resource is, and says so, because the
-//! fast paths look at that key alone.
+//! The key of a lease exists as long as any other key of its resource, and its state says so,
+//! because the fast paths look only at that key.
 
 use lock_core::{
     Holder, ResourceName, Ttl,
@@ -12,14 +12,14 @@ use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use crate::queue::world::{Client, Waiter, World, again, request, sequencer, waiting};
 
 const STEPS: usize = 400;
-/// Then there are two fresh resources, because tombstones stay.
+/// After so many steps two new resources are used, because tombstones stay.
 const STEPS_OF_A_PAIR: usize = 20;
-/// Some leases run out meanwhile.
+/// Some leases with this ttl run out during the test.
 const SHORT: Ttl = Ttl::millis(60);
-/// The commands of a script read the clock, in ms, one after the other.
+/// The greatest difference of the clock, in ms, between two commands of one script.
 const ONE_SCRIPT: i64 = 5;
 
-/// A client, and what it has.
+/// A client, with its leases and waiters.
 struct Actor {
     client: Client,
     held: Vec<(AcquireRequest, Grant)>,
@@ -44,7 +44,7 @@ impl Actor {
         request
     }
 
-    /// One step, whatever its answer is.
+    /// Takes one step, whatever its answer is.
     async fn act(&mut self, pair: &[String; 2], random: &mut StdRng) -> String {
         let which = random.random_range(0..100);
         match which {
@@ -116,7 +116,7 @@ impl Actor {
         }
     }
 
-    /// Waiters that were granted are holders.
+    /// Moves waiters that were granted to the holders.
     async fn collect(&mut self) {
         for (request, waiter) in std::mem::take(&mut self.waiters) {
             if !waiter.is_finished() {
@@ -134,9 +134,9 @@ impl Actor {
 #[derive(Debug)]
 struct Seen {
     lease: Option<String>,
-    /// When the key of the lease ends, in ms; -2 if it is not there.
+    /// The time to live of the key of the lease, in ms. -2 if there is no such key.
     ends: i64,
-    /// When the last of what is beside it ends.
+    /// The greatest time to live of the other keys.
     beside: i64,
 }
 
@@ -158,15 +158,15 @@ async fn look(world: &World, resource: &str) -> Seen {
 }
 
 impl Seen {
-    /// The fast paths would not pass by what is beside the lease.
+    /// Whether the fast paths would notice the other keys of the resource.
     fn is_sound(&self) -> bool {
         let alone = self.lease.as_deref().is_none_or(|it| it.contains(":f:"));
         self.beside < 0 || (!alone && self.ends + ONE_SCRIPT >= self.beside)
     }
 }
 
-/// Catches: a script that changes the queue or leaves a tombstone, and does not say so in the key
-/// of the lease; and a key of a lease that ends before what is beside it.
+/// Catches: a script that changes the queue or leaves a tombstone, but does not say so in the key
+/// of the lease. Also a key of a lease that ends before the other keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_of_a_lease_says_what_is_beside_it_and_outlives_it() {
     let seed = rand::random();

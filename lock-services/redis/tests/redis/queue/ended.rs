@@ -10,12 +10,12 @@ use lock_core::{
 
 use crate::queue::world::{World, again, request};
 
-/// The end of a lease is an event that time alone brings.
+/// A time after which a lease has ended. Only time ends it, so the test has to sleep.
 const PAST_TTL: Duration = Duration::from_millis(40);
 const TTL: Ttl = Ttl::millis(20);
 
-/// Catches: a lease that ran out, and whose resource another client takes, alone or together with
-/// others, leaves no mark. Then a late request of its acquisition is granted.
+/// Catches: a lease runs out, another client takes its resource, alone or together with others, and
+/// no tombstone is left. Then a late request of the acquisition would be granted.
 #[tokio::test]
 async fn a_lease_that_ran_out_is_remembered_when_others_took_the_resource() {
     for together in [false, true] {
@@ -46,7 +46,7 @@ async fn marks_are_forgotten_although_older_ones_of_another_kind_are_before_them
     let world = World::new().await;
     let client = world.client().await;
     let (suspended, waiters) = (world.key("suspended:r"), world.key("waiters:r"));
-    // Waiters that were silent for long, and a mark behind them.
+    // Waiters that were silent for a long time, and a tombstone behind them.
     let mut suspend = redis::cmd("ZADD");
     suspend.arg(&suspended);
     for number in 0..20 {

@@ -1,4 +1,4 @@
-//! Releases that grant to the next in line at once, and those that have to look closer.
+//! Releases that take a fast path, and releases that must not take it.
 
 use e2e::servers::redis;
 use lock_core::{
@@ -9,7 +9,7 @@ use redis::AsyncCommands;
 
 use crate::queue::world::{LONG, World, granted, request, sequencer, waiting};
 
-/// Catches: the short way of a release that hands on leaves no tombstone.
+/// Catches: a release takes the fast path, which leaves no tombstone.
 #[tokio::test]
 async fn each_of_several_releases_is_remembered_although_others_wait() {
     let world = World::new().await;
@@ -37,7 +37,7 @@ async fn each_of_several_releases_is_remembered_although_others_wait() {
     }
 }
 
-/// Catches: a client that gets everything by push never draws a token, and so never lifts an old
+/// Catches: a client that gets all grants by push never draws a token, and so never lifts an old
 /// counter.
 #[tokio::test]
 async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
@@ -53,7 +53,7 @@ async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     holder.release(&held, first).await;
     let pushed = granted(waiter).await;
 
-    // As a server that lost its tail.
+    // A counter as on a server that has lost its last writes.
     let server = redis::Client::open(redis().await.url()).unwrap();
     let mut commands = server.get_multiplexed_async_connection().await.unwrap();
     let old = first.token.get() - 1_000_000;
@@ -62,7 +62,7 @@ async fn a_release_lifts_the_counter_if_its_connection_has_not_done_so_yet() {
     assert!(granted(behind).await.token > pushed.token);
 }
 
-/// Catches: the short way of an acquire counts from one when only the counter is gone.
+/// Catches: the fast path of an acquire counts from one when only the counter is gone.
 #[tokio::test]
 async fn a_counter_that_is_lost_starts_at_the_clock_though_nothing_else_is_in_the_way() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! The answer to a release has the whole lease of a waiter of the same client.
+//! The answer to a release has the full lease of a waiter of the same client.
 
 use e2e::{
     proxy::{Fault, Proxy},
@@ -12,7 +12,7 @@ use lock_core::{
 
 use crate::queue::world::{Client, LONG, World, granted, sequencer, waiting};
 
-/// A client that holds `r`, with nothing beside it.
+/// Acquires `r` for a client. There are no other keys of `r`.
 async fn holding(world: &World, client: &Client) -> (AcquireRequest, Grant) {
     let (held, grant) = client.holds("r").await;
     assert!(state(world).await.contains(":f:"));
@@ -24,12 +24,12 @@ async fn state(world: &World) -> String {
     lease.expect("it is held")
 }
 
-/// The token that is drawn so many draws after this grant.
+/// The token of the draw that is this many draws after the grant.
 fn drawn(draws: u64, after: Grant) -> FencingToken {
     FencingToken::new(after.token.get() + draws).unwrap()
 }
 
-/// Catches: a push, or a confirm, where the client knows already.
+/// Catches: a push or a confirm although the client already knows of the grant.
 #[tokio::test]
 async fn a_waiter_of_the_client_that_releases_has_its_lease_by_the_answer() {
     let world = World::counting().await;
@@ -47,14 +47,15 @@ async fn a_waiter_of_the_client_that_releases_has_its_lease_by_the_answer() {
     assert_eq!(grant.token, drawn(1, first));
     let left = grant.lease.deadline().since(TokioRuntime.now());
     assert!(left > LONG.get() / 2, "{left:?}");
-    // The answer to a request of the waiter would have changed the state.
+    // A request of the waiter would have changed the state.
     assert!(state(&world).await.contains(":h:"));
     client.until_waiting("r", 0).await;
     client.release(&next, grant).await;
     assert_eq!(world.observer.leases(&world.key("lease:r")).await, [""; 0]);
 }
 
-/// Catches: a waiter of another client that has a whole lease before it has shown that it is there.
+/// Catches: a waiter of another client that has a full lease before its client has shown that it is
+/// present.
 #[tokio::test]
 async fn a_waiter_of_another_client_is_offered_its_lease() {
     let world = World::counting().await;
@@ -65,7 +66,7 @@ async fn a_waiter_of_another_client_is_offered_its_lease() {
     let (held, first) = holding(&world, &client).await;
     let waiters = [other.waits(&waiting("r"))];
     client.until_waiting("r", 1).await;
-    // So that the client asks for it.
+    // A second waiter, so that the client asks for a grant in the answer.
     let behind = client.waits(&waiting("r"));
     client.until_waiting("r", 2).await;
     client
@@ -81,7 +82,7 @@ async fn a_waiter_of_another_client_is_offered_its_lease() {
     behind.abort();
 }
 
-/// Catches: a lease that stays with an attempt which has gone, for its whole ttl.
+/// Catches: a lease that stays for its whole ttl with an attempt that has gone.
 #[tokio::test]
 async fn a_lease_that_is_handed_to_an_attempt_that_has_gone_is_sent_back() {
     let world = World::counting().await;
@@ -101,7 +102,7 @@ async fn a_lease_that_is_handed_to_an_attempt_that_has_gone_is_sent_back() {
     assert_eq!(granted(waiter).await.token, drawn(2, first));
 }
 
-/// Catches: a release that goes away with its caller, and with the grant of a waiter.
+/// Catches: a release that ends with its caller, so that the grant of a waiter is lost.
 #[tokio::test]
 async fn a_caller_that_goes_away_during_its_release_keeps_no_waiter_waiting() {
     let world = World::counting().await;

@@ -12,17 +12,17 @@ use lock_core::{
 
 use crate::queue::world::{Client, Waiter, World, granted, request, waiting};
 
-/// So many waiters one script suspends at most.
+/// The greatest number of waiters that one script suspends.
 const MOVES: u64 = 64;
 
-/// A client that hears its grant and confirms it, and cannot ask.
+/// A client that gets its grant and confirms it, but whose other requests are lost.
 struct Mute {
     waiter: Waiter,
     proxy: Proxy,
 }
 
 impl Mute {
-    /// The last of that many in the line for `r`.
+    /// A client whose waiter is the last of this many in the queue for `r`.
     async fn in_line(world: &World, url: &str, watching: &Client, waiters: u64) -> Self {
         let proxy = Proxy::start(url).await;
         let client = world.client_at(&proxy.url("redis")).await;
@@ -39,7 +39,7 @@ impl Mute {
 const COMMANDS: usize = 0;
 const PUSHES: usize = 1;
 
-/// The end of a lease is an event that time alone brings.
+/// Waits until the lease has ended. Only time ends it.
 async fn until_ended(watching: &Client) {
     let resource = ResourceName::new("r").unwrap();
     until("the lease has ended", async || {
@@ -49,8 +49,8 @@ async fn until_ended(watching: &Client) {
     .await;
 }
 
-/// An acquire of several resources settles a lease that ran out as one acquire does: the client
-/// that did not confirm its grant is not the first to get the next one.
+/// An acquire of several resources settles a lease that ran out as a single acquire does. The
+/// client that did not confirm its grant is not the first to get the next grant.
 #[tokio::test]
 async fn several_at_once_suspend_a_waiter_that_did_not_confirm() {
     let (world, url) = (World::counting().await, redis().await.url());
@@ -118,7 +118,7 @@ async fn a_waiter_that_asks_has_its_turn_although_its_client_is_out_of_reach() {
     let mut held = request("r");
     held.ttl = Ttl::secs(3);
     holder.0.acquire(&held).await.unwrap().granted().unwrap();
-    // One that will not ask, so that the script which serves the other one comes upon it.
+    // A waiter that will not ask, so that the script that serves the other waiter meets it.
     let silent = client.waits(&waiting("r"));
     holder.until_waiting("r", 1).await;
     silent.abort();
@@ -126,7 +126,7 @@ async fn a_waiter_that_asks_has_its_turn_although_its_client_is_out_of_reach() {
     let request = waiting("r");
     let asks = client.waits(&request);
     holder.until_waiting("r", 2).await;
-    // The server closes the connection for pushes, and its client does not hear of it.
+    // The server closes the connection for pushes, and the client does not notice.
     proxy.inflict_on(PUSHES, Fault::HoldReplies);
     let mut commands = redis::Client::open(url)
         .unwrap()

@@ -1,4 +1,4 @@
-//! The request of one waiter must not trouble the others.
+//! The options of one waiter must not harm the others.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn within(time: Duration, resource: &str) -> AcquireRequest {
     request
 }
 
-/// A client that waits, and dies.
+/// Lets a client wait, and die.
 async fn dies_waiting(world: &World, watching: &Client, request: &AcquireRequest) {
     let client = world.listening_client().await;
     let waiter = client.waits(request);
@@ -27,7 +27,7 @@ async fn dies_waiting(world: &World, watching: &Client, request: &AcquireRequest
     drop(client);
 }
 
-/// Catches: a waiter that can never be granted stays at the head of the line.
+/// Catches: a waiter that can never be granted stays at the head of the queue.
 #[tokio::test]
 async fn a_floor_of_a_client_that_died_delays_no_other() {
     let world = World::new().await;
@@ -42,7 +42,7 @@ async fn a_floor_of_a_client_that_died_delays_no_other() {
     granted(next).await;
 }
 
-/// Catches: such a waiter is passed over and never gets an answer.
+/// Catches: a waiter with a floor that is too high is passed over and never gets an answer.
 #[tokio::test]
 async fn a_waiter_with_a_floor_that_is_too_high_gets_an_error() {
     let world = World::new().await;
@@ -58,7 +58,7 @@ async fn a_waiter_with_a_floor_that_is_too_high_gets_an_error() {
     client.until_waiting("r", 0).await;
 }
 
-/// Catches: a line stays full of the dead for as long as a lease is held.
+/// Catches: a queue stays full of dead waiters for as long as a lease is held.
 #[tokio::test]
 async fn a_full_line_forgets_waiters_that_were_silent_for_long() {
     let world = World::new().await;
@@ -79,7 +79,7 @@ async fn a_full_line_forgets_waiters_that_were_silent_for_long() {
     waiter.abort();
 }
 
-/// Catches: the same while it is free.
+/// Catches: a queue stays full of dead waiters while the resource is free.
 #[tokio::test]
 async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     let world = World::new().await;
@@ -93,7 +93,7 @@ async fn a_free_resource_is_granted_however_many_are_out_of_reach() {
     client.0.acquire(&request).await.unwrap().granted().unwrap();
 }
 
-/// Catches: more keys than a script can unpack, some of which are granted before it fails.
+/// Catches: more keys than a script can unpack, so that some are granted before the script fails.
 #[tokio::test]
 async fn too_many_resources_at_once_are_refused_and_leave_nothing() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! The fair line on a real server: the grants when clients die, give up, or are slow.
+//! The fair queue on a real server: the grants when clients die, give up, or are slow.
 
 mod attempts;
 mod beside;

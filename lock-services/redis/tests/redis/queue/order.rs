@@ -1,4 +1,4 @@
-//! First come, first served, and the costs of a client that is not there any more.
+//! First come, first served, and the delay by a client that has gone.
 
 use std::time::Duration;
 
@@ -14,10 +14,11 @@ use lock_core::{
 
 use crate::queue::world::{World, granted, request, waiting};
 
-/// Longer than a lease that was pushed: the end of a lease is an event that time alone brings.
+/// A time that is longer than a pushed lease. Only time ends such a lease, so the test has to
+/// sleep.
 const PAST_PROVISIONAL: Duration = Duration::from_millis(1050);
 
-/// Catches: a client that finds a lease that ran out takes it, although others wait.
+/// Catches: a client that finds a lease that ran out takes the resource, although others wait.
 #[tokio::test]
 async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() {
     let world = World::new().await;
@@ -31,7 +32,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
     let waiter = client.waits(&first);
     holder.until_waiting("r", 1).await;
     until("listening", async || world.channels().await == 1).await;
-    // It cannot ask, and pushes reach it.
+    // The client cannot send requests, but pushes reach it.
     proxy.inflict_on(0, Fault::HoldRequests);
     until("run out", async || {
         let view = holder.0.inspect(&first.attempt.resource).await.unwrap();
@@ -43,7 +44,7 @@ async fn a_newcomer_that_finds_a_lease_run_out_is_not_granted_before_the_line() 
     granted(waiter).await;
 }
 
-/// Catches: a process that was out of reach comes back with its last waiter first.
+/// Catches: the last waiter of a process that was out of reach comes back as the first.
 #[tokio::test]
 async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     let world = World::counting().await;
@@ -54,11 +55,12 @@ async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     let (held, grant) = holder.holds("r").await;
     let slow = client.waits(&waiting("r"));
     holder.until_waiting("r", 1).await;
-    // In line, reachable, and asking no more: a push to it comes back at once.
+    // A waiter that is in the queue and reachable, but sends no requests any more. A push to it
+    // comes back at once.
     let silent = client.waits(&waiting("r"));
     holder.until_waiting("r", 2).await;
     silent.abort();
-    // It cannot confirm its grant.
+    // The client cannot confirm its grant.
     proxy.inflict_on_new(Fault::HoldRequests);
     proxy.inflict(Fault::HoldRequests);
     holder.release(&held, grant).await;
@@ -72,7 +74,7 @@ async fn a_waiter_that_asks_brings_back_the_other_waiters_of_its_process() {
     assert_eq!(last.token.get(), unconfirmed.get() + 2, "it passed another");
 }
 
-/// Catches: a grant that fails because there is no counter takes its waiter out of the line.
+/// Catches: a grant that fails because there is no counter takes its waiter out of the queue.
 #[tokio::test]
 async fn the_head_of_a_line_keeps_its_place_when_the_counter_is_lost() {
     let world = World::counting().await;

@@ -15,7 +15,8 @@ use lock_core::{
 
 use crate::queue::world::{SOON, Unconfirmed, World, again, granted, request, waiting};
 
-/// Catches: a look that confirms a lease too late begins to wait, or is granted what another has.
+/// Catches: a look that confirms a lease too late begins to wait, or is granted a lease that
+/// another holder has.
 #[tokio::test]
 async fn one_look_stays_one_look_although_what_it_found_is_gone() {
     let world = World::new().await;
@@ -24,7 +25,7 @@ async fn one_look_stays_one_look_although_what_it_found_is_gone() {
     let proxy = Proxy::start(redis().await.url()).await;
     let gateway = world.client_at(&proxy.url("redis")).await;
 
-    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    // The look finds the lease that was pushed to the other attempt, and confirms it too late.
     let mut look = again(&unconfirmed.request);
     (look.wait, look.upkeep) = (Wait::Never, Upkeep::None);
     let found = proxy.at_reply_to(&look.attempt.id.to_string(), Fault::HoldRequests);
@@ -40,7 +41,7 @@ async fn one_look_stays_one_look_although_what_it_found_is_gone() {
     assert!(matches!(answer, Attempt::Held { .. }), "{answer:?}");
 }
 
-/// Catches: the connection for pushes is waited for, and the deadline is not.
+/// Catches: a wait for the connection for pushes goes on past the end of the wait.
 #[tokio::test]
 async fn a_wait_is_over_in_time_although_grants_cannot_be_listened_to() {
     let world = World::new().await;
@@ -58,7 +59,7 @@ async fn a_wait_is_over_in_time_although_grants_cannot_be_listened_to() {
     assert!(took < Duration::from_millis(800), "{took:?}");
 }
 
-/// Catches: a replay counts as the grant that has lifted the counter.
+/// Catches: a replayed grant counts as one that has lifted the counter.
 #[tokio::test]
 async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_old_one() {
     let world = World::new().await;
@@ -70,7 +71,7 @@ async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_ol
         .get_multiplexed_async_connection()
         .await
         .unwrap();
-    // As after a failover that lost the tail of the writes.
+    // A counter as after a failover that lost the last writes.
     let mut lost = redis::cmd("SET");
     let lost = lost.arg(world.key("counter")).arg(5);
     let () = lost.query_async(&mut commands).await.unwrap();
@@ -87,8 +88,8 @@ async fn the_counter_is_lifted_although_the_first_grant_of_a_connection_is_an_ol
     );
 }
 
-/// Two connections, which nothing orders: the push of a grant may stay on its way while polls are
-/// answered, and after its lease has run out.
+/// Pushes and answers come on two connections, so their order is open. A push may be delayed while
+/// polls are answered, and until its lease has run out.
 #[tokio::test]
 async fn a_push_that_is_older_than_an_answer_is_no_grant() {
     let world = World::counting().await;
@@ -114,8 +115,8 @@ async fn the_counter_is_lifted_again_on_a_connection_that_has_been_idle() {
     let world = World::new().await;
     let client = world.client().await;
     let (_, first) = client.holds("first").await;
-    // Time enough for a failover to another server and back, which has lost the last writes. In a
-    // cluster the connection stays.
+    // This is enough time for a failover to another server and back, which loses the last writes.
+    // In a cluster the connection survives.
     let back = redis::cmd("SET")
         .arg(world.key("counter"))
         .arg(5)
@@ -139,7 +140,7 @@ async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
     let proxy = Proxy::start(redis().await.url()).await;
     let gateway = world.client_at(&proxy.url("redis")).await;
 
-    // It finds the lease that was pushed to the other attempt, and confirms it too late.
+    // The look finds the lease that was pushed to the other attempt, and confirms it too late.
     let both = [again(&unconfirmed.request), request("s")];
     let found = proxy.at_reply_to(&both[1].attempt.id.to_string(), Fault::HoldRequests);
     let asking = gateway.clone();
@@ -156,7 +157,7 @@ async fn several_together_that_turn_out_to_be_held_leave_none_of_them() {
     assert!(left.holder.is_none(), "{left:?}");
 }
 
-/// A client may be connecting, and not be polled: the others do not have to wait for it.
+/// A caller that connects may not be polled. Other callers do not have to wait for it.
 #[tokio::test]
 async fn a_connection_attempt_that_is_not_polled_delays_no_other() {
     let world = World::new().await;
@@ -177,8 +178,8 @@ async fn a_connection_attempt_that_is_not_polled_delays_no_other() {
     connecting.await.unwrap().granted().unwrap();
 }
 
-/// More acquires than are under way at a server at once were polled, and are not any more, although
-/// they were answered: the others wait no longer than an answer may take.
+/// More acquires than may be under way at a server at once were polled, and are not polled any
+/// more, although their answers have come. Other requests wait no longer than an answer may take.
 #[tokio::test]
 async fn acquires_that_are_kept_and_not_polled_delay_no_other_request() {
     let world = World::new().await;

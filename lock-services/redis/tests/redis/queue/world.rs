@@ -19,20 +19,20 @@ use tokio::task::JoinHandle;
 /// A ttl that outlasts a test.
 pub(crate) const LONG: Ttl = Ttl::secs(60);
 
-/// How long an event may take that has to come. Far longer than it does.
+/// The time limit for an event that has to come. Events are far quicker.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// The index of the time of the last request in the details of a waiter.
+/// The index of the time of the last request in the text of a waiter's details.
 const ASKED: usize = 4;
 
-/// Keys of its own on the shared server, all in one shard.
+/// A prefix of its own on the shared server, with one shard.
 pub(crate) struct World {
     prefix: String,
     initial: InitialToken,
     pub(crate) observer: Observer,
 }
 
-/// One process, as far as the server can tell.
+/// A client that looks like a process of its own to the server.
 #[derive(Clone)]
 pub(crate) struct Client(pub(crate) Arc<RedisBackend>);
 
@@ -44,7 +44,7 @@ impl World {
         Self::with(InitialToken::Clock).await
     }
 
-    /// One in which no token is left out.
+    /// A world whose tokens count from one.
     pub(crate) async fn counting() -> Self {
         Self::with(InitialToken::At(FencingToken::MIN)).await
     }
@@ -70,21 +70,21 @@ impl World {
         Client(Arc::new(backend.unwrap()))
     }
 
-    /// One that pushes reach already.
+    /// A client that pushes already reach.
     pub(crate) async fn listening_client(&self) -> Client {
         let (client, rival) = (self.client().await, self.client().await);
         client.listen(&rival).await;
         client
     }
 
-    /// How many clients of this world listen. The server has those of other tests, too.
+    /// The number of clients of this world that listen. The server has clients of other tests, too.
     pub(crate) async fn channels(&self) -> usize {
         let channels = self.observer.channels().await;
         let ours = |channel: &&String| channel.starts_with(&self.prefix);
         channels.iter().filter(ours).count()
     }
 
-    /// Until an attempt stands in the details of a waiter.
+    /// Waits until an attempt is in the details of a waiter.
     pub(crate) async fn until_in_details(&self, request: &AcquireRequest) {
         let (key, attempt) = (self.key("waiters:*"), request.attempt.id.to_string());
         until("in line with others of its acquisition", async || {
@@ -120,7 +120,7 @@ impl World {
         let () = write.query_async(&mut commands).await.unwrap();
     }
 
-    /// When a waiter asked last, by the server's clock in ms.
+    /// The time at which a waiter asked last, by the server's clock in ms.
     pub(crate) async fn asked_at(&self, request: &AcquireRequest) -> u64 {
         let key = self.key(&format!("waiters:{}", request.attempt.resource));
         let details: String = self
@@ -134,7 +134,7 @@ impl World {
         asked.parse().unwrap()
     }
 
-    /// Has the server publish a push as if it had granted the resource to this waiter.
+    /// Makes the server publish a push as if it had granted the resource to this waiter.
     pub(crate) async fn push(&self, to: &AcquireRequest, token: u64, granted_at: u64) {
         let channels = self.key("grants:*");
         let channels: Vec<String> = self
@@ -155,14 +155,14 @@ impl World {
         assert_eq!(received, 1);
     }
 
-    /// Runs a command on the server, past all clients.
+    /// Runs a command on the server, without a client of the lock service.
     pub(crate) async fn run<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> T {
         let client = redis::Client::open(redis().await.url()).unwrap();
         let mut commands = client.get_multiplexed_async_connection().await.unwrap();
         command.query_async(&mut commands).await.unwrap()
     }
 
-    /// As an operator does who deletes an unknown key.
+    /// Deletes the counter, as an operator who deletes an unknown key.
     pub(crate) async fn lose_counter(&self) {
         let deleted: u32 = self.run(redis::cmd("DEL").arg(self.key("counter"))).await;
         assert_eq!(deleted, 1);
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// A lease that was pushed to a client which gets the push, and cannot confirm it.
+/// A lease that was pushed to a client that gets the push, but cannot confirm it.
 pub(crate) struct Unconfirmed {
     pub(crate) request: AcquireRequest,
     pub(crate) token: FencingToken,
@@ -182,7 +182,7 @@ pub(crate) struct Unconfirmed {
 }
 
 impl Unconfirmed {
-    /// Of the resource `r`, which the holder had before.
+    /// Such a lease of the resource `r`, which the holder had before.
     pub(crate) async fn after(holder: &Client, world: &World) -> Self {
         let muted = Proxy::start(redis().await.url()).await;
         let client = world.client_at(&muted.url("redis")).await;
@@ -207,7 +207,7 @@ impl Unconfirmed {
 }
 
 impl Client {
-    /// Takes a resource that is free.
+    /// Acquires a resource that is free.
     pub(crate) async fn holds(&self, resource: &str) -> (AcquireRequest, Grant) {
         let request = request(resource);
         let grant = self.0.acquire(&request).await.unwrap().granted().unwrap();
@@ -220,7 +220,8 @@ impl Client {
         tokio::spawn(async move { client.0.acquire(&request).await })
     }
 
-    /// Makes pushes reach it from here on: it waits once, for a resource that the rival gives back.
+    /// Makes pushes reach the client from here on. The client waits once, for a resource that the
+    /// rival gives back.
     pub(crate) async fn listen(&self, rival: &Self) {
         let resource = format!("to:listen:{:016x}", rand::random::<u64>());
         let (held, grant) = rival.holds(&resource).await;
@@ -242,7 +243,7 @@ impl Client {
         assert_eq!(released, Released::Released);
     }
 
-    /// Until the resource has another holder: the one that it was pushed to.
+    /// Waits until the resource has another holder, to which it was pushed.
     pub(crate) async fn until_handed_on(
         &self,
         resource: &ResourceName,

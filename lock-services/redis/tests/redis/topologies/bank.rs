@@ -4,13 +4,13 @@ use tempfile::TempDir;
 
 pub(crate) const BALANCE: i64 = 100;
 
-/// A database with two accounts, one that is written to as it comes, and one behind the fence.
+/// A database with two accounts. Writes to one are not checked, and writes to the other are fenced.
 pub(crate) struct Bank {
     pub(crate) store: SqliteFencedStore,
     _directory: TempDir,
 }
 
-/// Which of the accounts.
+/// One of the accounts.
 #[derive(Clone, Copy)]
 pub(crate) enum Account {
     Unfenced = 1,

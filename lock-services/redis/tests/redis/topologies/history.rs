@@ -38,15 +38,16 @@ impl Turns {
         Self { shared, clients }
     }
 
-    /// Waits for so many grants more.
+    /// Waits for this number of further grants.
     pub(crate) async fn until_granted(&self, more: usize) {
         let history = &self.shared.history;
         let wanted = history.grants() + more;
         until("more grants", async || history.grants() >= wanted).await;
     }
 
-    /// Stops them and checks their tokens: none twice, and each above all that were returned before
-    /// its request. Returns how many releases were left unanswered.
+    /// Stops the clients and checks their tokens. No token comes twice, and each is above all
+    /// tokens that were returned before its request. Returns the number of releases without an
+    /// answer.
     pub(crate) async fn stop(self) -> usize {
         self.shared.stopped.store(true, Ordering::Relaxed);
         for client in self.clients {
@@ -60,7 +61,7 @@ impl Turns {
 async fn take_turns(locks: LockManager, shared: Arc<Shared>) {
     while !shared.stopped.load(Ordering::Relaxed) {
         let asked = TokioRuntime.now();
-        // Short, so that a release that was lost does not hold the others up.
+        // The ttl is short, so that a lost release does not delay the others.
         let guard = locks.acquire(RESOURCE).ttl(Ttl::secs(2)).await.unwrap();
         let granted = Event::answered(guard.sequencer(), asked);
         shared.history.granted(granted);

@@ -1,5 +1,4 @@
-//! One node of a cluster does not answer, or its replica does not. Requests to other nodes do not
-//! wait.
+//! One node of a cluster, or its replica, does not answer. Requests to other nodes do not wait.
 
 use std::time::Duration;
 
@@ -7,10 +6,10 @@ use e2e::servers::{Redis, RedisCluster, until};
 use lock_core::LockManager;
 use tokio::time::timeout;
 
-/// More than are asked at once.
+/// More acquires than may be under way at a node at once.
 const ACQUIRES: usize = 100;
 
-/// Far less than the 2 s that an answer may take.
+/// A time that is far less than the 2 s that an answer may take.
 const AT_ONCE: Duration = Duration::from_millis(800);
 
 #[tokio::test]
@@ -26,7 +25,7 @@ async fn a_node_that_hangs_delays_no_request_to_another() {
         tokio::spawn(async move { locks.acquire(resource).await.unwrap() })
     });
     let acquires: Vec<_> = acquires.collect();
-    // Each has been polled.
+    // Waits until each acquire has been polled.
     for _ in 0..ACQUIRES {
         tokio::task::yield_now().await;
     }
@@ -62,7 +61,7 @@ async fn a_replica_that_hangs_delays_no_wait_for_another() {
     replica.resume().await;
 }
 
-/// No failover happens during a test.
+/// Prevents a failover during a test.
 async fn be_patient(cluster: &RedisCluster) {
     for node in cluster.primaries().iter().chain(cluster.replicas()) {
         let patient = ["CONFIG", "SET", "cluster-node-timeout", "60000"];
@@ -70,7 +69,8 @@ async fn be_patient(cluster: &RedisCluster) {
     }
 }
 
-/// A resource of the first node, and one of another. Both have been asked before.
+/// A resource of the first node, and a resource of another node. Both nodes have had requests
+/// before.
 async fn of_two_nodes(cluster: &RedisCluster, locks: &LockManager) -> [String; 2] {
     let (mut of_first, mut of_another) = (None, None);
     for number in 0.. {

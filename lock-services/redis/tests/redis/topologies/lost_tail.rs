@@ -1,4 +1,4 @@
-//! A failover that loses what the replicas had not got yet: tokens really come again.
+//! A failover loses the writes that the replicas did not have yet. Tokens really come again.
 
 use std::collections::BTreeSet;
 
@@ -51,8 +51,8 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     let its_read = bank.balance(Account::Unfenced).await;
     group.lose_primary().await;
 
-    // The lock alone, as the control of all that follows: another client holds it too, with a token
-    // that was issued before, and an update is lost.
+    // The control is the lock alone: another client holds it, too, with a token that was issued
+    // before, and an update is lost.
     let repeated = rival.locks().acquire(RESOURCE).await.unwrap();
     assert!(stale.remaining().is_ok(), "the first holder believes too");
     let pool = bank.store.pool();
@@ -60,12 +60,13 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     bank.set(Account::Unfenced, its_read + 10, pool).await;
     assert_eq!(bank.balance(Account::Unfenced).await, BALANCE + 10);
 
-    // The store refuses what comes again.
+    // The store refuses a token that comes again.
     refused(&bank, &issued, repeated).await;
     let again = rival.locks().acquire(RESOURCE).await.unwrap();
     refused(&bank, &issued, again).await;
 
-    // The next token is that of the first holder, and the floor lifts the counter above it.
+    // The next token is equal to the token of the first holder, and the floor lifts the counter
+    // above it.
     let current = rival.acquire(RESOURCE).await.unwrap();
     assert_eq!(rival.floor_repairs(), 1);
     assert!(current.token() > stale.token());
@@ -77,7 +78,7 @@ async fn repeated_tokens_are_refused_and_lifted(servers: Servers) {
     assert!(matches!(late, FenceError::Stale { .. }), "{late}");
     assert_eq!(bank.balance(Account::Fenced).await, BALANCE + 50);
 
-    // Tokens by the clock have gone on rising, for the old client and for a new one.
+    // Tokens by the clock go on rising, for the old client and for a new client.
     let rising = [
         newest_by_the_clock,
         turn(&clocked).await,

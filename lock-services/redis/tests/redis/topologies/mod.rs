@@ -1,5 +1,5 @@
-//! Redis with sentinels, as a cluster, behind TLS and logins: the promises when servers take each
-//! other's place.
+//! Redis with sentinels, as a cluster, and with TLS and logins: the promises hold when one server
+//! takes the place of another.
 
 mod access;
 mod bank;

@@ -1,4 +1,4 @@
-//! A primary that stands still, is succeeded, and goes on as if nothing had happened.
+//! A primary stands still, gets a successor, and goes on as if nothing had happened.
 
 use e2e::servers::{RedisWithSentinels, until};
 use lock_core::{Attempt, ErrorKind, Outcome, Ttl};
@@ -9,7 +9,8 @@ use crate::topologies::{
     world::{Namespace, RESOURCE, Servers, turn},
 };
 
-/// The control: it grants what its successor has granted already. The store refuses it.
+/// The control: the old primary grants a token that its successor has already granted. The store
+/// refuses it.
 #[tokio::test]
 async fn a_primary_that_was_succeeded_grants_the_same_tokens_and_the_store_refuses_them() {
     let servers = Servers::Sentinel(RedisWithSentinels::start().await);
@@ -43,7 +44,8 @@ async fn a_primary_that_was_succeeded_grants_the_same_tokens_and_the_store_refus
     current.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// With `min-replicas-to-write` it grants nothing: its replicas follow the successor.
+/// With `min-replicas-to-write` the old primary grants nothing, because its replicas follow the
+/// successor.
 #[tokio::test]
 async fn a_primary_that_was_succeeded_grants_nothing_if_it_needs_a_replica() {
     let needs_one = ["--min-replicas-to-write", "1"];
@@ -55,14 +57,14 @@ async fn a_primary_that_was_succeeded_grants_nothing_if_it_needs_a_replica() {
     let group = servers.of_resource(&counting).await;
     let primary = group.primary();
     primary.resume().await;
-    // It takes a moment until it sees that they are gone.
+    // It takes a moment until the old primary sees that its replicas are gone.
     until("it has no replica", || async {
         let info: String = primary.command(&["INFO", "replication"]).await;
         info.contains("min_slaves_good_slaves:0")
     })
     .await;
 
-    // A request that is still under way when the time for an answer is over leaves it open.
+    // If a request is still under way when the response timeout is over, its outcome is unknown.
     until("it knows that nothing was applied", || async {
         let error = match direct.try_acquire(RESOURCE).await {
             Err(error) => error,
@@ -76,8 +78,8 @@ async fn a_primary_that_was_succeeded_grants_nothing_if_it_needs_a_replica() {
     assert!(turn(&current).await > before);
 }
 
-/// Pauses the primary until the sentinels have another one. Returns a client that does not notice,
-/// as one whose connection outlives the failover.
+/// Pauses the primary until the sentinels have another one. Returns a client that does not notice
+/// this, like a client whose connection survives the failover.
 async fn succeeded(servers: &Servers, namespace: &Namespace) -> lock_core::LockManager {
     let usual = namespace.connect().await;
     turn(&usual).await;

@@ -1,4 +1,4 @@
-//! Servers that take each other's place in an orderly way: nothing is lost, and no acquire fails.
+//! One server takes the place of another in an orderly way. Nothing is lost, and no acquire fails.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,13 +14,14 @@ use crate::topologies::{
     world::{Namespace, RESOURCE, Servers},
 };
 
-/// How long a slot stays half moved, if the machine is quick. Clients wait for it for as long as
-/// for an answer: here so long that it is moved by then on a slow machine, too.
+/// The time for which a slot stays half moved, if the machine is quick. Clients wait for the slot
+/// for the response timeout. Here that is so long that the slot is moved by then on a slow machine,
+/// too.
 const HALF_MOVED: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How many take turns. Each has one request under way, which in a failover may be a release: that
-/// one may get no answer. An acquire is repeated.
+/// The number of clients that take turns. Each has one request under way. In a failover this may be
+/// a release, which may get no answer. An acquire is repeated.
 const CLIENTS: usize = 3;
 
 #[tokio::test]
@@ -60,8 +61,8 @@ async fn a_planned_cluster_failover_keeps_the_order() {
     assert!(!group.primary().is_primary().await);
 }
 
-/// While a slot moves, some of the keys of a script are here and some are there, and no server runs
-/// it. Clients wait, and follow.
+/// While a slot moves, the keys of a script are on two servers, and no server runs it. Clients
+/// wait, and follow the slot.
 #[tokio::test]
 async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
     let cluster = RedisCluster::start().await;
@@ -87,7 +88,7 @@ async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
         .command(&["CLUSTER", "COUNTKEYSINSLOT", &slot])
         .await;
     assert_eq!(left, 0);
-    // The control: a client that does not wait and follow meets errors.
+    // The control: a client that does not wait and follow gets errors.
     let met = naive.await.unwrap();
     assert!(
         met.contains("TRYAGAIN") && met.contains("MOVED"),
@@ -95,14 +96,14 @@ async fn a_slot_that_moves_under_load_costs_no_token_and_no_error() {
     );
 }
 
-/// All keys are still on the node that the slot is leaving. But there, a key that a script deletes
-/// counts as moved: the script would fail half way.
+/// All keys are still on the node that the slot is leaving. But on that node a key that a script
+/// deletes counts as moved, so the script would fail half way.
 #[tokio::test]
 async fn a_node_that_a_slot_is_leaving_runs_no_script_half_way() {
     let servers = Servers::Cluster(RedisCluster::start().await);
     let namespace = servers.by_the_clock().patient(PATIENCE);
     let locks = namespace.connect().await;
-    // So that every key is there: of the lease, the queue, its waiter, and a tombstone.
+    // All keys exist: the lease, the queue, its waiter, and a tombstone.
     let given = locks.acquire(RESOURCE).holder(Holder::random());
     given.await.unwrap().release().await.unwrap();
     let guard = locks.acquire(RESOURCE).await.unwrap();
@@ -134,7 +135,7 @@ async fn a_node_that_a_slot_is_leaving_runs_no_script_half_way() {
     waiting.await.unwrap().release().await.unwrap();
 }
 
-/// Leases are renewed one by one while those of a batch are on two servers.
+/// Leases are renewed one by one while the leases of a batch are on two servers.
 #[tokio::test]
 async fn leases_outlive_a_slot_that_stays_half_moved() {
     let ttl = Ttl::secs(2);
@@ -172,7 +173,7 @@ async fn start(namespace: &Namespace) -> Turns {
     turns
 }
 
-/// Asks the server that has a key, and no other, until the key has moved. Returns all errors.
+/// Asks only the server that has a key, until the key has moved. Returns all errors.
 async fn naive(url: String, key: String) -> BTreeSet<String> {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();

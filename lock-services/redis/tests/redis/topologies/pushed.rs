@@ -1,4 +1,4 @@
-//! Grants are pushed to waiters by the server that has the shard, whichever that is by now.
+//! The server that has the shard now pushes grants to waiters.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::topologies::world::{RESOURCE, Servers};
 
 const HANDOFFS: u32 = 20;
 
-/// Waiters that only poll look every 300 ms, which takes twice as long on average.
+/// The longest average hand-off with pushes. Waiters that only poll look every 300 ms, which takes
+/// twice as long on average.
 const BY_PUSH: Duration = Duration::from_millis(75);
 
 #[tokio::test]
@@ -62,7 +63,8 @@ async fn waiters_are_pushed_to_before_and_after_a_slot_has_moved() {
     until_pushed_again(&holder, &waiter).await;
 }
 
-/// Its connections stay open, and nothing tells that it is not the primary any more.
+/// The connections of the paused server stay open, and nothing shows that it is not the primary any
+/// more.
 #[tokio::test]
 async fn waiters_are_pushed_to_by_the_successor_of_a_paused_primary() {
     let pushed_by_the_successor = async |servers: Servers| {
@@ -94,7 +96,7 @@ async fn until_pushed_again(holder: &LockManager, waiter: &LockManager) {
     .await;
 }
 
-/// How long it takes to hand the lock over, with a waiter in line each time.
+/// The time that a hand-off takes, with a waiter in the queue each time.
 async fn hand_offs(holder: &LockManager, waiter: &LockManager) -> Duration {
     let mut took = Duration::ZERO;
     let resource = ResourceName::new(RESOURCE).unwrap();

@@ -7,7 +7,7 @@ use lock_core::{Error, ErrorKind, LockManager, Outcome, ResourceName, Ttl};
 
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// How long an event may take that has to come.
+/// The time limit for an event that has to come.
 const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_grant_that_replicas_did_not_get_is_given_back() {
         "it was not given back"
     );
 
-    // The control: a grant that did not wait for replicas, and a failover.
+    // The control: a failover after a grant that did not wait for replicas.
     let _lost = careless.acquire("lost").ttl(hour).await.unwrap();
     primary.kill().await;
     replica.resume().await;
@@ -99,7 +99,7 @@ async fn a_user_who_may_not_wait_for_replicas_gets_an_error_when_connecting() {
 #[tokio::test]
 async fn an_acquire_that_is_kept_and_not_polled_while_replicas_are_waited_for_delays_no_other() {
     let (primary, replica) = pair().await;
-    // Longer than the test has.
+    // The time for replicas is longer than the test.
     let careful = careful_for(primary.url(), 2 * SOON, 3 * SOON)
         .await
         .unwrap();

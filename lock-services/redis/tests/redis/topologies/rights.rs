@@ -1,5 +1,5 @@
-//! The least that a user of Redis has to be allowed, and what becomes of the lock service if it is
-//! allowed less.
+//! The least rights that a user of Redis needs, and the behaviour of the lock service with fewer
+//! rights.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,8 @@ use e2e::{
 };
 use lock_core::{ErrorKind, LockManager, ResourceName};
 
-/// Commands that no script runs. The last line is that of the optional ones, but for clusters.
+/// Commands that clients send outside of scripts. The last line has the commands that may be
+/// denied, except those for clusters.
 const SENT: [&str; 11] = [
     "evalsha",
     "script|load",
@@ -48,7 +49,7 @@ async fn the_documented_rights_are_enough_in_a_cluster() {
     }
     let url = cluster.url().replace("://", "://locks:sesame@");
     hand_over(&url).await;
-    // Without this nodes are believed as they come.
+    // Without this right the view of the node that answers first counts.
     for node in cluster.primaries() {
         node.allow_documented("-cluster|info").await;
     }
@@ -109,7 +110,7 @@ async fn connect(url: &str, prefix: &str) -> LockManager {
     palisade::connect(url).prefix(prefix).await.unwrap()
 }
 
-/// One client acquires, another one waits and gets it.
+/// One client acquires, and another waits for the resource and gets it.
 async fn hand_over(url: &str) {
     let prefix = prefix();
     let (holder, waiter) = (connect(url, &prefix).await, connect(url, &prefix).await);

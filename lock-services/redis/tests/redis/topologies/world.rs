@@ -6,7 +6,7 @@ use lock_core::{FencingToken, InitialToken, LockManager};
 /// The resource of all tests, whose shard is the same whatever the prefix.
 pub(crate) const RESOURCE: &str = "account:1";
 
-/// Servers that take each other's place.
+/// Servers of which one can take the place of another.
 pub(crate) enum Servers {
     Sentinel(RedisWithSentinels),
     Cluster(RedisCluster),
@@ -39,7 +39,7 @@ impl Servers {
         }
     }
 
-    /// Tokens that count from one, and so tell of every grant that was lost.
+    /// Tokens that count from one, so that each lost grant can be seen.
     pub(crate) fn counting(&self) -> Namespace {
         self.namespace(InitialToken::At(FencingToken::MIN))
     }
@@ -60,13 +60,13 @@ impl Servers {
 }
 
 impl Namespace {
-    /// Whose clients wait so long for an answer, and for a slot that is being moved.
+    /// A namespace whose clients wait this long for an answer, and for a slot that is being moved.
     pub(crate) fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The key of the one counter that there is.
+    /// The key of the only counter.
     pub(crate) async fn counter<'a>(
         &self,
         primaries: impl IntoIterator<Item = &'a Redis>,
@@ -86,7 +86,7 @@ impl Namespace {
         self.connect_to(&self.url).await
     }
 
-    /// The same, by another way to the servers.
+    /// A client of its own, with another URL to the servers.
     pub(crate) async fn connect_to(&self, url: &str) -> LockManager {
         palisade::connect(url)
             .prefix(&self.prefix)

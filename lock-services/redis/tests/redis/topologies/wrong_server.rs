@@ -1,4 +1,4 @@
-//! Servers that are not what the URL says, and services of which a part is down.
+//! Servers that are not what the URL says, and services with a part that is down.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn a_url_of_another_topology_names_the_right_one() {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
         assert!(error.to_string().contains(says), "{error}");
     }
-    // Its slots have no owners.
+    // The slots of this node have no owners.
     let url = format!("redis+cluster://{}", node.address());
     let error = palisade::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
@@ -36,7 +36,7 @@ async fn most_sentinels_decide_and_one_is_enough() {
     let [gone, paused, third] = servers.sentinels() else {
         unreachable!()
     };
-    // One that was cut off and never heard of the others: a server of its own.
+    // A server of its own stands for a primary that was cut off and never heard of the others.
     let stranger = Redis::start().await;
     let () = third.command(&["SENTINEL", "REMOVE", "locks"]).await;
     let () = third
@@ -113,8 +113,8 @@ async fn any_node_that_answers_tells_of_the_whole_cluster() {
     }
 }
 
-/// A name that leads to a replica for a while, as during a failover.
-/// Catches: a candidacy that ends for good because of a failure that passes by itself.
+/// A name leads to a replica for a while, as during a failover.
+/// Catches: a candidacy that ends because of a failure that passes by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
     let (primary, replica) = (Redis::start().await, Redis::start().await);
@@ -144,7 +144,7 @@ async fn a_candidate_that_meets_a_replica_leads_when_it_is_over() {
     led.unwrap();
 }
 
-/// Such as a hosted server, whose commands were renamed.
+/// A hosted server may have renamed commands.
 /// Catches: a message of the server that repeats its arguments: a script, or a holder.
 #[tokio::test]
 async fn a_command_that_the_server_lacks_is_named_in_one_line_without_what_it_was_sent() {
