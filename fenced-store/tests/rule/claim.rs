@@ -123,7 +123,8 @@ pub(crate) async fn concurrent_claims_leave_the_greatest<H: Harness>() {
 }
 
 /// The first claims of two lock services at once: each claim reads the issuer again after it has
-/// locked it. Catches: two first claims that both set the issuer.
+/// locked it.
+/// Catches: two first claims that both set the issuer.
 pub(crate) async fn concurrent_first_claims_leave_one_issuer<H: Harness>() {
     for _ in 0..4 {
         let world: H = fresh().await;

@@ -183,8 +183,8 @@ pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: SqlHarness>() {
     );
 }
 
-/// Savepoints are rolled back after a failed statement, and inside each other. Catches: an inner
-/// savepoint that outlives the outer one, or has its name.
+/// Savepoints are rolled back after a failed statement, and inside each other.
+/// Catches: an inner savepoint that outlives the outer one, or has its name.
 pub(crate) async fn a_rolled_back_savepoint_takes_those_inside_with_it<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
 

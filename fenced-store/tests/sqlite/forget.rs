@@ -31,7 +31,8 @@ async fn idle(store: &SqliteFencedStore) -> u64 {
 }
 
 /// A client in another language, or the lock service in the same file, claims by a statement of its
-/// own. Catches: a token below the floor that is claimed without the library.
+/// own.
+/// Catches: a token below the floor that is claimed without the library.
 #[tokio::test]
 async fn no_statement_brings_a_token_below_the_floor_back() {
     let world: SqliteFile = fresh().await;

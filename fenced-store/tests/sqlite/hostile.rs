@@ -165,8 +165,8 @@ async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an
     }
 }
 
-/// A library may make a temporary table of that name on a connection of the pool. Catches: a table
-/// of ours that is named without its schema.
+/// A library may make a temporary table of that name on a connection of the pool.
+/// Catches: a table of ours that is named without its schema.
 #[tokio::test]
 async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
     let (world, stale) = claimed::<SqliteFile>().await;

@@ -83,8 +83,8 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     assert_eq!(balance(&world).await, 102);
 }
 
-/// `Busy` would say that nothing has happened, and the caller would do the work again. Catches:
-/// work that is done twice, because its end was taken for a lock wait.
+/// `Busy` would say that nothing has happened, and the caller would do the work again.
+/// Catches: work that is done twice, because its end was taken for a lock wait.
 #[tokio::test]
 async fn a_transaction_that_was_ended_is_not_busy_because_another_one_writes_by_then() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;

@@ -202,7 +202,8 @@ async fn a_lost_lease_among_several_begins_nothing() {
 }
 
 /// A protected lease has all options of a lease. For the store all guards of an owner are one
-/// writer. Catches: options of a lease that `FencedLocks` does not pass on.
+/// writer.
+/// Catches: options of a lease that `FencedLocks` does not pass on.
 #[tokio::test]
 async fn an_owner_holds_a_protected_resource_several_times_over() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;

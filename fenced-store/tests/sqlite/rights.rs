@@ -91,8 +91,8 @@ async fn a_file_that_another_one_writes_is_writable() {
     writer.execute("ROLLBACK").await.unwrap();
 }
 
-/// A program writes rows of jobs to the file directly, with values of every type. Catches: a row
-/// that SQL can make and that keeps all others from being listed.
+/// A program writes rows of jobs to the file directly, with values of every type.
+/// Catches: a row that SQL can make and that keeps all others from being listed.
 #[tokio::test]
 async fn a_job_with_any_content_can_be_listed() {
     let world: SqliteFile = fresh().await;
