@@ -25,8 +25,9 @@ impl Fenced {
     /// token, to check that the token is for the resource of the request
     /// ([`must_be_about`](Self::must_be_about)), and to keep the header out of the logs.
     ///
-    /// # Errors The [`Rejection`] of several headers, of a malformed header, or of a header that
-    /// the verifier refuses.
+    /// # Errors
+    /// The [`Rejection`] of several headers, of a malformed header, or of a header that the
+    /// verifier refuses.
     pub fn from_headers<V>(headers: &HeaderMap, verifier: &V) -> Result<Option<Self>, Rejection>
     where
         V: TokenVerifier + ?Sized,

@@ -56,10 +56,10 @@
 //!    client must treat a 2xx without `Fencing-Accepted` as a write that was not fenced**: see
 //!    [`client`].
 //!
-//! # The answers that a client gets Every refusal is a [`Problem`] (RFC 9457) with a stable `type`,
-//! see [`ProblemType`]. Names such as `Stale` in the table are variants of `FenceError`, the error
-//! of the store. With the feature `axum` of fenced-store, a handler can return this error as its
-//! response.
+//! # The answers that a client gets
+//! Every refusal is a [`Problem`] (RFC 9457) with a stable `type`, see [`ProblemType`]. Names such
+//! as `Stale` in the table are variants of `FenceError`, the error of the store. With the feature
+//! `axum` of fenced-store, a handler can return this error as its response.
 //!
 //! | case | status | `type`, after `urn:palisade:problem:` | send it again? |
 //! |------|--------|---------------------------------------|----------------|
@@ -88,19 +88,22 @@
 //! have the member `"outcome": "unknown"`. No response contains a holder. The refusal of a stale
 //! token contains the high-water mark, in [`FENCING_HIGH_WATER`].
 //!
-//! # Caches The answer to each request that the layer checks has `Vary: Fencing-Token`, so that no
-//! cache gives the answer to a request with another token or with none. An answer with
+//! # Caches
+//! The answer to each request that the layer checks has `Vary: Fencing-Token`, so that no cache
+//! gives the answer to a request with another token or with none. An answer with
 //! [`FENCING_ACCEPTED`] has `Cache-Control: no-store`, whatever the handler has set, because a
 //! repeated answer would say "accepted" without a check by the store. All refusals have
 //! `Cache-Control: no-store`, too.
 //!
-//! # Browsers By default a browser hides these headers from scripts of another origin. Allow
-//! [`FENCING_TOKEN`] in `Access-Control-Allow-Headers`, expose [`FENCING_ACCEPTED`] and
-//! [`FENCING_HIGH_WATER`] in `Access-Control-Expose-Headers`, and put the CORS layer outside of
-//! this one, so that refusals have the CORS headers, too.
+//! # Browsers
+//! By default a browser hides these headers from scripts of another origin. Allow [`FENCING_TOKEN`]
+//! in `Access-Control-Allow-Headers`, expose [`FENCING_ACCEPTED`] and [`FENCING_HIGH_WATER`] in
+//! `Access-Control-Expose-Headers`, and put the CORS layer outside of this one, so that refusals
+//! have the CORS headers, too.
 //!
-//! # Logs The header contains a secret. Values that [`FencingHeader`] writes, and values that the
-//! layer passes on, are marked as sensitive. Layers *outside* of it that print request headers need
+//! # Logs
+//! The header contains a secret. Values that [`FencingHeader`] writes, and values that the layer
+//! passes on, are marked as sensitive. Layers *outside* of it that print request headers need
 //! `SetSensitiveRequestHeadersLayer` of tower-http around them.
 
 #![forbid(unsafe_code)]

@@ -15,7 +15,8 @@ use crate::{FencingHeader, Rejection};
 pub trait TokenVerifier {
     /// Checks one token.
     ///
-    /// # Errors The [`Rejection`] with which the client is answered.
+    /// # Errors
+    /// The [`Rejection`] with which the client is answered.
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection>;
 }
 

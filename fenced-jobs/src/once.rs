@@ -118,13 +118,15 @@ impl<DB: Storage> Once<DB> {
     /// If the work fails, everything is rolled back, and the failure is noted with the time when
     /// the slot is due again. When the lease is lost, the work is dropped at its present await.
     ///
-    /// # Errors The error of the work, or of the lock service or the store; then the slot is not
-    /// done. After [`FenceError::CommitUnknown`](fenced_store::FenceError::CommitUnknown) the slot
-    /// may be done: run it again, which waits until that commit has succeeded or failed. An invalid
-    /// name is an error of the lock service, before anything is sent.
+    /// # Errors
+    /// The error of the work, or of the lock service or the store; then the slot is not done. After
+    /// [`FenceError::CommitUnknown`](fenced_store::FenceError::CommitUnknown) the slot may be done:
+    /// run it again, which waits until that commit has succeeded or failed. An invalid name is an
+    /// error of the lock service, before anything is sent.
     ///
-    /// # Cancel safety The work is rolled back and the lease released. If the commit was sent, the
-    /// commit goes on in the background. In both cases the slot can be run again.
+    /// # Cancel safety
+    /// The work is rolled back and the lease released. If the commit was sent, the commit goes on
+    /// in the background. In both cases the slot can be run again.
     pub async fn run<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
@@ -138,7 +140,8 @@ impl<DB: Storage> Once<DB> {
     /// a runner dies or is overtaken, the next one goes on after its last committed step: see
     /// [`Job::step`]. After the last step the slot is marked as done.
     ///
-    /// # Errors As [`run`](Self::run). Committed steps stay, and are not done again.
+    /// # Errors
+    /// As [`run`](Self::run). Committed steps stay, and are not done again.
     ///
     /// # Cancel safety
     /// As [`run`](Self::run), for the present step.

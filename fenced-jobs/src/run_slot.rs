@@ -17,7 +17,8 @@ pub trait RunSlot: Sealed {
     /// # Errors
     /// [`FenceError::WrongResource`] if no job fences this transaction; errors of the database.
     ///
-    /// # Cancel safety The slot may or may not be marked: roll back.
+    /// # Cancel safety
+    /// The slot may or may not be marked: roll back.
     fn run_slot(
         &mut self,
         slot: &Slot,

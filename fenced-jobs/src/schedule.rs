@@ -53,8 +53,9 @@ impl Schedule {
     /// If the system has no database of time zones, only `UTC` works. The feature
     /// `tzdb-bundle-always` of the crate `jiff` adds the others.
     ///
-    /// # Errors [`InvalidSchedule`] with the reason. A pattern that is never due, such as `0 0 30 2
-    /// *`, is invalid, too.
+    /// # Errors
+    /// [`InvalidSchedule`] with the reason. A pattern that is never due, such as `0 0 30 2 *`, is
+    /// invalid, too.
     pub fn new(pattern: &str, zone: &str) -> Result<Self, InvalidSchedule> {
         let parser = croner::parser::CronParser::builder()
             .seconds(croner::parser::Seconds::Optional)

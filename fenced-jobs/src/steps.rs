@@ -83,8 +83,8 @@ impl<'a, DB: Storage> Job<'a, DB> {
     /// The result of the last committed step, of this or an earlier runner; `None` before the first
     /// step.
     ///
-    /// # Errors [`FenceError::Db`] with an error of decoding if the result was saved as another
-    /// type.
+    /// # Errors
+    /// [`FenceError::Db`] with an error of decoding if the result was saved as another type.
     pub fn progress<T: DeserializeOwned>(&self) -> Result<Option<T>, FenceError> {
         self.state.progress()
     }
@@ -112,12 +112,14 @@ impl<'a, DB: Storage> Job<'a, DB> {
     /// Does a step in a fenced transaction, and commits the step with its result, which the next
     /// runner finds as its [`progress`](Self::progress).
     ///
-    /// # Errors The error of the step, or of the store; then nothing of the step is stored. After
+    /// # Errors
+    /// The error of the step, or of the store; then nothing of the step is stored. After
     /// [`FenceError::CommitUnknown`] the step may be stored, and no further step is begun: return
     /// the error, and run the slot again, which finds out.
     ///
-    /// # Cancel safety The step is rolled back. If its commit was sent, the state is the same as
-    /// after [`FenceError::CommitUnknown`].
+    /// # Cancel safety
+    /// The step is rolled back. If its commit was sent, the state is the same as after
+    /// [`FenceError::CommitUnknown`].
     pub async fn step<P, E, F>(&mut self, step: F) -> Result<P, E>
     where
         P: Serialize,

@@ -127,11 +127,11 @@ impl<DB: Storage> FencedStore<DB> {
     /// `MySqlTxOptions`). In SQLite, and where ending sessions is switched off or not allowed, the
     /// claim fails with [`FenceError::Busy`].
     ///
-    /// # Errors Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`],
-    /// [`FenceError::WrongIssuer`]. These, and [`FenceError::Implausible`], change nothing and
-    /// disturb no other holder. After [`FenceError::Busy`] or [`FenceError::Serialization`] the
-    /// mark is as it was; after [`FenceError::Db`] it may have been raised. After each of these
-    /// three errors claim again.
+    /// # Errors
+    /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
+    /// These, and [`FenceError::Implausible`], change nothing and disturb no other holder. After
+    /// [`FenceError::Busy`] or [`FenceError::Serialization`] the mark is as it was; after
+    /// [`FenceError::Db`] it may have been raised. After each of these three errors claim again.
     ///
     /// # Cancel safety
     /// The claim is finished in the background. Claim again to find out its result.
@@ -233,9 +233,9 @@ impl<DB: Dialect> FencedStore<DB> {
     /// the application, nor at rights that only [administrators](FencedStore::admin) and
     /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
     ///
-    /// # Errors [`FenceError::NotMigrated`] if none of our tables is there.
-    /// [`FenceError::NotReady`] names anything else that is missing. Otherwise errors of the
-    /// database.
+    /// # Errors
+    /// [`FenceError::NotMigrated`] if none of our tables is there. [`FenceError::NotReady`] names
+    /// anything else that is missing. Otherwise errors of the database.
     ///
     /// # Cancel safety
     /// Cancel safe.

@@ -28,8 +28,8 @@ impl Credential {
 
     /// A credential made of the parts of a header.
     ///
-    /// # Errors [`InvalidHeaderValue`] for a byte that no header may have. A parsed header has no
-    /// such byte.
+    /// # Errors
+    /// [`InvalidHeaderValue`] for a byte that no header may have. A parsed header has no such byte.
     pub fn of(header: FencingHeader<'_>) -> Result<Self, InvalidHeaderValue> {
         let token = header.token();
         let value = header.try_into()?;

@@ -21,7 +21,8 @@ impl Refusal {
     /// # Panics
     /// Outside of a tokio runtime with its timer.
     ///
-    /// # Cancel safety Not cancel safe: if the future is dropped, the response is lost.
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, the response is lost.
     pub async fn read(mut response: Response) -> Self {
         let mut body = Vec::new();
         // Whether the body was in time or not, `body` has the part that has arrived.

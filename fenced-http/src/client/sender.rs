@@ -57,8 +57,9 @@ impl Sender {
     /// # Panics
     /// Outside of a tokio runtime with its timer.
     ///
-    /// # Cancel safety Not cancel safe: if the future is dropped, the write may be made
-    /// nevertheless. Read before you repeat the write.
+    /// # Cancel safety
+    /// Not cancel safe: if the future is dropped, the write may be made nevertheless. Read before
+    /// you repeat the write.
     pub async fn send(
         &self,
         request: RequestBuilder,

@@ -62,14 +62,16 @@
 //! ``` The `kid` of a token selects a key, and the key determines the algorithm. The token cannot
 //! choose it.
 //!
-//! # The signed bytes These bytes, in this order: `fencing-token 1` and a zero byte; audience and
-//! key id; zeros up to a multiple of 64, so that the part that all tokens of a key share is hashed
-//! once; issuer and resource; the token in eight bytes; the holder in sixteen; `exp` in eight, 0 if
-//! there is none. Each text comes after its length in two bytes. Numbers are big-endian. The text
-//! of the header is not signed, so the order of its parameters does not matter.
+//! # The signed bytes
+//! These bytes, in this order: `fencing-token 1` and a zero byte; audience and key id; zeros up to
+//! a multiple of 64, so that the part that all tokens of a key share is hashed once; issuer and
+//! resource; the token in eight bytes; the holder in sixteen; `exp` in eight, 0 if there is none.
+//! Each text comes after its length in two bytes. Numbers are big-endian. The text of the header is
+//! not signed, so the order of its parameters does not matter.
 //!
-//! # Limits of a signature A signature does not prevent replay: anyone who reads a header can send
-//! it again, as long as its token is the newest. Use TLS, so that others cannot read the header.
+//! # Limits of a signature
+//! A signature does not prevent replay: anyone who reads a header can send it again, as long as its
+//! token is the newest. Use TLS, so that others cannot read the header.
 
 mod audience;
 mod error;

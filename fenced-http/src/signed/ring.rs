@@ -20,10 +20,11 @@ pub struct KeyRing<K = SigningKey>(Arc<ArcSwap<Vec<Arc<K>>>>);
 impl<K: AsRef<VerifyingKey>> KeyRing<K> {
     /// A ring of these keys. The first one signs.
     ///
-    /// # Errors [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one
-    /// id, [`InvalidKey::Shared`] if two were made of one secret. In that case a new key would be
-    /// no better than the old one, and a service that may only check with one kind of key could
-    /// sign with the other.
+    /// # Errors
+    /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id,
+    /// [`InvalidKey::Shared`] if two were made of one secret. In that case a new key would be no
+    /// better than the old one, and a service that may only check with one kind of key could sign
+    /// with the other.
     pub fn new(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidKey> {
         Ok(Self(Arc::new(ArcSwap::from_pointee(checked(keys)?))))
     }

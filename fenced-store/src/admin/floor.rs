@@ -69,11 +69,12 @@ impl<DB: Dialect> Admin<'_, DB> {
 
     /// Lowers the floor of the store.
     ///
-    /// # Errors [`AdminError::FloorNotAsExpected`] if the floor is another one than expected:
-    /// nothing is changed. Otherwise errors of the database.
+    /// # Errors
+    /// [`AdminError::FloorNotAsExpected`] if the floor is another one than expected: nothing is
+    /// changed. Otherwise errors of the database.
     ///
-    /// # Cancel safety The order is finished in the background. Read the floor to find out its
-    /// result.
+    /// # Cancel safety
+    /// The order is finished in the background. Read the floor to find out its result.
     pub async fn lower_floor(&self, order: &LowerFloor) -> Result<(), AdminError> {
         let order = Order::LowerFloor(order.clone());
         carry_out(self.store, order).await.map(drop)

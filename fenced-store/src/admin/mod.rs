@@ -83,8 +83,8 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// beyond the [plausibility](FencedStore::plausibility) of the store. Both change nothing.
     /// Otherwise errors of the database.
     ///
-    /// # Cancel safety The order is finished in the background. Read the mark to find out its
-    /// result.
+    /// # Cancel safety
+    /// The order is finished in the background. Read the mark to find out its result.
     pub async fn reset_high_water(&self, order: &Reset) -> Result<(), AdminError> {
         if order.to() > order.expected() {
             self.check(order.to())?;

@@ -14,13 +14,15 @@ use crate::{FenceError, Storage};
 /// [`FencedGuards`](super::FencedGuards) if it names several resources. It acquires all resources
 /// or none.
 ///
-/// # Errors Awaiting it fails as [`Acquire`] or [`AcquireAll`] does, and as
+/// # Errors
+/// Awaiting it fails as [`Acquire`] or [`AcquireAll`] does, and as
 /// [`FencedStore::claim`](crate::FencedStore::claim) does. After an error all leases have been
 /// given back. A claim that was made stays: it shuts out only older holders, which had lost the
 /// lease before.
 ///
-/// # Cancel safety Dropping the future at any await gives all leases back. A claim may go on in the
-/// background. It shuts out only older holders.
+/// # Cancel safety
+/// Dropping the future at any await gives all leases back. A claim may go on in the background. It
+/// shuts out only older holders.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
 pub struct AcquireFenced<DB: Storage, L = Acquire> {

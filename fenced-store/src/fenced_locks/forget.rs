@@ -21,9 +21,10 @@ impl<DB: Storage> FencedLocks<DB> {
     /// If the tokens of the lock service are the revisions of one counter, this call acquires a
     /// lease for a moment, to learn the present revision.
     ///
-    /// # Errors [`AdminError::NotForgettable`] if the tokens of the lock service follow neither the
-    /// clock nor one revision. An example is a service whose counters begin at a small number.
-    /// Nothing is forgotten. Otherwise the errors of
+    /// # Errors
+    /// [`AdminError::NotForgettable`] if the tokens of the lock service follow neither the clock
+    /// nor one revision. An example is a service whose counters begin at a small number. Nothing is
+    /// forgotten. Otherwise the errors of
     /// [`FencedStore::forget_marks`](crate::FencedStore::forget_marks), and of the lock service.
     ///
     /// # Cancel safety
@@ -65,9 +66,11 @@ impl<DB: Storage> FencedLocks<DB> {
     /// has no guard, because the marks of guards are kept by a task. It sends a request to the
     /// store only if the grant is older than 20 minutes.
     ///
-    /// # Errors Those of the database. The next renewal repeats the request.
+    /// # Errors
+    /// Those of the database. The next renewal repeats the request.
     ///
-    /// # Cancel safety The request is finished in the background.
+    /// # Cancel safety
+    /// The request is finished in the background.
     #[doc(hidden)]
     pub async fn keep(&self, grant: &lock_core::Sequencer) -> Result<(), FencedLockError> {
         const YOUNG: Duration = Duration::from_secs(20 * 60);

@@ -32,7 +32,8 @@ impl<DB: Storage> FencedGuards<DB> {
 
     /// Prepares a transaction that is fenced by all guards. It never claims again.
     ///
-    /// # Errors Awaiting it fails as [`FencedGuard::begin`] does, if any of the guards is refused.
+    /// # Errors
+    /// Awaiting it fails as [`FencedGuard::begin`] does, if any of the guards is refused.
     ///
     /// # Panics
     /// Never: there is at least one guard.

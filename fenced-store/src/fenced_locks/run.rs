@@ -13,7 +13,8 @@ impl<DB: Storage> AcquireFenced<DB> {
     /// When the lease is lost, the section is dropped at its present await, and the loss is
     /// returned. A commit that was in progress may have happened.
     ///
-    /// # Errors The error of the section, or the error of the acquisition, or
+    /// # Errors
+    /// The error of the section, or the error of the acquisition, or
     /// [`FenceError::LeaseLost`](crate::FenceError::LeaseLost). If the release fails, the watchdog
     /// repeats it, and the error is not reported, because the result of the section stands.
     ///

@@ -94,7 +94,8 @@ impl<DB: Dialect> Observer<DB> {
     /// Raises the mark, as [`FencedStore::claim`] does, because later looks compare with the mark.
     /// A claim that would be refused, or that fails, changes nothing.
     ///
-    /// # Cancel safety The claim is finished in the background. Claim again to find out its result.
+    /// # Cancel safety
+    /// The claim is finished in the background. Claim again to find out its result.
     pub async fn claim(&self, sequencer: &Sequencer) -> Observed {
         observed(
             "claim",

@@ -103,11 +103,12 @@ impl<DB: Storage> FencedTx<DB> {
     /// sqlx's own `commit` returns `Ok` for a transaction that a failed statement has already
     /// aborted, although nothing is stored. This method returns an error.
     ///
-    /// # Errors [`FenceError::Aborted`] if a statement failed and its error was ignored, or a
-    /// savepoint was neither committed nor rolled back. [`FenceError::CommitUnknown`] if no answer
-    /// came, or the answer leaves the result open. Otherwise errors of the database, and then
-    /// nothing was committed. In MySQL a statement whose future was dropped may make the commit
-    /// fail. The commit is not sent if that statement has no answer after 5 s.
+    /// # Errors
+    /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
+    /// neither committed nor rolled back. [`FenceError::CommitUnknown`] if no answer came, or the
+    /// answer leaves the result open. Otherwise errors of the database, and then nothing was
+    /// committed. In MySQL a statement whose future was dropped may make the commit fail. The
+    /// commit is not sent if that statement has no answer after 5 s.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, the commit goes on in the background, and its

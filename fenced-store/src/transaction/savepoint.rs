@@ -13,10 +13,10 @@ use crate::{Dialect, FenceError, transaction::tx_name::TxName};
 ///
 /// It derefs to the connection, as the transaction does. Savepoints can be nested.
 ///
-/// # Dropping End it by [`commit`](FencedSavepoint::commit) or
-/// [`rollback`](FencedSavepoint::rollback). A savepoint that is dropped instead is undecided. The
-/// transaction can then only be rolled back: the commit of the transaction fails with
-/// [`FenceError::Aborted`].
+/// # Dropping
+/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). A
+/// savepoint that is dropped instead is undecided. The transaction can then only be rolled back:
+/// the commit of the transaction fails with [`FenceError::Aborted`].
 ///
 /// # Examples
 /// ```

@@ -28,8 +28,9 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// **If the answer is lost** ([`FenceError::CommitUnknown`]), the statement may not have been
     /// executed *yet*. It may be sent again only if executing it twice does no harm.
     ///
-    /// # Errors Those of [`Begin`], when the grant is refused; then the statement had no effect.
-    /// Otherwise the database's errors for the statement; then nothing was stored.
+    /// # Errors
+    /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise
+    /// the database's errors for the statement; then nothing was stored.
     /// [`FenceError::CommitUnknown`] if no answer came, or if a pooler in front of Postgres may
     /// have made the answer.
     ///

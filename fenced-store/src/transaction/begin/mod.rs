@@ -24,12 +24,12 @@ use crate::{
 /// order of the calls, so that two transactions and the claims between them do not wait in a
 /// circle.
 ///
-/// # Errors [`FenceError::RepeatedResource`], before anything is sent. Fenced:
-/// [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`],
-/// [`FenceError::WrongIssuer`], and with a guard the errors of
-/// [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is refused, the transaction does
-/// not begin, and [`FenceError::resource`] is the resource of that grant. A refusal changes
-/// nothing.
+/// # Errors
+/// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
+/// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and
+/// with a guard the errors of [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is
+/// refused, the transaction does not begin, and [`FenceError::resource`] is the resource of that
+/// grant. A refusal changes nothing.
 ///
 /// # Cancel safety
 /// Cancel safe: a transaction that was begun meanwhile is rolled back.

@@ -24,8 +24,9 @@ impl<DB: Storage> Begin<'_, DB> {
     /// the store, so that the commit is no longer in progress, and returns the error. Look at the
     /// data, in a fenced transaction, to find out whether the commit happened.
     ///
-    /// # Errors Those of [`Begin`], of [`FencedTx::commit`] and of the work itself. A retryable
-    /// error is returned after the last attempt. [`FenceError::CommitUnknown`] as described above.
+    /// # Errors
+    /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself. A retryable error is
+    /// returned after the last attempt. [`FenceError::CommitUnknown`] as described above.
     ///
     /// # Cancel safety
     /// The transaction is rolled back, unless it is being committed: see [`FencedTx::commit`].
