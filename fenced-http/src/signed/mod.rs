@@ -60,8 +60,8 @@
 //! # Ok(())
 //! # }
 //! ```
-//! The `kid` of a token selects a key, and the key determines the algorithm. The token cannot choose
-//! it.
+//! The `kid` of a token selects a key, and the key determines the algorithm. The token cannot
+//! choose it.
 //!
 //! # The signed bytes
 //! These bytes, in this order: `fencing-token 1` and a zero byte; audience and key id; zeros up to
