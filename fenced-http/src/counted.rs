@@ -2,8 +2,8 @@
 
 use crate::ProblemType;
 
-/// Makes the figures of what a layer refuses with begin at zero: if a figure appeared only with its
-/// first event, no alert would see the increase.
+/// Makes the metric begin at zero for each problem with which a layer refuses. If a metric appeared
+/// only with its first event, no alert would see the increase.
 pub(crate) fn begin() {
     for problem in OF_THE_LAYER {
         count(problem, 0);

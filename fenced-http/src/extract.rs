@@ -8,7 +8,7 @@ use http::request::Parts;
 
 use crate::{Fenced, Problem, ProblemType, Rejection, fenced::NoToken};
 
-/// The token of the request. Behind an optional layer a request without one is refused here.
+/// The token of the request. Behind an optional layer a request without a token is refused here.
 impl<S: Send + Sync> FromRequestParts<S> for Fenced {
     type Rejection = FencedRejection;
 
@@ -17,7 +17,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Fenced {
     }
 }
 
-/// The token of the request if it has one. The layer must be there to say that it has none.
+/// The token of the request, if there is one. Without a layer on the route the extractor fails.
 impl<S: Send + Sync> OptionalFromRequestParts<S> for Fenced {
     type Rejection = FencedRejection;
 
@@ -35,7 +35,7 @@ fn fenced(parts: &Parts) -> Result<Option<Fenced>, FencedRejection> {
     Ok(fenced.cloned())
 }
 
-/// Why a handler that asks for a [`Fenced`] is not called.
+/// The reason why a handler with a [`Fenced`] argument is not called.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FencedRejection {

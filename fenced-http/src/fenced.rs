@@ -3,14 +3,15 @@ use lock_core::{FencingToken, ResourceName, Sequencer};
 
 use crate::{FENCING_TOKEN, FencingHeader, Rejection, TokenVerifier};
 
-/// A token that has passed the layer: the form was right, the verifier accepted it, and it is for
-/// the resource that the request is about.
+/// A token that has passed the layer: its form is right, the verifier has accepted it, and it is
+/// for the resource of the request.
 ///
-/// It may be stale all the same. Hand it to the store, which decides in the transaction of the
+/// The token may still be stale. Pass it to the store, which decides in the transaction of the
 /// write: `store.begin(&fenced)`.
 ///
-/// The layer puts it into the request's extensions. With feature `axum` it is an extractor, and
-/// so is `Option<Fenced>` behind [`FencingLayer::optional`](crate::FencingLayer::optional).
+/// The layer puts the `Fenced` into the request's extensions. With feature `axum` it is an
+/// extractor, and so is `Option<Fenced>` behind
+/// [`FencingLayer::optional`](crate::FencingLayer::optional).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fenced {
     sequencer: Sequencer,
@@ -20,12 +21,13 @@ impl Fenced {
     /// Reads the headers of a request as the layer does, for a service that cannot put the layer
     /// around its handler: parses the token and has it checked. `None` if there is no token.
     ///
-    /// The layer does more. Here the caller has to ask for a token, to see that it is for the
-    /// resource that the request is about ([`must_be_about`](Self::must_be_about)), and to keep the
-    /// header out of the logs.
+    /// The layer does more. A caller of this function itself has to refuse a request without a
+    /// token, to check that the token is for the resource of the request
+    /// ([`must_be_about`](Self::must_be_about)), and to keep the header out of the logs.
     ///
     /// # Errors
-    /// The [`Rejection`] of several headers, a malformed one, or one that the verifier refuses.
+    /// The [`Rejection`] of several headers, of a malformed header, or of a header that the
+    /// verifier refuses.
     pub fn from_headers<V>(headers: &HeaderMap, verifier: &V) -> Result<Option<Self>, Rejection>
     where
         V: TokenVerifier + ?Sized,
@@ -35,8 +37,8 @@ impl Fenced {
         fenced.transpose()
     }
 
-    /// The same for a token that came with a message of a queue or over another transport: the text
-    /// of [`Credential::expose`](crate::client::Credential::expose).
+    /// Reads and checks a token that came with a message of a queue or over another transport, as
+    /// the text of [`Credential::expose`](crate::client::Credential::expose).
     ///
     /// # Errors
     /// The [`Rejection`] of a text that is malformed, or that the verifier refuses.
@@ -93,7 +95,7 @@ impl Fenced {
         &self.sequencer
     }
 
-    /// The resource that it was issued for.
+    /// The resource for which the token was issued.
     #[must_use]
     pub const fn resource(&self) -> &ResourceName {
         self.sequencer.resource()
@@ -106,7 +108,8 @@ impl Fenced {
     }
 }
 
-/// `HeaderMap::get` would see the first value only, and let a second one pass unread.
+/// The only value of the header. `HeaderMap::get` would return the first value, and ignore a second
+/// one.
 fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
     let mut values = headers.get_all(&FENCING_TOKEN).iter();
     match (values.next(), values.next()) {
@@ -115,8 +118,8 @@ fn only_value(headers: &HeaderMap) -> Result<Option<&HeaderValue>, Rejection> {
     }
 }
 
-/// The layer has looked and there was no token, which this layer allows.
+/// The layer has looked at the request and found no token, which this layer allows.
 ///
-/// Without it, "no token" and "no layer" would look the same to a handler.
+/// Without this mark, a handler could not distinguish "no token" from "no layer".
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoToken;

@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use crate::{ResponseFuture, TokenVerifier, counted, policy::Policy};
 
-/// The service that [`FencingLayer`](crate::FencingLayer) makes of another.
+/// The service that [`FencingLayer`](crate::FencingLayer) puts around another service.
 ///
 /// The error type is that of the inner service: a refusal is a response.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl<S, V> Fencing<S, V> {
     }
 }
 
-/// Not derived, which would ask for `V: Clone`.
+/// This is not derived, because a derived one would require `V: Clone`.
 impl<S: Clone, V> Clone for Fencing<S, V> {
     fn clone(&self) -> Self {
         Self {
@@ -63,14 +63,15 @@ where
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
         match self.policy.check(&mut parts) {
-            // Called on the very instance that `poll_ready` saw: a clone might not be ready.
+            // This calls the instance on which `poll_ready` was called, because a clone might not
+            // be ready.
             Ok(is_checked) => {
                 let request = Request::from_parts(parts, body);
                 ResponseFuture::inner(self.inner.call(request), is_checked)
             }
             Err(rejection) => {
                 counted::refusal(rejection.problem_type());
-                tracing::debug!(%rejection, method = %parts.method, "request not let through");
+                tracing::debug!(%rejection, method = %parts.method, "request refused");
                 ResponseFuture::refused(rejection)
             }
         }

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use crate::{Rejection, accepted, caches};
 
 pin_project! {
-    /// The future of [`Fencing`](crate::Fencing): the inner service's, or a refusal.
+    /// The future of [`Fencing`](crate::Fencing): the future of the inner service, or a refusal.
     #[derive(Debug)]
     pub struct ResponseFuture<F> {
         #[pin]
@@ -28,7 +28,7 @@ pin_project! {
 }
 
 impl<F> ResponseFuture<F> {
-    /// Unless `is_checked`, the response passes untouched.
+    /// Unless `is_checked`, the response passes unchanged.
     pub(crate) const fn inner(future: F, is_checked: bool) -> Self {
         Self {
             state: State::Inner { future, is_checked },

@@ -17,9 +17,10 @@ pub use self::{malformed::Malformed, signature::Signature};
 /// The request header that carries a [`Sequencer`], see [`FencingHeader`].
 pub static FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
-/// The response header of a write that passed the fence: the token it was accepted with.
+/// The response header of a write that passed the fence: the token with which the write was
+/// accepted.
 ///
-/// A receipt of the store sets it, and nothing else.
+/// Only a receipt of the store sets it.
 ///
 /// A server that does not know [`FENCING_TOKEN`] ignores it. So a client must treat a 2xx without
 /// this header as a write that was *not* fenced.
@@ -27,9 +28,9 @@ pub static FENCING_ACCEPTED: HeaderName = HeaderName::from_static("fencing-accep
 
 /// The response header of a refusal as stale: the greatest token that the store has accepted.
 ///
-/// It helps people who look for a fault. It is no secret: a token with a greater number is not
-/// accepted unless it was claimed, and only the lock service or its gateway can have granted it
-/// where tokens are signed.
+/// It helps people who look for a fault. The mark is no secret: a greater token is not accepted
+/// unless it was claimed, and if tokens are signed, only the lock service or its gateway can have
+/// granted such a token.
 pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-high-water");
 
 /// The value of a `Fencing-Token` header.
@@ -46,21 +47,22 @@ pub static FENCING_HIGH_WATER: HeaderName = HeaderName::from_static("fencing-hig
 /// | `res` | string, 1 to 256 bytes              | the [`ResourceName`] it was issued for         |
 /// | `iss` | string, 1 to 64 bytes               | the [`Issuer`]                                 |
 /// | `hld` | string, 32 lower-case hex digits    | the [`Holder`], a secret                       |
-/// | `exp` | integer, optional                   | when the lease ends, in unix seconds; advisory |
+/// | `exp` | integer, optional                   | the end of the lease in unix seconds; advisory |
 /// | `kid` | token, 1 to 32 bytes, with `sig`    | the key that signed                            |
 /// | `sig` | 16 or 64 bytes in base64, with `kid`| the signature: HMAC-SHA256/128 or Ed25519      |
 ///
 /// The parser is stricter than RFC 9651, so that two readers cannot understand one value in two
-/// ways: it takes the form that an RFC 9651 serialiser writes and no other. No spaces, signs,
-/// leading zeros or escapes; no parameter twice, none that is unknown; no value that is longer than
-/// [`MAX_LEN`](Self::MAX_LEN) says.
+/// ways: it accepts only the form that an RFC 9651 serialiser writes. A value has no spaces, signs,
+/// leading zeros or escapes. It has no parameter twice, and no unknown parameter. It is not longer
+/// than [`MAX_LEN`](Self::MAX_LEN).
 ///
 /// Parsing checks the form and allocates nothing. The alphabets of the names are checked by
 /// [`to_sequencer`](Self::to_sequencer), the signature by a
-/// [`TokenVerifier`](crate::TokenVerifier). Until then a parsed header is a claim, not a fact.
+/// [`TokenVerifier`](crate::TokenVerifier). Until these checks a parsed header is not known to be
+/// true.
 ///
-/// As an argument of `http::request::Builder::header` it turns into a value that is marked
-/// sensitive, because anyone who knows the holder can pose as it:
+/// As an argument of `http::request::Builder::header` it becomes a value that is marked sensitive,
+/// because anyone who knows the holder can pose as the holder:
 /// ```
 /// # use fenced_http::{FENCING_TOKEN, FencingHeader};
 /// # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
@@ -88,10 +90,10 @@ pub struct FencingHeader<'a> {
 
 impl<'a> FencingHeader<'a> {
     /// The longest value that is read, in bytes: 512, and 576 if it has an Ed25519 signature, whose
-    /// text is 64 bytes longer than that of a MAC.
+    /// text is 64 bytes longer than the text of a MAC.
     ///
-    /// The longest legal values have 476 and 540 bytes, with names and numbers of full length, so
-    /// every legal one is read; servers commonly allow 8 KiB for all headers together.
+    /// The longest legal values have 476 and 540 bytes, with names and numbers of full length. So
+    /// every legal value is read. Servers commonly allow 8 KiB for all headers together.
     pub const MAX_LEN: usize = USUAL_MAX_LEN + Bytes::ED25519_TEXT_LEN - Bytes::MAC_TEXT_LEN;
 
     /// A header without the optional parts.
@@ -115,7 +117,7 @@ impl<'a> FencingHeader<'a> {
         parse::header(value)
     }
 
-    /// Says when the lease ends, in unix seconds.
+    /// Adds the end of the lease, in unix seconds.
     ///
     /// # Errors
     /// [`Malformed::Number`] if it is 0 or has more than 15 digits.
@@ -124,7 +126,7 @@ impl<'a> FencingHeader<'a> {
         Ok(self)
     }
 
-    /// Adds a signature. Whether it is the right one is for the receiver to say.
+    /// Adds a signature. The receiver checks it.
     #[must_use]
     pub const fn signed(mut self, signature: Signature<'a>) -> Self {
         self.signature = Some(signature);
@@ -147,13 +149,13 @@ impl<'a> FencingHeader<'a> {
         self.token
     }
 
-    /// The resource, as it was written.
+    /// The resource, as the header has it.
     #[must_use]
     pub const fn resource(&self) -> &'a str {
         self.resource
     }
 
-    /// The issuer, as it was written.
+    /// The issuer, as the header has it.
     #[must_use]
     pub const fn issuer(&self) -> &'a str {
         self.issuer
@@ -165,7 +167,8 @@ impl<'a> FencingHeader<'a> {
         self.holder
     }
 
-    /// When the lease ends, in unix seconds, if the client said so. Clocks differ: advisory.
+    /// The end of the lease in unix seconds, if the header has it. It is advisory, because clocks
+    /// differ.
     #[must_use]
     pub const fn expiry(&self) -> Option<u64> {
         self.expires_at

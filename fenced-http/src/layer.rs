@@ -5,9 +5,9 @@ use tower_layer::Layer;
 
 use crate::{Fencing, Scope, counted, methods::Methods, policy::Policy};
 
-/// Asks every request that may change something for a fencing token.
+/// Requires a fencing token of every request that may change something.
 ///
-/// See the [module](super) for the whole picture and an example.
+/// The [module](super) has an overview and an example.
 ///
 /// # Examples
 /// ```
@@ -28,16 +28,16 @@ pub struct FencingLayer<V> {
 }
 
 impl<V> FencingLayer<V> {
-    /// A request without a token is refused with 428. A token for another resource than the request
-    /// is about is refused with 403.
+    /// A request without a token is refused with 428. A token for another resource than that of the
+    /// request is refused with 403.
     #[must_use]
     pub fn required(verifier: V, scope: Scope) -> Self {
         Self::new(verifier, scope, true)
     }
 
-    /// A request without a token passes, and [`Fenced`](crate::Fenced) is not there.
+    /// A request without a token passes, without a [`Fenced`](crate::Fenced).
     ///
-    /// A token that *is* there must be right all the same.
+    /// A token that *is* there must still be right.
     #[must_use]
     pub fn optional(verifier: V, scope: Scope) -> Self {
         Self::new(verifier, scope, false)
@@ -55,16 +55,16 @@ impl<V> FencingLayer<V> {
         Self { policy }
     }
 
-    /// Shared with the services that have been made already, which keep what they have.
+    /// The policy, for a change. Services that were made before keep the policy that they have.
     fn policy(&mut self) -> &mut Policy<V> {
         Arc::make_mut(&mut self.policy)
     }
 
-    /// The methods that the layer looks at. With others, request and response pass as if it was
-    /// not there; only the token is kept out of the logs further in.
+    /// The methods that the layer looks at. With another method, request and response pass as if
+    /// there was no layer, except that the token is marked sensitive for the logs of inner layers.
     ///
-    /// GET stands for HEAD too, because routers answer HEAD with the handler of GET. Defaults to
-    /// all but GET, HEAD, OPTIONS and TRACE: an unknown method is looked at.
+    /// GET includes HEAD, because routers answer HEAD with the handler of GET. Defaults to all
+    /// methods but GET, HEAD, OPTIONS and TRACE: the layer looks at an unknown method.
     #[must_use]
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.policy().methods = Methods::Only(methods.into_iter().collect());
@@ -72,7 +72,7 @@ impl<V> FencingLayer<V> {
     }
 }
 
-/// Not derived, which would ask for `V: Clone`.
+/// This is not derived, because a derived one would require `V: Clone`.
 impl<V> Clone for FencingLayer<V> {
     fn clone(&self) -> Self {
         Self {

@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use http::Method;
 
-/// Which requests a layer looks at.
+/// The methods at which a layer looks.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Methods {
-    /// All but those that are known to change nothing. An unknown method, such as `put` in lower
-    /// case, might well reach a handler that writes.
+    /// All methods but those that are known to change nothing. An unknown method, such as `put` in
+    /// lower case, may reach a handler that writes.
     #[default]
     AllButReads,
     Only(Arc<[Method]>),

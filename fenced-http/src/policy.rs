@@ -16,8 +16,8 @@ pub(crate) struct Policy<V> {
 }
 
 impl<V: TokenVerifier> Policy<V> {
-    /// Lets the request pass, with its token in the extensions, or says why not. Returns whether
-    /// the layer looks at this method; if not, it leaves the response alone.
+    /// Lets the request pass, with its token in the extensions, or refuses it. Returns whether the
+    /// layer checks this method. If not, the layer does not change the response.
     pub(crate) fn check(&self, request: &mut Parts) -> Result<bool, Rejection> {
         keep_out_of_logs(&mut request.headers);
         if !self.methods.include(&request.method) {
@@ -41,7 +41,7 @@ impl<V: TokenVerifier> Policy<V> {
     }
 }
 
-/// Not derived, which would ask for `V: Clone`.
+/// This is not derived, because a derived one would require `V: Clone`.
 impl<V> Clone for Policy<V> {
     fn clone(&self) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl<V> Clone for Policy<V> {
     }
 }
 
-/// Keeps the holder out of everything further in that prints headers.
+/// Marks the header as sensitive, so that inner layers do not print the holder.
 fn keep_out_of_logs(headers: &mut HeaderMap) {
     // `HeaderMap::get_mut` would reach the first value only.
     for (name, value) in headers.iter_mut() {

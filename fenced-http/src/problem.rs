@@ -9,7 +9,7 @@ use crate::{FENCING_HIGH_WATER, ProblemType};
 
 /// A problem document (RFC 9457) and the response around it.
 ///
-/// Never cached, and never with a holder in it.
+/// The response is never cached, and never contains a holder.
 /// ```
 /// # use fenced_http::{Problem, ProblemType};
 /// let problem = Problem::new(ProblemType::TOKEN_STALE)
@@ -45,7 +45,7 @@ impl Problem {
         }
     }
 
-    /// Says in words what happened this time and what to do. For people, not for programs.
+    /// Adds a text for people, not for programs, about this event and about the next step.
     pub fn detail(self, text: impl Into<String>) -> Self {
         self.with("detail", text.into())
     }
@@ -56,13 +56,14 @@ impl Problem {
         self
     }
 
-    /// Says when to try again: a `Retry-After` header in whole seconds, rounded up, at least one.
+    /// Adds the pause before the next try: a `Retry-After` header in whole seconds, rounded up, at
+    /// least one.
     pub const fn retry_after(mut self, delay: Duration) -> Self {
         self.retry_after = Some(delay);
         self
     }
 
-    /// Tells the high-water mark, in [`FENCING_HIGH_WATER`].
+    /// Adds the high-water mark, in [`FENCING_HIGH_WATER`].
     pub const fn high_water(mut self, mark: FencingToken) -> Self {
         self.high_water = Some(mark);
         self

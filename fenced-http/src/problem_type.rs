@@ -1,9 +1,9 @@
 use http::StatusCode;
 
-/// A kind of problem: what the `type` member of a problem document says (RFC 9457).
+/// A kind of problem, which is the `type` member of a problem document (RFC 9457).
 ///
-/// The `type` is the stable name, for programs; the status may be shared by several kinds. Every
-/// kind has a section in `docs/errors.md` that says what it means and what a client does about it.
+/// The `type` is the stable name for programs. Several kinds may have the same status. Every kind
+/// has a section in `docs/errors.md` with its meaning and with the next step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProblemType {
     slug: &'static str,
@@ -18,7 +18,7 @@ impl ProblemType {
         StatusCode::PRECONDITION_REQUIRED,
         "A fencing token is required",
     );
-    /// 400: the token header is not of the right form, or there are several.
+    /// 400: the token header does not have the right form, or there are several such headers.
     pub const TOKEN_MALFORMED: Self = Self::new(
         "fencing-token-malformed",
         StatusCode::BAD_REQUEST,
@@ -48,7 +48,7 @@ impl ProblemType {
         StatusCode::FORBIDDEN,
         "The fencing token is implausible",
     );
-    /// 412: a later holder has been there.
+    /// 412: a later holder has claimed the resource.
     pub const TOKEN_STALE: Self = Self::new(
         "fencing-token-stale",
         StatusCode::PRECONDITION_FAILED,
@@ -112,7 +112,7 @@ impl ProblemType {
     /// The prefix of the `type` of every kind.
     pub(crate) const URI_PREFIX: &'static str = "urn:palisade:problem:";
 
-    /// A kind of your own service, so that all its problems look alike.
+    /// A kind for your own service, so that all problems of the service look alike.
     #[must_use]
     pub const fn new(slug: &'static str, status: StatusCode, title: &'static str) -> Self {
         Self {

@@ -4,17 +4,18 @@ use lock_core::{InvalidName, ResourceName};
 
 use crate::{Malformed, Problem, ProblemType};
 
-/// Why a request did not get past the layer. The handler and the store have not seen it.
+/// The reason why the layer has refused a request. The handler and the store have not seen the
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
     /// There is no token: 428.
     #[error("this request needs a Fencing-Token header: acquire the lock and send its token")]
     Missing,
-    /// There are several headers, and no way to say which one counts: 400.
+    /// There are several headers, and it is not clear which of them counts: 400.
     #[error("the Fencing-Token header is given more than once")]
     Repeated,
-    /// The value is not of the form of a token: 400.
+    /// The value does not have the form of a token: 400.
     #[error("malformed Fencing-Token header: {0}")]
     Malformed(#[from] Malformed),
     /// The token is not authentic: 403. The message deliberately does not name the fault.
@@ -26,14 +27,14 @@ pub enum Rejection {
     /// The token comes from another lock service: 403.
     #[error("the fencing token comes from a lock service that this service does not follow")]
     WrongIssuer,
-    /// The token was issued for another resource than the request is about: 403.
+    /// The token was issued for another resource than that of the request: 403.
     #[error("{}", wrong_resource(token_resource, request_resource.as_ref()))]
     WrongResource {
-        /// The resource that the token was issued for.
+        /// The resource for which the token was issued.
         token_resource: ResourceName,
-        /// The resource that the request is about, if it names one itself: in its path or in a
-        /// header. A name from a function of the service is left out, because it may contain more
-        /// than the client knows.
+        /// The resource of the request, if the request itself names it in its path or in a header.
+        /// A name from a function of the service is omitted, because it may contain more than the
+        /// client knows.
         request_resource: Option<ResourceName>,
     },
     /// The token is so great that no lock service can have issued it: 403.
@@ -55,13 +56,13 @@ impl Rejection {
         }
     }
 
-    /// The response to it.
+    /// The response.
     pub(crate) fn to_response<B: From<Bytes>>(&self) -> Response<B> {
         Problem::from(self).to_response()
     }
 }
 
-/// For callers that add members of their own.
+/// The problem of a rejection. A caller may add further members.
 impl From<&Rejection> for Problem {
     fn from(rejection: &Rejection) -> Self {
         let problem = Self::new(rejection.problem_type()).detail(rejection.to_string());
@@ -90,6 +91,6 @@ fn wrong_resource(token: &ResourceName, request: Option<&ResourceName>) -> Strin
     let request = request.map_or("another resource", ResourceName::as_str);
     format!(
         "the fencing token is for {token}, and the request is about {request}: acquire the lock of \
-         that and send its token"
+         that resource and send its token"
     )
 }

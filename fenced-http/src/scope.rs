@@ -4,11 +4,11 @@ use http::{HeaderName, request::Parts};
 use lock_core::ResourceName;
 use percent_encoding::percent_decode_str;
 
-/// How the layer learns which resource a request is about, so that it can refuse a token for
-/// another one.
+/// The rule by which the layer finds the resource of a request, so that it can refuse a token for
+/// another resource.
 ///
-/// It must read the same value as the handler. A path is decoded as axum's `Path` decodes it; in a
-/// nested router it is the path below the nesting.
+/// The scope must read the same value as the handler. A path is decoded as axum's `Path` decodes
+/// it; in a nested router it is the path below the nesting.
 #[derive(Clone)]
 pub struct Scope(Source);
 
@@ -28,14 +28,14 @@ enum Source {
     Function(Arc<Resolve>),
 }
 
-/// Parses a text, and writes the value as it names a resource.
+/// Parses a text, and writes the value in the form that is part of the name of the resource.
 type Rewrite = fn(&str) -> Option<String>;
 
 type Resolve = dyn Fn(&Parts) -> Option<ResourceName> + Send + Sync;
 
 impl Scope {
-    /// A token for any resource passes: the handler has to compare the resource of the token with
-    /// the one that it writes to, or to write to the one of the token.
+    /// A token for any resource passes. The handler has to write to the resource of the token, or
+    /// to compare that resource with the one to which it writes.
     #[must_use]
     pub const fn compared_by_handler() -> Self {
         Self(Source::Handler)
@@ -43,8 +43,9 @@ impl Scope {
 
     /// The path segment after `before`, with `name` in front of it.
     ///
-    /// `Scope::path("/accounts/", "account:")` takes `/accounts/42` and `/accounts/42/deposit` to
-    /// be about `account:42`. A path that does not start with `before` admits no token.
+    /// With `Scope::path("/accounts/", "account:")`, the resource of `/accounts/42` and
+    /// `/accounts/42/deposit` is `account:42`. A path that does not start with `before` admits no
+    /// token.
     ///
     /// Use it if the handler takes the segment as text. If the handler parses it, as `Path<i64>`
     /// does, use [`Scope::path_of`]: otherwise `/accounts/042` is another resource, but the same
@@ -59,9 +60,9 @@ impl Scope {
 
     /// The path segment after `before`, read as a `T`, with `name` in front of it.
     ///
-    /// `Scope::path_of::<i64>("/accounts/", "account:")` takes `/accounts/42`, `/accounts/042` and
-    /// `/accounts/+42` to be about `account:42`, so that a row is one resource, however a client
-    /// spells its number. A segment that is not a `T` admits no token.
+    /// With `Scope::path_of::<i64>("/accounts/", "account:")`, the resource of `/accounts/42`,
+    /// `/accounts/042` and `/accounts/+42` is `account:42`. So a row is one resource, whatever the
+    /// spelling of its number is. A segment that is not a `T` admits no token.
     ///
     /// `T` is the type in the handler's `Path<T>`, and the resource has the name that `T` displays.
     /// The handler must read the same value from the same text; axum parses numbers with
@@ -78,7 +79,8 @@ impl Scope {
         })
     }
 
-    /// The value of a request header. Without one, or with several, no token is admitted.
+    /// The value of a request header. Without this header, or with several of them, no token is
+    /// admitted.
     #[must_use]
     pub const fn header(name: HeaderName) -> Self {
         Self(Source::Header(name))
@@ -87,8 +89,8 @@ impl Scope {
     /// The name that a function computes from the request. If it is `None`, no token is admitted.
     ///
     /// A refusal does not tell the client this name, because the function may know more than the
-    /// client, for example from other layers. The names of the other scopes are the client's own
-    /// words, and a refusal repeats them.
+    /// client, for example from other layers. The names of the other scopes come from the client
+    /// itself, and a refusal repeats them.
     #[must_use]
     pub fn from_fn<F>(function: F) -> Self
     where
@@ -121,7 +123,7 @@ impl Scope {
         }
     }
 
-    /// The resource that the request itself names, to tell a client whose token was not admitted.
+    /// The resource that the request itself names. The refusal of a token shows it to the client.
     pub(crate) fn named_in(&self, request: &Parts) -> Option<ResourceName> {
         match &self.0 {
             Source::Handler | Source::Function(_) => None,
@@ -170,8 +172,9 @@ fn segment_after<'a>(path: &'a str, before: &str) -> Option<&'a str> {
     (!segment.is_empty()).then_some(segment)
 }
 
-/// Compares byte by byte while decoding. The text of the path must not be compared as it is: with
-/// `%34%32` a client could name `account:%34%32` in its token and write to account 42.
+/// Whether the decoded segment is this id. The text of the path must not be compared without
+/// decoding: with `%34%32` a client could name `account:%34%32` in its token and write to account
+/// 42.
 fn is_decoded(segment: &str, id: &str) -> bool {
     percent_decode_str(segment).eq(id.bytes())
 }

@@ -4,12 +4,12 @@ use crate::{FencingHeader, Rejection, TokenVerifier};
 
 /// Accepts tokens of one issuer without a signature.
 ///
-/// Anybody who can send a request can then make up a token. That is a choice for a network where
-/// all clients are trusted to be no worse than slow. The *absurd* token must still be kept out:
-/// after one claim of 999 999 999 999 999 no lock service can ever issue a greater one. So a token
-/// above a bound is refused as [implausible](Self::plausibility).
+/// So everybody who can send a request can invent a token. Use it in a network where clients may be
+/// slow, but are not malicious. An *absurd* token must still be kept out: after one claim of 999
+/// 999 999 999 999 no lock service can ever issue a greater one. So a token above a bound is
+/// refused as [implausible](Self::plausibility).
 ///
-/// A signed token is refused too, because its sender expects a check of the signature.
+/// A signed token is refused, too, because its sender expects a check of the signature.
 #[derive(Clone, Debug)]
 pub struct Unsigned {
     issuer: Issuer,
@@ -26,8 +26,8 @@ impl Unsigned {
         }
     }
 
-    /// Which tokens are refused because they must be a mistake. Defaults to
-    /// [`Plausibility::by_the_clock`]; give it what the store has.
+    /// The bound above which a token is refused, because it must be a mistake. Defaults to
+    /// [`Plausibility::by_the_clock`]. Use the same bound as in the store.
     #[must_use]
     pub fn plausibility(mut self, plausibility: Plausibility) -> Self {
         self.plausibility = plausibility;

@@ -4,23 +4,23 @@ use crate::{FencingHeader, Rejection};
 
 /// Decides whether a token is authentic, before anything is done with it.
 ///
-/// That is all it decides. Whether the token is *stale* only the store can say, inside the
-/// transaction of the write: between a check here and the write the mark may rise.
+/// It decides nothing else. Only the store can decide whether the token is *stale*, inside the
+/// transaction of the write, because the mark may rise between a check here and the write.
 ///
 /// # Contract
-/// 1. It sees a header whose form is right and whose names are legal, nothing more.
+/// 1. The verifier gets only headers whose form is right and whose names are legal.
 /// 2. It runs on every request: no I/O, no waiting, no locks that are held for long.
-/// 3. A refusal of a forged token is [`Rejection::NotAccepted`] whatever the reason, so that a
-///    forger learns nothing from trying.
+/// 3. The refusal of a forged token is always [`Rejection::NotAccepted`], so that a forger learns
+///    nothing from the attempts.
 pub trait TokenVerifier {
     /// Checks one token.
     ///
     /// # Errors
-    /// The [`Rejection`] that the client is answered with.
+    /// The [`Rejection`] with which the client is answered.
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection>;
 }
 
-/// So that the verifier can be chosen at run time, or swapped.
+/// This implementation lets a program choose or replace the verifier at run time.
 impl<V: TokenVerifier + ?Sized> TokenVerifier for Arc<V> {
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
         V::verify(self, header)

@@ -32,7 +32,7 @@ fn ring() -> KeyRing {
     KeyRing::new([SigningKey::new("k2", &Secret::random(), audience).unwrap()]).unwrap()
 }
 
-/// The header with everything in it.
+/// A header with all optional parts.
 fn signed(ring: &KeyRing) -> HeaderValue {
     let (sequencer, key) = (sequencer(), ring.signing_key());
     let header = FencingHeader::new(&sequencer)
@@ -54,7 +54,7 @@ fn reading_and_checking_a_token_allocates_nothing() {
         let header = FencingHeader::parse(value.as_bytes()).unwrap();
         verifier.verify(&header).unwrap();
     };
-    // The first time a thread looks into a ring it makes a place for itself.
+    // When a thread first reads a ring, it allocates a place for itself.
     verify(&ring, &with_signature);
     let counted = measure(|| {
         verify(&ring, &with_signature);
@@ -63,8 +63,8 @@ fn reading_and_checking_a_token_allocates_nothing() {
     assert_eq!(counted.count_total, 0, "{counted:?}");
 }
 
-/// Answers at once, with no body and the headers of the request: their map is there already, as it
-/// is in the answers of a router.
+/// Answers at once, without a body, and with the headers of the request. So the map of the headers
+/// exists already, as it does in the answers of a router.
 #[derive(Clone)]
 struct Leaf;
 
@@ -85,7 +85,8 @@ impl Service<Request<()>> for Leaf {
     }
 }
 
-/// Two names, the grant among the request's extensions, and their map, which is empty before.
+/// The layer allocates two names, the grant in the extensions of the request, and the map of the
+/// extensions, which is empty before.
 #[test]
 fn the_layer_allocates_for_the_names_and_the_extension_only() {
     let ring = ring();

@@ -10,15 +10,16 @@ use crate::{Once, Slot, operator::Operator, sealed::Sealed, slots::names};
 #[cfg(feature = "schedule")]
 use crate::{Schedule, Scheduled};
 
-/// Jobs of a [`FencedLocks`]: once, by a schedule, or as a leader. Only it implements this trait.
+/// Jobs of a [`FencedLocks`]: once, by a schedule, or as a leader. No other type implements this
+/// trait.
 ///
 /// [`retry_job`](Self::retry_job), [`forget_job`](Self::forget_job) and
-/// [`forget_jobs_below`](Self::forget_jobs_below) are for operators: each takes the lease of the
-/// job, for which it waits that long, and writes under its fence.
+/// [`forget_jobs_below`](Self::forget_jobs_below) are for operators. Each of them acquires the
+/// lease of the job, waiting at most for the given time, and writes under the fence of the job.
 pub trait Jobs<DB: Storage>: Sealed {
     /// Prepares to run a job once for a slot: see [`Once`].
     ///
-    /// The lease is that of the resource `job:NAME`, so the slots of a job run one after the other.
+    /// The job acquires the lease of the resource `job:NAME`, so its slots run one after the other.
     ///
     /// # Examples
     /// ```
@@ -59,8 +60,8 @@ pub trait Jobs<DB: Storage>: Sealed {
     #[cfg(feature = "schedule")]
     fn scheduled(&self, job: &str, schedule: &Schedule) -> Scheduled<DB>;
 
-    /// Prepares to lead under a name, with every term a fence: of all processes that campaign for
-    /// it, one leads at most, and the store refuses the late writes of an earlier leader. See
+    /// Prepares to lead under a name, where each term is fenced: at most one of the processes that
+    /// campaign for the name leads, and the store refuses the late writes of an earlier leader. See
     /// [`Lead`]. The resource is `lead:NAME`.
     ///
     /// # Examples
@@ -69,7 +70,7 @@ pub trait Jobs<DB: Storage>: Sealed {
     /// # use fenced_store::{PgFencedLocks, FencedLockError};
     /// # async fn f(shop: PgFencedLocks) -> Result<(), FencedLockError> {
     /// let lead = shop.lead("scheduler");
-    /// // A connection that is cut costs a pause, and not the lead.
+    /// // After a lost connection the leader pauses, and stays the leader.
     /// lead.run_through(FencedLockError::may_pass, async |term| {
     ///     loop {
     ///         let mut tx = term.begin().await?;
@@ -85,7 +86,7 @@ pub trait Jobs<DB: Storage>: Sealed {
     /// ```
     fn lead(&self, name: &str) -> Lead<AcquireFenced<DB>>;
 
-    /// Makes a slot that has failed due at once, with no failures. Returns whether there was one.
+    /// Makes a failed slot due at once, and forgets its failures. Returns whether there was one.
     ///
     /// # Errors
     /// As [`AcquireFenced`] and [`FencedTx::commit`](fenced_store::FencedTx::commit).
@@ -102,8 +103,8 @@ pub trait Jobs<DB: Storage>: Sealed {
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>;
 
-    /// Forgets a slot, so that it CAN RUN AGAIN, from its beginning. Returns whether anything was
-    /// known of it.
+    /// Forgets a slot, so that it CAN RUN AGAIN, from its beginning. Returns whether the store knew
+    /// the slot.
     ///
     /// # Errors
     /// As [`retry_job`](Self::retry_job).
@@ -120,12 +121,12 @@ pub trait Jobs<DB: Storage>: Sealed {
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>;
 
-    /// Forgets the markers of all times of a schedule before this one. They count as done for ever:
-    /// a runner that comes late learns that they are [forgotten](crate::Standing::Forgotten).
+    /// Forgets the markers of all times of a schedule before this one. These times count as done
+    /// permanently: a late runner finds them [forgotten](crate::Standing::Forgotten).
     ///
-    /// It goes no further than the newest time that is done, so no time to come is forgotten. It
-    /// stops at the first time that is known and not done. Returns the time that it came to, empty
-    /// if the job has never run.
+    /// The call forgets no time after the newest one that is done, so no future time is forgotten.
+    /// It stops at the first time that is known and not done. Returns the time at which it has
+    /// stopped; empty if the job has never run.
     ///
     /// # Errors
     /// As [`retry_job`](Self::retry_job); an invalid name if the slot is not a time.
@@ -218,7 +219,7 @@ impl<DB: Storage> Jobs<DB> for FencedLocks<DB> {
             let (job, slot) = names?;
             if !slot.is_time() {
                 let error = lock_core::Error::not_applied(ErrorKind::InvalidInput);
-                let why = format!("{slot} is no time, and has no slots before it");
+                let why = format!("{slot} is no time, so no slots come before it");
                 return Err(error.because(why).into());
             }
             let mut operator = Operator::begin(self, &job, wait).await?;

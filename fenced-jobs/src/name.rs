@@ -8,7 +8,7 @@ const PREFIX: &str = "job:";
 
 impl JobName {
     pub(crate) fn new(name: &str) -> Result<Self, InvalidName> {
-        // So that an empty name is refused.
+        // This refuses an empty name.
         ResourceName::new(name)?;
         ResourceName::new(format!("{PREFIX}{name}")).map(Self)
     }

@@ -21,7 +21,7 @@ use crate::{
     place::{BACK_OFF, Place, Worked, text_of_panic},
 };
 
-/// An invalid name is an error of the later acquire.
+/// The acquire of the lease of a job. If the name is invalid, awaiting it returns the error.
 pub(crate) fn job_lease<DB: Storage>(
     protected: &FencedLocks<DB>,
     job: &Result<JobName, InvalidName>,
@@ -33,11 +33,11 @@ pub(crate) fn job_lease<DB: Storage>(
 /// that is too long for one transaction.
 ///
 /// A runner holds the lease of the job and has claimed its token before it looks whether the slot
-/// is done; the marker is committed with the work, under the fence. So however often it is called,
-/// by however many processes, and wherever they are paused, the work is stored once.
+/// is done; the marker is committed with the work, under the fence. So the work is stored once,
+/// whatever the number of calls and processes is, and wherever a process is paused.
 ///
-/// NOT guaranteed: anything about effects outside of the database. They happen *at least* once;
-/// give them the [`idempotency_key`](Self::idempotency_key).
+/// NOT guaranteed: anything about effects outside of the database. Such effects happen *at least*
+/// once; give them the [`idempotency_key`](Self::idempotency_key).
 #[derive(Debug)]
 #[must_use = "nothing is run until `run` or `steps` is awaited"]
 pub struct Once<DB: Storage> {
@@ -74,23 +74,24 @@ impl<DB: Storage> Once<DB> {
 
     lock_core::lease_settings!();
 
-    /// How long to wait while another runner holds the lease of the job. Defaults to not at all:
-    /// [`JobOutcome::Held`].
+    /// How long to wait while another runner holds the lease of the job. By default the call does
+    /// not wait, and returns [`JobOutcome::Held`].
     pub const fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
     }
 
-    /// After which pauses a slot that has failed is due again: the first pause after the first
-    /// failure, and so on. Defaults to 1 s, twice as long each time, and 5 min at most, shortened
-    /// by [jitter](lock_core::Jitter). The limit of the policy does not count: an operator ends it.
+    /// The pauses after which a failed slot is due again: the first pause after the first failure,
+    /// and so on. Defaults to 1 s, which doubles each time up to 5 min, shortened by
+    /// [jitter](lock_core::Jitter). The limit of the policy does not count: a slot is retried until
+    /// it is done, or until an operator forgets it.
     pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
         self.back_off = policy;
         self
     }
 
-    /// Settings of the claims and transactions of this job, instead of those of the store: a
-    /// `PgTxOptions` or a `MySqlTxOptions`.
+    /// Settings of the claims and transactions of this job, in place of the settings of the store:
+    /// a `PgTxOptions` or a `MySqlTxOptions`.
     ///
     /// Postgres ends a transaction that is idle for 10 s between two statements, or whose statement
     /// takes 30 s: work that awaits something else for longer needs a longer `idle_timeout`. A
@@ -100,8 +101,8 @@ impl<DB: Storage> Once<DB> {
         self
     }
 
-    /// The same text for each attempt to run this slot, and for no other slot: for effects outside
-    /// of the database. [`Job::idempotency_key`] is that of a step.
+    /// A key for effects outside of the database. Each attempt to run this slot has the same key,
+    /// and no other slot has it. [`Job::idempotency_key`] is the key of a step.
     ///
     /// # Errors
     /// If a name is invalid.
@@ -119,13 +120,13 @@ impl<DB: Storage> Once<DB> {
     ///
     /// # Errors
     /// The error of the work, or of the lock service or the store; then the slot is not done. After
-    /// [`FenceError::CommitUnknown`](fenced_store::FenceError::CommitUnknown) it may be: run it
-    /// again, which waits until that commit has ended one way or the other. An invalid name is an
+    /// [`FenceError::CommitUnknown`](fenced_store::FenceError::CommitUnknown) the slot may be done:
+    /// run it again, which waits until that commit has succeeded or failed. An invalid name is an
     /// error of the lock service, before anything is sent.
     ///
     /// # Cancel safety
-    /// The work is rolled back and the lease released, unless the commit was sent: then it goes on
-    /// in the background. In both cases it can be run again.
+    /// The work is rolled back and the lease released. If the commit was sent, the commit goes on
+    /// in the background. In both cases the slot can be run again.
     pub async fn run<T, E, F>(self, work: F) -> Result<JobOutcome<T>, E>
     where
         F: AsyncFnOnce(&mut FencedTx<DB>) -> Result<T, E>,
@@ -137,10 +138,10 @@ impl<DB: Storage> Once<DB> {
 
     /// Runs work in steps. Each step is a fenced transaction that is committed with its result. If
     /// a runner dies or is overtaken, the next one goes on after its last committed step: see
-    /// [`Job::step`]. After the last one the slot is marked as done.
+    /// [`Job::step`]. After the last step the slot is marked as done.
     ///
     /// # Errors
-    /// As [`run`](Self::run). The steps that are committed stay, and are not done again.
+    /// As [`run`](Self::run). Committed steps stay, and are not done again.
     ///
     /// # Cancel safety
     /// As [`run`](Self::run), for the present step.
@@ -198,7 +199,7 @@ impl<DB: Storage> Once<DB> {
                     return finish(&place, guard, async |_| Ok(value)).await;
                 }
                 (Ok(_), Err(in_doubt)) => in_doubt.into(),
-                // It may have worked, and can be run again at once to know.
+                // The commit may have happened. Another run at once finds out.
                 (Err(error), Err(_)) => error,
                 (Err(error), Ok(())) => {
                     place.note_failure(&guard, format!("{error:#}")).await;
@@ -271,7 +272,7 @@ where
         },
         Ok(Worked::Told(state)) => {
             give_back(guard).await;
-            // It is not due.
+            // The slot is not due.
             Ok(JobOutcome::told(&state).unwrap_or(JobOutcome::Held))
         }
         Err(error) => {

@@ -43,22 +43,22 @@ use crate::{SlotState, Standing};
 #[must_use = "the job may not have run"]
 #[non_exhaustive]
 pub enum JobOutcome<T> {
-    /// It ran now, and is done: the result of the work, and the receipt of the commit.
+    /// The slot ran now, and is done: the result of the work, and the receipt of the commit.
     Ran(T, Receipt),
-    /// It was done before, by this or another process.
+    /// The slot was done before, by this or another process.
     Done {
         /// The token of the grant under which it was done.
         token: FencingToken,
-        /// When, by the clock of the database.
+        /// The time at which it was done, by the clock of the database.
         at: SystemTime,
     },
-    /// It is older than all that the store remembers of the job, and counts as done.
+    /// The slot is older than all slots of the job that the store remembers. It counts as done.
     Forgotten,
-    /// It has failed, and is not due again yet.
+    /// The slot has failed, and is not due again yet.
     BackingOff {
-        /// How many attempts have failed.
+        /// The number of attempts that have failed.
         attempts: u64,
-        /// When it is due again.
+        /// The time until the slot is due again.
         retry_in: Duration,
     },
     /// Another runner holds the lease of the job, and is probably at work on it.
@@ -72,7 +72,7 @@ impl<T> JobOutcome<T> {
         matches!(self, Self::Ran(..) | Self::Done { .. } | Self::Forgotten)
     }
 
-    /// The outcome of a slot that is not due; `None` if it is.
+    /// The outcome of a slot that is not due; `None` if it is due.
     pub(crate) fn told(state: &SlotState) -> Option<Self> {
         match state.standing {
             Standing::Due => None,
@@ -82,7 +82,7 @@ impl<T> JobOutcome<T> {
                 attempts: state.attempts,
                 retry_in,
             }),
-            // One that only a later store knows: it is not due.
+            // Only a later version of the store knows this state. The slot is not due.
             _ => Some(Self::Held),
         }
     }

@@ -15,17 +15,17 @@ use tracing::debug;
 
 use crate::{JobOutcome, Slot, SlotState, name::JobName};
 
-/// When a slot that has failed is due again, unless the caller says otherwise.
+/// The pauses after which a failed slot is due again, unless the caller sets others.
 pub(crate) const BACK_OFF: RetryPolicy =
     RetryPolicy::exponential(Duration::from_secs(1)).longest(Duration::from_secs(300));
 
-/// From here on a pause does not grow any more, whatever the policy is.
+/// The number of failures after which a pause does not grow any more, whatever the policy is.
 const MANY: u64 = 64;
 
-/// Longer errors are cut.
+/// The most bytes of an error that are noted.
 const LONGEST_ERROR: usize = 1000;
 
-/// A slot of a job, and how to work on it under a lease that was claimed.
+/// A slot of a job, with the calls that work on it under a claimed lease.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) job: &'a JobName,
@@ -45,7 +45,7 @@ impl Place<'_> {
         (self.job.as_str(), self.slot.as_str())
     }
 
-    /// Where the slot stands now. It decides nothing unless the job is claimed.
+    /// The present state of the slot. The state decides nothing unless the job is claimed.
     pub(crate) async fn look<DB: Storage>(
         &self,
         store: &FencedStore<DB>,
@@ -54,8 +54,8 @@ impl Place<'_> {
         DB::Jobs::look(&mut *connection, self.texts()).await
     }
 
-    /// Marks the slot as done and does the work in one transaction; or finds that it is not due. A
-    /// failure is noted.
+    /// Marks the slot as done and does the work in one transaction, or finds that the slot is not
+    /// due. A failure is noted.
     pub(crate) async fn work<DB, T, E, F>(
         &self,
         guard: &FencedGuard<DB>,
@@ -112,7 +112,7 @@ impl Place<'_> {
         error.into()
     }
 
-    /// Under the fence: a runner that was overtaken notes nothing.
+    /// Notes a failure under the fence, so a runner that was overtaken notes nothing.
     pub(crate) async fn note_failure<DB: Storage>(&self, guard: &FencedGuard<DB>, error: String) {
         // Postgres takes no text with that byte.
         let error = error.replace('\0', " ");

@@ -7,18 +7,18 @@ use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
 
 /// Marks slots of jobs in a [`FencedTx`]. Only transactions implement it.
 pub trait RunSlot: Sealed {
-    /// Marks a slot as done by this transaction, if it is due, and returns where it stood before:
-    /// do the work if it was [due](crate::Standing::Due).
+    /// Marks a slot as done by this transaction, if the slot is due, and returns the state that it
+    /// had before. Do the work if it was [due](crate::Standing::Due).
     ///
-    /// For callers with a grant but no guard, such as a service behind a `Fencing-Token` header.
-    /// The transaction is fenced by the resource `job:NAME`, which says which job it is; otherwise
-    /// use [`Jobs::once`](crate::Jobs::once).
+    /// This is for callers with a grant but no guard, such as a service behind a `Fencing-Token`
+    /// header. The resource `job:NAME` has to fence the transaction, and its name is the job. With
+    /// a guard use [`Jobs::once`](crate::Jobs::once).
     ///
     /// # Errors
     /// [`FenceError::WrongResource`] if no job fences this transaction; errors of the database.
     ///
     /// # Cancel safety
-    /// The slot may be marked or not; roll back.
+    /// The slot may or may not be marked: roll back.
     fn run_slot(
         &mut self,
         slot: &Slot,

@@ -9,15 +9,15 @@ use jiff::{
 
 use crate::Slot;
 
-/// When a job is due: a pattern of cron in a time zone.
+/// The times at which a job is due: a pattern of cron in a time zone.
 ///
-/// Five fields, or six with seconds first, and names such as `@hourly`, as the crate `croner` reads
-/// them. Where daylight saving skips or repeats times:
-/// - A *fixed* time, one of a pattern whose seconds, minutes and hours are numbers or lists of
-///   them, is due once a day: when the gap ends if it is skipped, and the first time if it is
-///   repeated.
-/// - A pattern with intervals (`*`, `/` or `-` in one of these fields) follows the clock on the
-///   wall.
+/// A pattern has five fields, or six with seconds first, or is a name such as `@hourly`, as the
+/// crate `croner` reads it. Where daylight saving time skips or repeats times:
+/// - A pattern has *fixed* times if its seconds, minutes and hours are numbers or lists of numbers.
+///   Each fixed time is due once a day. If it is skipped, it is due when the gap ends. If it is
+///   repeated, it is due the first time.
+/// - A pattern with intervals (`*`, `/` or `-` in one of these fields) follows the local time as
+///   clocks show it.
 ///
 /// `docs/jobs-and-leaders.md` has examples.
 ///
@@ -36,11 +36,11 @@ use crate::Slot;
 pub struct Schedule {
     cron: Cron,
     zone: TimeZone,
-    /// Its times are numbers, each of which is due once a day.
+    /// Whether the times are fixed, so that each is due once a day.
     is_fixed: bool,
 }
 
-/// A pattern that is none, or a time zone that is not known.
+/// The text is no pattern, or the time zone is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid schedule: {why}")]
 pub struct InvalidSchedule {
@@ -50,12 +50,12 @@ pub struct InvalidSchedule {
 impl Schedule {
     /// A pattern of cron in a time zone such as `UTC` or `Europe/Vienna`.
     ///
-    /// Where the system has no database of time zones, `UTC` works, and others do with the feature
-    /// `tzdb-bundle-always` of the crate `jiff`.
+    /// If the system has no database of time zones, only `UTC` works. The feature
+    /// `tzdb-bundle-always` of the crate `jiff` adds the others.
     ///
     /// # Errors
-    /// [`InvalidSchedule`], which says what is wrong; also if the pattern is never due, such as
-    /// `0 0 30 2 *`.
+    /// [`InvalidSchedule`] with the reason. A pattern that is never due, such as `0 0 30 2 *`, is
+    /// invalid, too.
     pub fn new(pattern: &str, zone: &str) -> Result<Self, InvalidSchedule> {
         let parser = croner::parser::CronParser::builder()
             .seconds(croner::parser::Seconds::Optional)
@@ -69,7 +69,7 @@ impl Schedule {
                 why: error.to_string(),
             })?,
         };
-        // Any will do: the 29th of February comes within eight years.
+        // Any day will do, because the 29th of February comes within eight years.
         let some_day = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
         cron.find_next_occurrence(&some_day, false)
             .map_err(|_| InvalidSchedule {
@@ -83,7 +83,8 @@ impl Schedule {
         })
     }
 
-    /// The times that are due after a slot, up to now, in order. None if the slot is no time.
+    /// The times that are due after a slot, up to now, in order. There are none if the slot is no
+    /// time.
     pub fn due_since(&self, last: &Slot, now: Timestamp) -> impl Iterator<Item = Slot> + use<> {
         let last = Timestamp::from_str(last.as_str()).ok();
         let times = last.map(|last| self.after(last));
@@ -91,7 +92,7 @@ impl Schedule {
         times.take_while(move |time| *time <= now).map(Slot::from)
     }
 
-    /// The newest time that is due; `None` if there never was one.
+    /// The newest time that is due; `None` if no time was due yet.
     #[must_use]
     pub fn newest(&self, now: Timestamp) -> Option<Timestamp> {
         let from = self.on_the_wall(now, CHANGE);
@@ -106,7 +107,7 @@ impl Schedule {
         Some(time)
     }
 
-    /// The next time that will be due; `None` if there never will be one.
+    /// The next time that will be due; `None` if no time will be due.
     #[must_use]
     pub fn next(&self, now: Timestamp) -> Option<Timestamp> {
         self.after(now).next()
@@ -128,9 +129,9 @@ impl Schedule {
             })
     }
 
-    /// The time at which croner begins to search: a time in the zone or, for fixed times, the time
-    /// that a wall clock shows, in a zone without changes. That clock may have been changed just
-    /// now, so the search begins that much earlier or later.
+    /// The time at which croner begins to search. For fixed times it is the local time, read in a
+    /// zone without changes. The local clock may have been changed a moment ago, so the search
+    /// begins earlier or later by `change`.
     fn on_the_wall(&self, moment: Timestamp, change: SignedDuration) -> Zoned {
         let zoned = moment.to_zoned(self.zone.clone());
         if !self.is_fixed {
@@ -140,7 +141,8 @@ impl Schedule {
         shown.to_zoned(TimeZone::UTC).unwrap_or(zoned)
     }
 
-    /// When what croner has found is due. In a gap the time after it counts, of two the first.
+    /// The moment at which a time that croner has found is due. For a time in a gap that is the end
+    /// of the gap. A time that comes twice is due the first time.
     fn instant(&self, found: &Zoned) -> Timestamp {
         if !self.is_fixed {
             return found.timestamp();
@@ -155,21 +157,21 @@ impl Schedule {
     }
 }
 
-/// The clock on the wall is changed by less than this at a time: a day is left out at most.
+/// A local clock is never changed by this much at once. The greatest change leaves out a day.
 const CHANGE: SignedDuration = SignedDuration::from_hours(26);
 
-/// The moment at which the clock is put forward over this time.
+/// The moment at which the local clock is put forward over this time.
 fn end_of_gap(zone: &TimeZone, time: DateTime, before: Offset) -> Timestamp {
     let Ok(late) = before.to_timestamp(time) else {
         return Timestamp::MAX;
     };
-    // By the offset before the gap, the time lies behind its end, or right there.
+    // By the offset before the gap, the time is after the end of the gap, or is its end.
     let behind = late.saturating_add(SignedDuration::from_secs(1));
     let change = behind.ok().and_then(|behind| zone.preceding(behind).next());
     change.map_or(late, |change| change.timestamp())
 }
 
-/// Whether seconds, minutes and hours are numbers or lists of them.
+/// Whether seconds, minutes and hours are numbers or lists of numbers.
 fn is_fixed(pattern: &str) -> bool {
     let fields: Vec<_> = pattern.split_whitespace().collect();
     let of_the_day = match fields.as_slice() {
@@ -234,8 +236,8 @@ mod tests {
         assert_eq!(hours, expected);
     }
 
-    /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, over a day
-    /// that is left out. Pattern, zone, two moments, and the times that are due between them.
+    /// Patterns over a change of the clock: by an hour, by half an hour, at midnight, and by a day.
+    /// Each entry has the pattern, the zone, two moments, and the times that are due between them.
     const CHANGES: &[(&str, &str, [&str; 2], &[&str])] = &[
         (
             "30 2,14 * * *",

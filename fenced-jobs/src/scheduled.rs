@@ -17,12 +17,12 @@ use crate::{
     place::{BACK_OFF, Place, Worked},
 };
 
-/// A job that is to run once for each time of its schedule: call [`run`](Self::run) whenever one
+/// A job that is to run once for each time of its schedule: call [`run`](Self::run) whenever a time
 /// may be due, from as many processes as you like.
 ///
-/// All times are done in order under one lease, from the newest on that is done, so that no call
-/// does a time after a later one. The promises of [`Once`](crate::Once) hold for each of them. The
-/// wall clock of this process decides whether a time is due.
+/// A call does the times in order under one lease, and begins after the newest time that is done.
+/// So no time is done after a later one. The promises of [`Once`](crate::Once) hold for each time.
+/// The wall clock of this process decides whether a time is due.
 ///
 /// # Examples
 /// ```no_run
@@ -43,7 +43,7 @@ use crate::{
 ///             Ok::<_, FencedLockError>(())
 ///         })
 ///         .await;
-///     // A time that failed is noted, and due again after a pause that grows.
+///     // The failure of a time is noted. The time is due again after a pause, which grows.
 ///     let pause = runs.map(|runs| runs.next_in).unwrap_or_else(|error| {
 ///         eprintln!("{error}");
 ///         Duration::from_secs(1)
@@ -68,33 +68,34 @@ pub struct Scheduled<DB: Storage> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Missed {
-    /// Run all of them in order, at most so many under one lease.
+    /// Run all of them in order, with a limit for one lease.
     RunAll {
-        /// How many in one call of [`Scheduled::run`].
+        /// The most times in one call of [`Scheduled::run`].
         at_most: usize,
     },
-    /// Run the newest one only; those before it count as done.
+    /// Run only the newest time. The times before it count as done.
     RunNewest,
-    /// Run none of them: only a time that became due no longer ago than this.
+    /// Run no missed time, but only a time that became due a short while ago.
     Skip {
-        /// How late a run may begin.
+        /// The longest time between the moment when a time is due and its run.
         later_than: Duration,
     },
 }
 
-/// When to look whether another runner that is at work has done it, or has died.
+/// The pause before another look, if another runner is at work, which may finish or die.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The result of one call of [`Scheduled::run`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScheduledRuns {
-    /// The times that it has done, in order.
+    /// The times that the call has done, in order.
     pub done: Vec<Slot>,
     /// Whether another runner holds the lease of the job.
     pub is_held: bool,
-    /// When to call again: zero if more is due, the rest of a back-off after a failure, otherwise
-    /// the time until the next one is due, and at most 10 s if the lease is held.
+    /// The time until the next call: zero if more times are due; after a failure the rest of the
+    /// back-off; otherwise the time until the next one is due, but at most 10 s if the lease is
+    /// held.
     pub next_in: Duration,
 }
 
@@ -118,14 +119,14 @@ impl<DB: Storage> Scheduled<DB> {
         }
     }
 
-    /// The treatment of times that were missed. Defaults to all of them, at most 100 per call.
+    /// The treatment of times that were missed. By default all of them run, at most 100 per call.
     pub const fn missed(mut self, missed: Missed) -> Self {
         self.missed = missed;
         self
     }
 
-    /// Where the schedule begins if the job has never run. Defaults to now: then the first call
-    /// runs nothing, and remembers when it was.
+    /// The beginning of the schedule, if the job has never run. Defaults to now: then the first
+    /// call runs nothing, and the store remembers the time of that call.
     pub fn since(mut self, since: Timestamp) -> Self {
         self.since = Some(since.into());
         self
@@ -133,7 +134,7 @@ impl<DB: Storage> Scheduled<DB> {
 
     lock_core::lease_settings!();
 
-    /// See [`Once::back_off`](crate::Once::back_off). Later times wait for one that has failed.
+    /// See [`Once::back_off`](crate::Once::back_off). Later times wait for a failed time.
     pub const fn back_off(mut self, policy: RetryPolicy) -> Self {
         self.back_off = policy;
         self
@@ -146,7 +147,7 @@ impl<DB: Storage> Scheduled<DB> {
     }
 
     /// Does the work for each time that is due, each in a fenced transaction of its own that also
-    /// marks the time as done. If none is due, it costs one read.
+    /// marks the time as done. If no time is due, the call costs one read.
     ///
     /// The future can be spawned if the work owns what it uses (`async move |slot, tx| ..`): see
     /// [`Lead::run`](lock_core::Lead::run).
@@ -187,8 +188,9 @@ impl<DB: Storage> Scheduled<DB> {
         result.map(|()| runs)
     }
 
-    /// Under the lease: only now is it certain which times are due, and the way here may have taken
-    /// long. The work may take long, too, so the clock is read once more after it.
+    /// Runs the times that are due, under the lease. The clock is read here, because the times that
+    /// are due are certain only under the lease, and the acquire may have taken long. The work may
+    /// take long, too, so the clock is read again after the work.
     async fn run_due<E, F>(
         &self,
         job: &JobName,
@@ -250,7 +252,7 @@ impl<DB: Storage> Scheduled<DB> {
         Ok(())
     }
 
-    /// Up to where the job is done, as far as the store or the caller knows.
+    /// The slot up to which the job is done, as far as the store or the caller knows.
     async fn last(&self, job: &JobName) -> Result<Option<Slot>, FencedLockError> {
         let mut connection = to_read(self.protected.store()).await?;
         let newest = DB::Jobs::newest(&mut *connection, job.as_str()).await?;
@@ -288,7 +290,7 @@ impl<DB: Storage> Scheduled<DB> {
     }
 }
 
-/// The job has never run: its schedule begins here.
+/// Begins the schedule of a job that has never run.
 async fn begin<DB: Storage>(
     job: &JobName,
     guard: &FencedGuard<DB>,

@@ -1,6 +1,6 @@
 use fenced_store::{FencedLocks, FencedStore, FencedTx, Storage};
 
-/// Seals the traits of this crate, and has no other use.
+/// Seals the traits of this crate.
 #[expect(unnameable_types, reason = "what seals the traits")]
 pub trait Sealed {}
 

@@ -5,9 +5,10 @@ use lock_core::{InvalidName, ResourceName};
 /// One occasion for a job to run: a time of a schedule, or any text, such as the number of an
 /// invoice.
 ///
-/// A time is UTC in the one form `2026-11-27T02:00:00Z`, so that times are ordered as texts; with
-/// the feature `schedule` it is made of a time of `jiff`. Any other text has no order among slots.
-/// 1 to 256 bytes of visible ASCII without `"` and `\`, as names of resources.
+/// A time is UTC in the form `2026-11-27T02:00:00Z`, so that the order of texts is the order of
+/// times; with the feature `schedule` a slot can be made of a time of `jiff`. A slot that is no
+/// time has no order. A slot has 1 to 256 bytes of visible ASCII without `"` and `\`, as the name
+/// of a resource has.
 ///
 /// # Examples
 /// ```
@@ -27,7 +28,7 @@ impl Slot {
         self.0.as_str()
     }
 
-    /// Whether it is a time of a schedule, by its form.
+    /// Whether the slot has the form of a time of a schedule.
     #[must_use]
     pub fn is_time(&self) -> bool {
         fenced_store::jobs::is_time(self.as_str())
@@ -39,7 +40,7 @@ impl From<jiff::Timestamp> for Slot {
     /// Parts of a second are cut off.
     fn from(time: jiff::Timestamp) -> Self {
         let text = time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        // A year before 0 or after 9999 has another form; its text is a name, too.
+        // A year before 0 or after 9999 has another form, which is a legal name, too.
         Self(ResourceName::new(text).unwrap_or_else(|never| unreachable!("{never}")))
     }
 }

@@ -6,7 +6,7 @@ use lock_core::InvalidName;
 
 use crate::{Slot, SlotState, name::JobName, sealed::Sealed};
 
-/// A slot of which the store knows something.
+/// A slot that the store knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobSlot {
@@ -14,14 +14,14 @@ pub struct JobSlot {
     pub job: String,
     /// The slot, as text.
     pub slot: String,
-    /// The state of it.
+    /// The state of the slot.
     pub state: SlotState,
 }
 
-/// The state of the slots of jobs in a [`FencedStore`]. Needs no lock service. Only stores
-/// implement it.
+/// The state of the slots of jobs in a [`FencedStore`]. The calls need no lock service. Only stores
+/// implement this trait.
 pub trait JobSlots: Sealed {
-    /// Where a slot of a job stands.
+    /// The state of a slot of a job.
     ///
     /// # Errors
     /// If a name is invalid, or the database cannot be queried.
@@ -37,12 +37,12 @@ pub trait JobSlots: Sealed {
         S: TryInto<Slot>,
         S::Error: Into<InvalidName>;
 
-    /// The slots of which something is known, ordered by job and slot: the first ones, or those
-    /// after one of them. At most `count`.
+    /// The slots that the store knows, ordered by job and slot. Returns at most `count`: the first
+    /// slots, or the slots after a given one.
     ///
-    /// A role that may write the tables may have written anything: print the texts with care. In
-    /// MySQL, MariaDB and SQLite they are cut after 10 000 characters, see
-    /// [`job_slot`](Self::job_slot). A number that is no token shows as the nearest one.
+    /// A role that may write to the tables may have written anything: print the texts with care. In
+    /// MySQL, MariaDB and SQLite they are cut after 10 000 characters; [`job_slot`](Self::job_slot)
+    /// returns them in full. A number that is no token is returned as the nearest token.
     ///
     /// # Errors
     /// If the database cannot be queried.

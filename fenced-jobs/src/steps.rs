@@ -31,7 +31,7 @@ use crate::{SlotState, place::Place};
 /// let outcome = accounts
 ///     .once("interest", "2026-11-27")
 ///     .steps(async |job| {
-///         // Another runner may have come this far, and died.
+///         // Another runner may have done some steps, and died.
 ///         let mut after: i64 = job.progress()?.unwrap_or(0);
 ///         while after < 50 {
 ///             after = job
@@ -56,7 +56,7 @@ pub struct Job<'a, DB: Storage> {
     guard: &'a FencedGuard<DB>,
     place: &'a Place<'a>,
     state: SlotState,
-    /// Whether a step may have been committed that is not in `state`.
+    /// Whether a step may have been committed that `state` does not show.
     in_doubt: bool,
 }
 
@@ -74,21 +74,22 @@ impl<'a, DB: Storage> Job<'a, DB> {
         }
     }
 
-    /// The lease that this run holds: its deadline, its loss, and what a write that is not a step
-    /// has to present.
+    /// The lease that this run holds, with its deadline and its loss. A write that is not a step
+    /// has to present this guard.
     pub const fn guard(&self) -> &'a FencedGuard<DB> {
         self.guard
     }
 
-    /// The result of the last committed step, by whichever runner; `None` before the first.
+    /// The result of the last committed step, of this or an earlier runner; `None` before the first
+    /// step.
     ///
     /// # Errors
-    /// [`FenceError::Db`] with an error of decoding if that was another type.
+    /// [`FenceError::Db`] with an error of decoding if the result was saved as another type.
     pub fn progress<T: DeserializeOwned>(&self) -> Result<Option<T>, FenceError> {
         self.state.progress()
     }
 
-    /// How many steps are committed.
+    /// The number of committed steps.
     #[must_use]
     pub const fn committed_steps(&self) -> u64 {
         self.state.steps
@@ -100,24 +101,24 @@ impl<'a, DB: Storage> Job<'a, DB> {
         self.guard.token()
     }
 
-    /// The same text for each attempt of the next step, and for no other step: for effects outside
-    /// of the database, which happen at least once.
+    /// A key for effects outside of the database, which happen at least once. Each attempt of the
+    /// next step has the same key, and no other step has it.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         let (job, slot) = self.place.texts();
         format!("{job}/{slot}/{}", self.state.steps)
     }
 
-    /// Does a step in a fenced transaction, and commits it with its result, which the next runner
-    /// finds as its [`progress`](Self::progress).
+    /// Does a step in a fenced transaction, and commits the step with its result, which the next
+    /// runner finds as its [`progress`](Self::progress).
     ///
     /// # Errors
-    /// The error of the step, or of the store; then nothing of it is stored. After
-    /// [`FenceError::CommitUnknown`] it may be, and no further step is begun: leave, and run the
-    /// slot again, which finds out.
+    /// The error of the step, or of the store; then nothing of the step is stored. After
+    /// [`FenceError::CommitUnknown`] the step may be stored, and no further step is begun: return
+    /// the error, and run the slot again, which finds out.
     ///
     /// # Cancel safety
-    /// The step is rolled back, unless its commit was sent: then it is as after
+    /// The step is rolled back. If its commit was sent, the state is the same as after
     /// [`FenceError::CommitUnknown`].
     pub async fn step<P, E, F>(&mut self, step: F) -> Result<P, E>
     where
@@ -154,7 +155,7 @@ impl<'a, DB: Storage> Job<'a, DB> {
         Ok(())
     }
 
-    /// Fails if a step may have been committed or not.
+    /// Fails if it is not certain whether the last step was committed.
     pub(crate) fn is_certain(&self) -> Result<(), FencedLockError> {
         if self.in_doubt {
             let why = "it is not known whether the last step was committed: run the slot again";

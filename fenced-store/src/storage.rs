@@ -19,7 +19,7 @@ use crate::{
 /// Claims, fenced transactions, [`FencedLocks`](crate::FencedLocks), jobs and leaders need no more
 /// than this of a store.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is nothing that a store can be in",
+    message = "a store cannot be in `{Self}`",
     note = "name the database: `FencedLocks<sqlx::Postgres>`, or `PgFencedLocks` for short"
 )]
 pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
@@ -29,7 +29,7 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
     /// The way to it, such as a pool. Clones lead to the same store.
     type Access: Clone + fmt::Debug + Send + Sync + 'static;
 
-    /// Reads and writes: what a transaction derefs to.
+    /// Reads and writes. A transaction derefs to this type.
     type Session: Send;
 
     /// A session that reads what is committed.
@@ -89,8 +89,8 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
         async { Self::commit(tx).await.map(|()| false) }
     }
 
-    /// Called before a statement of ours that follows statements of the user. Fails if the session
-    /// may take the answers to one that was dropped for others.
+    /// Called before a statement of ours that follows statements of the user. Fails if a statement
+    /// was dropped and the session may take its answers for those to the next one.
     #[must_use]
     fn catch_up(
         _: &mut Self::Session,
@@ -115,8 +115,8 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
         resource: &ResourceName,
     ) -> impl Future<Output = Result<Option<HighWater>, FenceError>> + Send;
 
-    /// Makes the mark of this grant young again, in a transaction of its own. It waits for no open
-    /// transaction. Returns whether it did.
+    /// Sets the age of the mark of this grant to zero, in a transaction of its own. It waits for no
+    /// open transaction. Returns whether the age was set.
     fn refresh(
         access: &Self::Access,
         grant: &Sequencer,
@@ -132,7 +132,8 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
         after: &str,
     ) -> impl Future<Output = Result<Batch, AdminError>> + Send;
 
-    /// Keeps marks for this long from now on, if it is longer than before.
+    /// Keeps marks for at least this long from now on. A time that is shorter than the stated one
+    /// changes nothing.
     fn state_longest_hold(
         access: &Self::Access,
         hold: Duration,
@@ -142,9 +143,10 @@ pub trait Storage: Sized + fmt::Debug + Send + Sync + 'static {
 /// A transaction that is rolled back when it is dropped.
 #[expect(unnameable_types, reason = "what seals `Storage`")]
 pub trait OpenTransaction: Send + 'static {
-    /// Where its work is finished if a caller goes away.
+    /// The tasks that finish its work if a caller goes away.
     fn tasks(&self) -> &Tasks;
 
-    /// Rolls back, and waits until it is done. If the future is dropped, a task goes on with it.
+    /// Rolls back, and waits until it is done. If the future is dropped, a task goes on with the
+    /// rollback.
     fn roll_back(self) -> impl Future<Output = Result<(), FenceError>> + Send;
 }

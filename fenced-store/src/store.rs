@@ -14,9 +14,9 @@ use crate::{
 
 /// A database that accepts a write only from the grant that its high-water mark shows.
 ///
-/// For each resource it remembers the greatest token that was claimed, and the holder that claimed
-/// it. [`claim`] raises that mark. [`begin`] opens a transaction only for the grant that the mark
-/// shows, and the check holds until the transaction ends.
+/// For each resource the store remembers the greatest token that was claimed, and the holder that
+/// claimed it. This pair is the mark. [`claim`] raises the mark. [`begin`] opens a transaction only
+/// for the grant that the mark shows, and the check holds until the transaction ends.
 ///
 /// NOT guaranteed: anything about writes outside of fenced transactions, or about effects outside
 /// of the database. Cloning is cheap. All methods need a Tokio runtime, as sqlx does.
@@ -74,9 +74,9 @@ impl<DB: Storage> FencedStore<DB> {
     }
 
     /// The source of time, of chance and of tasks: pauses between the attempts of
-    /// [`transact`](FencedStore::transact), the names of transactions, clean-ups of those that were
-    /// dropped. Defaults to [`TokioRuntime`]. Time limits of the pool and of the database are
-    /// counted by sqlx and the server.
+    /// [`transact`](FencedStore::transact), the names of transactions, clean-ups of transactions
+    /// that were dropped. Defaults to [`TokioRuntime`]. Time limits of the pool and of the database
+    /// are counted by sqlx and the server.
     #[must_use]
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = runtime;
@@ -107,7 +107,7 @@ impl<DB: Storage> FencedStore<DB> {
         }
     }
 
-    /// Where its work is finished if a caller goes away.
+    /// The tasks that finish its work if a caller goes away.
     pub(crate) fn tasks(&self) -> Tasks {
         Tasks::here(Arc::clone(&self.runtime))
     }
@@ -131,7 +131,7 @@ impl<DB: Storage> FencedStore<DB> {
     /// Fenced: [`FenceError::Stale`], [`FenceError::DuplicateToken`], [`FenceError::WrongIssuer`].
     /// These, and [`FenceError::Implausible`], change nothing and disturb no other holder. After
     /// [`FenceError::Busy`] or [`FenceError::Serialization`] the mark is as it was; after
-    /// [`FenceError::Db`] it may have been raised. In both cases claim again.
+    /// [`FenceError::Db`] it may have been raised. After each of these three errors claim again.
     ///
     /// # Cancel safety
     /// The claim is finished in the background. Claim again to find out its result.
@@ -207,10 +207,10 @@ impl<DB: Dialect> FencedStore<DB> {
 
     /// Creates the tables of this crate, or brings them up to date.
     ///
-    /// They live beside the tables of the application: in the schema `fenced` (Postgres) or with
-    /// the prefix `fenced_`, with a migrations table of their own. Call it as often as you like,
-    /// also from several processes at once. If a migration is missing, the role has to be one that
-    /// may create tables.
+    /// The tables are beside those of the application: in the schema `fenced` (Postgres) or with
+    /// the prefix `fenced_`. They have a migrations table of their own. Call it as often as you
+    /// like, also from several processes at once. If a migration is missing, the role has to be one
+    /// that may create tables.
     ///
     /// # Errors
     /// [`FenceError::NotReady`], for example if a migration is missing and the role may not apply
@@ -229,13 +229,13 @@ impl<DB: Dialect> FencedStore<DB> {
     ///
     /// When it returns, exactly the migrations of this build were applied, the role has the rights
     /// (in Postgres, MySQL and MariaDB), and the database takes writes at this moment: see
-    /// [`check_writable`](FencedStore::check_writable). It does not look at the tables of the
-    /// application, nor at rights that only [administrators](FencedStore::admin) and
+    /// [`check_writable`](FencedStore::check_writable). The check does not look at the tables of
+    /// the application, nor at rights that only [administrators](FencedStore::admin) and
     /// [`protect`](FencedStore::protect) need. It leaves nothing behind.
     ///
     /// # Errors
     /// [`FenceError::NotMigrated`] if none of our tables is there. [`FenceError::NotReady`] names
-    /// whatever else is missing. Otherwise errors of the database.
+    /// anything else that is missing. Otherwise errors of the database.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -243,9 +243,9 @@ impl<DB: Dialect> FencedStore<DB> {
         readiness::check(&self.access, rights).await
     }
 
-    /// Checks that the database takes writes now: for probes. It fails on a standby, on a database
-    /// that was switched to read only, on a read-only file, and on a full disk. It needs no lock
-    /// that a client could hold.
+    /// Checks that the database takes writes now. The check is meant for probes. It fails on a
+    /// standby, on a database that was switched to read only, on a read-only file, and on a full
+    /// disk. It needs no lock that a client could hold.
     ///
     /// SQLite and MariaDB commit a row that the same transaction has deleted. Postgres writes 70 kB
     /// to a temporary file and deletes it, because a role need not have a right on any table.
@@ -267,7 +267,7 @@ impl<DB: Dialect> FencedStore<DB> {
     /// [`migrate`](FencedStore::migrate) then finds nothing to do.
     ///
     /// Make the client stop at the first error: `psql -v ON_ERROR_STOP=1`, `sqlite3 -bail`.
-    /// `mariadb` and `mysql` always stop there. In a database that has our tables, the script fails
+    /// `mariadb` and `mysql` always stop at it. In a database that has our tables, the script fails
     /// at once and changes nothing.
     ///
     /// # Examples

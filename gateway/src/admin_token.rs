@@ -1,11 +1,11 @@
 use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-/// The token of an operator. A secret: `Debug` hides it and nothing else prints it.
+/// The token of an operator. It is a secret: `Debug` hides it, and nothing else prints it.
 #[derive(Clone)]
 pub struct AdminToken(Arc<str>);
 
 impl AdminToken {
-    /// The secret, to compare it.
+    /// The secret, for a comparison.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -13,7 +13,7 @@ impl AdminToken {
     /// Refuses a token that is too easy to guess or cannot be sent in a header.
     ///
     /// # Errors
-    /// [`WeakToken`], which does not repeat it.
+    /// [`WeakToken`], which does not repeat the token.
     pub fn check(&self) -> Result<(), WeakToken> {
         let different = self.0.bytes().collect::<BTreeSet<_>>().len();
         let is_visible = self.0.bytes().all(|byte| byte.is_ascii_graphic());

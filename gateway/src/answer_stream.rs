@@ -12,24 +12,27 @@ use tokio::{
 
 use crate::under_way::{OneMore, UnderWay};
 
-/// For how long an answer may leave little by little: the script of `/docs`, 1.5 MB, at 25 kB/s.
+/// The longest time for an answer to leave, for a client that reads slowly. It is enough for the
+/// script of `/docs`, 1.5 MB, at 25 kB/s.
 const LEAVING_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// A connection that fails when its client stops reading or reads too slowly. It is a request under
-/// way until what was written has left. A timeout of the body is no use: hyper takes it at once.
+/// A connection that fails when its client stops reading or reads too slowly. It counts as a
+/// request under way until all written bytes have left. A timeout of the body would not help,
+/// because hyper takes the whole body at once.
 pub(crate) struct AnswerStream<S> {
     stream: S,
     requests: UnderWay,
-    /// For how long the client may take nothing.
+    /// The longest time for which the client may read nothing.
     stalled_max: Duration,
-    /// While something has not left. A stream of events leaves with each of them.
+    /// `None` when everything has left. In a stream of events, that is so after each event.
     leaving: Option<Leaving>,
 }
 
 struct Leaving {
-    /// When all has to have left, once the client has not taken all at once.
+    /// The time by which everything has to have left; `None` until the client leaves something
+    /// unread.
     end: Option<Instant>,
-    /// While the client takes nothing. Few answers need it.
+    /// The limit of the present pause of the client. Few answers need it.
     stalled: Option<Pin<Box<Sleep>>>,
     _under_way: OneMore,
 }

@@ -46,7 +46,7 @@ impl<DB: KeyTable> Shared<DB> {
     /// Safe.
     pub(crate) async fn closing(&self) {
         let mut is_closing = self.is_closing.clone();
-        // An error means that the server is gone altogether.
+        // An error means that the whole server is gone.
         let _gone = is_closing.wait_for(|closing| *closing).await.is_err();
     }
 }
@@ -65,7 +65,7 @@ impl<DB: KeyTable> Deref for App<DB> {
     }
 }
 
-/// Not derived, which would ask for `DB: Clone`.
+/// This is not derived, because a derived one would require `DB: Clone`.
 impl<DB: KeyTable> Clone for App<DB> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::{error::ApiError, problems, time_limit::TimeLimit};
 
-/// A JSON body. If it does not arrive in time, the answer is 408, and nothing was begun.
+/// A JSON body. If it does not arrive in time, the answer is 408, and no work was begun.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "handlers take it apart")]
 pub struct Body<T>(pub T);
@@ -37,8 +37,8 @@ where
     }
 }
 
-/// Read from a JSON object and from nothing else. By itself, serde also accepts an array of the
-/// members of a struct, in the order in which they happen to be declared.
+/// A value that is read only from a JSON object. By itself, serde also accepts an array of the
+/// members of a struct, in the order of their declaration.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -2,15 +2,16 @@ use std::{io, net::TcpStream as StdTcpStream, os::fd::AsFd, sync::Arc};
 
 use tokio::{io::Interest, net::TcpStream};
 
-/// Tells whether the client of a request is still there.
+/// Shows whether the client of a request is still there.
 ///
-/// hyper notices it, too, and drops the handler, but not while some bytes of the client are unread:
-/// a second request behind the first hides that the client is gone.
+/// hyper also notices that a client is gone, and drops the handler. It does not notice that while
+/// bytes of the client are unread: a second request behind the first one hides that the client is
+/// gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(Arc<TcpStream>);
 
 impl Caller {
-    /// Looks at a connection through a descriptor of its own. It reads nothing.
+    /// Looks at a connection through a descriptor of its own. Reads nothing.
     ///
     /// # Errors
     /// If there are no more descriptors.
@@ -20,8 +21,8 @@ impl Caller {
         Ok(Self(Arc::new(descriptor)))
     }
 
-    /// Resolves when the client has closed the connection, or only its sending half: hyper makes no
-    /// difference either.
+    /// Resolves when the client has closed the connection, or only its sending half. hyper treats
+    /// both alike, too.
     ///
     /// # Cancel safety
     /// Safe.
@@ -36,8 +37,7 @@ impl Caller {
         }
     }
 
-    /// The bytes that have arrived belong to hyper. The next `ready` is about those that come after
-    /// them.
+    /// The bytes that have arrived belong to hyper. The next `ready` reports only later bytes.
     fn wait_for_more(&self) {
         let nothing_left = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
         let _would_block = self.0.try_io(Interest::READABLE, nothing_left).is_err();

@@ -1,5 +1,5 @@
-//! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head
-//! of a request, and at the end waits for a client that has sent half of one.
+//! Accepts connections and ends them in good order. `axum::serve` has no time limit for the head of
+//! a request. When it stops, it waits for a client that has sent half a request.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -22,16 +22,17 @@ use crate::{
     unread,
 };
 
-/// The longest head of a request, of whose headers a connection keeps as much.
+/// The longest head of a request. Each connection may keep this much memory for headers.
 const HEAD_LEN_MAX: usize = 64 << 10;
 
-/// How long the gateway stays, once it is to stop, without a request: one may be on its way.
+/// How long a gateway that is asked to stop stays without a request, because one may be on its way.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// How long requests may take to be done, and answers to leave, once the gateway is to stop.
+/// The longest time for requests to be done, and for answers to leave, after the gateway was asked
+/// to stop.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// The connections of a gateway. Dropping it drops them all.
+/// The connections of a gateway. A drop of this value drops all of them.
 pub(crate) struct Connections {
     edge: Arc<Edge>,
     limits: Limits,
@@ -44,7 +45,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// None yet. Whatever else counts as handled delays the end.
+    /// No connections yet. Work that counts in `handled` delays the end.
     pub(crate) fn new(edge: Edge, limits: Limits, handled: UnderWay) -> Self {
         Self {
             edge: Arc::new(edge),
@@ -56,9 +57,9 @@ impl Connections {
         }
     }
 
-    /// Serves as many connections at once as may be open until the gateway is closing, and then
-    /// until every request has its answer, as far as its client reads it, and whatever else counts
-    /// as handled is done.
+    /// Serves connections until the gateway is closing, at most as many at once as the limit says.
+    /// Then goes on until every request has its answer, as far as the client reads the answer, and
+    /// until all other work that counts as handled is done.
     ///
     /// # Errors
     /// If requests, or writes that they have begun, are not done in time.
@@ -77,7 +78,7 @@ impl Connections {
             };
             tokio::select! {
                 biased;
-                // However many clients come.
+                // This comes first, so that many new clients do not delay the end.
                 () = &mut closing => break,
                 Some(_) = self.tasks.join_next() => {}
                 (place, (stream, _)) = next => match Caller::of(&stream) {
@@ -103,8 +104,8 @@ impl Connections {
             request.extensions_mut().insert(caller.clone());
             let (edge, counts) = (Arc::clone(&edge), [requests.clone(), handled.clone()]);
             async move {
-                // Only now: a request that was read behind an answer is not begun before the
-                // answer has left.
+                // The request counts from here on. A request that was read behind an answer is not
+                // begun before that answer has left.
                 let _under_way = counts.each_ref().map(UnderWay::one_more);
                 let (request, loan) = unread::lend(request);
                 let mut answer = edge.answer(request).await;
@@ -128,10 +129,9 @@ impl Connections {
         });
     }
 
-    /// Ends all connections when they have no request any more: half a request is not waited for.
+    /// Ends all connections when they have no request any more, without a wait for half a request.
     /// Then waits for the writes of clients that are gone. When the time is over, only requests
-    /// count that are not done: a client that does not read its answer must not make the end a
-    /// failure.
+    /// that are not done make the end a failure. A client that does not read its answer does not.
     async fn drain(self) -> io::Result<()> {
         let all = async {
             tokio::select! {

@@ -10,11 +10,12 @@ const BUCKETS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0,
 ];
 
-/// Begins to count what all crates do, for [`Setup::metrics`](crate::Setup::metrics). Has to come
-/// before anything connects, because the crates look for it once.
+/// Installs the recorder for the metrics of all crates, for
+/// [`Setup::metrics`](crate::Setup::metrics). Call it before anything connects, because the crates
+/// look for the recorder once.
 ///
 /// # Errors
-/// If something in this process counts already.
+/// If this process has a recorder already.
 pub fn count() -> Result<PrometheusHandle, BuildError> {
     with_buckets().and_then(PrometheusBuilder::install_recorder)
 }
@@ -27,8 +28,8 @@ fn with_buckets() -> Result<PrometheusBuilder, BuildError> {
 /// How often new durations are put into their buckets.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Puts new durations into their buckets now and then. A recorder without it keeps every single
-/// duration in memory until a client asks for the metrics, and perhaps none ever does.
+/// Puts new durations into their buckets now and then. A recorder without this upkeep keeps every
+/// single duration in memory until a client asks for the metrics, which may never happen.
 ///
 /// # Cancel safety
 /// Safe. It never completes.

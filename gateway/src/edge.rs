@@ -11,11 +11,11 @@ use tracing::Instrument;
 
 use crate::{own_name::OwnNames, problems, request_id, secrets};
 
-/// The longest body. No request needs more than some hundred bytes.
+/// The longest body. No request needs more than a few hundred bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-/// All routes, and the work that is common to them. It is no layer of the router, because each
-/// layer is a box and is cloned for every request.
+/// All routes, and the work that is common to them. This work is no layer of the router, because
+/// each layer is a box and is cloned for every request.
 #[derive(Debug)]
 pub(crate) struct Edge {
     routes: Router,
@@ -27,8 +27,8 @@ impl Edge {
         Self { routes, names }
     }
 
-    /// Answers one request. All lines of the log that are about it have its id, its method and its
-    /// path; no headers, for some are secret.
+    /// Answers one request. All lines of the log about the request have its id, its method and its
+    /// path. They have no headers, because some headers are secret.
     pub(crate) async fn answer(&self, mut request: Request) -> Response {
         secrets::hide(request.headers_mut());
         let id = request_id::of(request.headers());
@@ -49,7 +49,7 @@ impl Edge {
         let asked = Instant::now();
         let answer = problems::document(self.routed(request).await);
         let (latency, status) = (asked.elapsed().as_millis(), answer.status());
-        // A request for a missing ability of the lock service is no failure.
+        // A request that this kind of lock service cannot serve is no failure.
         if status.is_server_error() && status != problems::LOCK_LACKS_IT.status() {
             tracing::error!(latency, status = status.as_u16(), "failed");
         } else {

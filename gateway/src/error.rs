@@ -5,7 +5,7 @@ use lock_core::{ErrorKind, InvalidName, InvalidTtl};
 
 use crate::problems;
 
-/// Why a handler answers with a problem document.
+/// The reason why a handler answers with a problem document.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ApiError {
@@ -33,7 +33,7 @@ fn lock_problem(error: &lock_core::Error) -> Problem {
         ErrorKind::InvalidInput => {
             return Problem::new(problems::UNPROCESSABLE).detail(error.to_string());
         }
-        // It is there and works: nothing that an operator has to look after.
+        // The lock service works, so this is nothing for an operator.
         ErrorKind::Unsupported => {
             return Problem::new(problems::LOCK_LACKS_IT).detail(error.to_string());
         }
@@ -80,7 +80,7 @@ impl From<FencedLockError> for ApiError {
         match error {
             FencedLockError::Lock(error) => Self::Lock(error),
             FencedLockError::Store(error) => Self::Fence(error),
-            // There may be others one day.
+            // A later version may have further variants.
             _ => Self::Problem(Problem::new(ProblemType::SERVICE_FAULT)),
         }
     }

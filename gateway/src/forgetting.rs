@@ -7,13 +7,13 @@ use lock_core::backend::BoxFuture;
 
 use crate::keys::KeyTable;
 
-/// How often it looks, in parts of the age.
+/// The number of looks within the age at which marks are forgotten.
 const LOOKS: u32 = 24;
 
 /// The shortest pause between two looks.
 const PAUSE_MIN: Duration = Duration::from_secs(60);
 
-/// Begins the task.
+/// A function that begins the task.
 #[derive(Clone)]
 pub(crate) struct Forgetting(Arc<dyn Fn() -> BoxFuture<'static, Infallible> + Send + Sync>);
 
@@ -35,14 +35,15 @@ impl Forgetting {
     }
 }
 
-/// Gateways that share a store may all do this: they pass over what another one has locked.
+/// Forgets idle marks again and again. All gateways that share a store may do this, because each
+/// passes over rows that another one has locked.
 async fn forget<DB: KeyTable>(protected: FencedLocks<DB>, after: Duration) -> Infallible {
     let pause = std::cmp::max(after / LOOKS, PAUSE_MIN);
     loop {
         match protected.forget_marks(after).await {
             Ok(forgotten) => tracing::debug!(?forgotten, "idle marks are forgotten"),
             Err(error @ AdminError::NotForgettable { .. }) => {
-                tracing::info!(%error, "marks stay for ever");
+                tracing::info!(%error, "idle marks are not forgotten");
                 return pending().await;
             }
             Err(error) => tracing::warn!(

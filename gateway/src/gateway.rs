@@ -27,7 +27,7 @@ use crate::{
     tokens::Tokens,
 };
 
-/// How long the lock service may take to answer at the end.
+/// The longest wait for the lock service when the gateway stops.
 const DISCONNECT_TIME_MAX: Duration = Duration::from_secs(20);
 
 /// A gateway to a lock service and a store.
@@ -46,7 +46,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway to these two. The store has its tables, and that of [`KeyTable`].
+    /// A gateway to this lock service and this store. The database must have the tables of the
+    /// store and the table of [`KeyTable`].
     pub fn new<DB: KeyTable>(protected: FencedLocks<DB>, setup: Setup) -> Self {
         let (closing, is_closing) = watch::channel(false);
         let locks = protected.locks().clone();
@@ -81,8 +82,8 @@ impl Gateway {
 
     /// Leases, the routes for operators, health and metrics: to be mounted at the root.
     ///
-    /// Limits of connections and bodies, names of hosts and ids of requests are not part of it,
-    /// because [`serve`](Self::serve) adds them.
+    /// The router does not limit connections and bodies, check names of hosts, or add ids of
+    /// requests, because [`serve`](Self::serve) does that.
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -93,39 +94,41 @@ impl Gateway {
         &self.locks
     }
 
-    /// A verifier for the tokens that it hands out.
+    /// A verifier for the tokens of this gateway.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.tokens.clone()
     }
 
-    /// The bound of requests. [`serve`](Self::serve) waits for the writes that run under it.
+    /// The time limit of requests. [`serve`](Self::serve) waits for the writes that run under this
+    /// limit.
     #[must_use]
     pub fn time_limit(&self) -> TimeLimit {
         self.time_limit.clone()
     }
 
-    /// Whether operators have endpoints.
+    /// Whether there are endpoints for operators.
     #[must_use]
     pub const fn has_operators(&self) -> bool {
         self.has_operators
     }
 
-    /// Turns true when it is to stop: then long answers have to end.
+    /// Becomes true when the gateway is asked to stop: then long answers have to end.
     #[must_use]
     pub fn is_closing(&self) -> watch::Receiver<bool> {
         self.closing.subscribe()
     }
 
     /// Serves these routes, of which [`router`](Self::router) is one part, until `stop`. Then
-    /// finishes what is under way. Requests that wait for a lease are sent away, and half a request
-    /// is not waited for. An answer that its client does not read in time is cut off.
+    /// finishes the requests that are under way. A request that waits for a lease is refused. There
+    /// is no wait for a client that has sent half a request. An answer that its client does not
+    /// read in time is cut off.
     ///
     /// # Errors
     /// If the listener fails, or the requests under way do not end in time.
     ///
     /// # Cancel safety
-    /// Cancel safe, and all connections end: requests under way have no answer.
+    /// Cancel safe. All connections end, and requests under way get no answer.
     pub async fn serve(
         self,
         routes: Router,
@@ -148,7 +151,7 @@ impl Gateway {
         };
         let disconnected = timeout(DISCONNECT_TIME_MAX, self.locks.shutdown()).await;
         if disconnected.is_err() {
-            tracing::warn!("the lock service does not answer: some leases end by their ttl only");
+            tracing::warn!("the lock service does not answer: some leases end only by their ttl");
         }
         served
     }

@@ -17,17 +17,18 @@ use crate::{
     wire::ReadyBody,
 };
 
-/// How long each of the two may take to answer: balancers ask every few seconds.
+/// The longest wait for the lock service, and for the store. Balancers ask every few seconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long an answer is good: any client may ask, and each probe makes the lock service write.
+/// How long the result of a probe is used. Any client may ask, and each probe makes the lock
+/// service write.
 const GOOD_FOR: Duration = Duration::from_secs(1);
 
 /// The result of the last probe. Requests that come during a probe wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Probe(Mutex<Option<(Instant, Found)>>);
 
-/// Why the lock service and the store cannot write, if they cannot.
+/// The reasons why the lock service or the store takes no writes, if there are any.
 #[derive(Clone, Debug)]
 struct Found {
     lock_service: Option<String>,
@@ -56,11 +57,11 @@ impl Probe {
     }
 }
 
-/// `GET /readyz`: whether requests can be served. 503 if the lock service or the store does not
-/// take writes, and while the gateway shuts down. No client can be in the way of the probe.
+/// `GET /readyz`: whether requests can be served. The answer is 503 if the lock service or the
+/// store does not take writes, and while the gateway shuts down. No client can hold up the probe.
 ///
-/// `/healthz` says only that the process is alive: restarting it would not help if a server behind
-/// it is down.
+/// `/healthz` says only that the process is alive, because a restart would not help if a server
+/// behind the gateway is down.
 pub(crate) async fn ready<DB: KeyTable>(
     State(app): State<App<DB>>,
 ) -> (StatusCode, Json<ReadyBody>) {
@@ -80,7 +81,7 @@ pub(crate) async fn ready<DB: KeyTable>(
     (status, Json(body))
 }
 
-/// `GET /metrics`: what the crates count, as Prometheus reads it.
+/// `GET /metrics`: the metrics of all crates, in the format of Prometheus.
 pub(crate) async fn metrics<DB: KeyTable>(
     State(app): State<App<DB>>,
 ) -> Result<impl IntoResponse, StatusCode> {

@@ -22,63 +22,65 @@ use crate::{error::ApiError, problems};
 /// The request header that makes a repeated acquire find its lease again.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How many bytes a key has: enough to be unique.
+/// The length of a key in bytes, which is enough for a unique key.
 pub(crate) const KEY_LEN: RangeInclusive<usize> = 16..=255;
 
-/// How long after its last use the request of a key is remembered: as long as a client may think
-/// that the request has to be sent again.
+/// How long the request of a key is remembered after its last use. A client has to repeat a request
+/// within this time.
 const KNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How often a gateway deletes the keys that are older.
+/// How often a gateway deletes older keys.
 const FORGETS_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Gives a repeated request the holder of the first one, at whichever gateway it arrives.
 ///
 /// The holder is computed from the key, the caller's `Authorization`, the whole request, and a
-/// secret. So it is the same at every gateway, and a client that guesses a key cannot compute it. A
-/// different request never finds the lease. The database, which all gateways share, says whether
-/// the key was used for another request.
+/// secret. So the holder is the same at every gateway, and a client that guesses a key cannot
+/// compute the holder. A different request never finds the lease. The database, which all gateways
+/// share, says whether the key was used for another request.
 ///
-/// The present secret counts: after a change of keys, a repeated request has another holder.
+/// The computation uses the present secret: after a change of keys, a repeated request has another
+/// holder.
 #[derive(Clone)]
 pub(crate) struct Idempotency {
     secret: watch::Receiver<Secret>,
-    /// When this gateway last deleted old keys, in seconds since 1970.
+    /// The time at which this gateway last deleted old keys, in seconds since 1970.
     forgot_at: Arc<AtomicI64>,
 }
 
 /// A request that has a key.
 pub(crate) struct Keyed {
     mac: Hmac<Sha256>,
-    /// The key, at this endpoint and of this caller, as a digest.
+    /// A digest of the key, the endpoint and the caller.
     id: String,
-    /// The request, as a digest.
+    /// A digest of the request.
     request: String,
 }
 
 impl Idempotency {
-    /// Gateways with the same secret know each other's keys. Without one, this gateway knows only
-    /// its own.
+    /// Gateways with the same secret know each other's keys. Without a secret, this gateway knows
+    /// only its own keys.
     pub(crate) fn new(secret: Option<watch::Receiver<Secret>>) -> Self {
         Self {
-            // The sender may be gone: the last secret stays.
+            // If the sender is gone, the last secret stays.
             secret: secret.unwrap_or_else(|| watch::Sender::new(Secret::random()).subscribe()),
             forgot_at: Arc::default(),
         }
     }
 
     /// The secret signs tokens, or is the seed of a key pair. Clients know the values that are
-    /// computed here. So these have a key of their own, which does not give the secret away.
+    /// computed here. So these values have a key of their own, from which the secret cannot be
+    /// computed.
     fn mac(&self) -> Hmac<Sha256> {
         let mut derived = hmac(self.secret.borrow().expose().as_bytes());
         derived.update(b"idempotency key 1");
         hmac(&derived.finalize().into_bytes())
     }
 
-    /// The request at this path as one that may be repeated, if it has a key.
+    /// The request at this path, with its key; `None` if it has no key.
     ///
     /// # Errors
-    /// 400 if there are several keys, or one that is too short to be unique.
+    /// 400 if there are several keys, or if the key is too short to be unique.
     pub(crate) fn keyed(
         &self,
         headers: &HeaderMap,
@@ -96,7 +98,8 @@ impl Idempotency {
         };
         let caller = headers.get(header::AUTHORIZATION);
         let caller = caller.map_or(&b""[..], |caller| caller.as_bytes());
-        // As it was understood: another order or other white space is the same request.
+        // The digest is that of the parsed request, so another order or other white space does not
+        // matter.
         let asked =
             serde_json::to_vec(asked).map_err(|_| Problem::new(ProblemType::SERVICE_FAULT))?;
         let mac = self.mac();
@@ -138,13 +141,14 @@ impl Keyed {
         }
         Err(Problem::new(problems::KEY_REUSED)
             .detail(
-                "this Idempotency-Key was sent with another body before: repeat that one, or send \
+                "this Idempotency-Key was sent with another body before: repeat that body, or send \
                  this one with a new key",
             )
             .into())
     }
 
-    /// The holder that acquires this resource: the same, whenever and wherever the request arrives.
+    /// The holder that acquires this resource. It is the same whenever, and at whichever gateway,
+    /// the request arrives.
     pub(crate) fn holder(&self, resource: &ResourceName) -> Option<Holder> {
         let parts: [&[u8]; 4] = [
             b"owner",
@@ -156,7 +160,7 @@ impl Keyed {
     }
 }
 
-/// Of a key that is shorter than a block; it is filled up with zeros, as RFC 2104 says.
+/// The HMAC of a key that is shorter than a block. By RFC 2104 the key is filled up with zeros.
 fn hmac(key: &[u8]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     let length = std::cmp::min(key.len(), block.len());
@@ -164,7 +168,7 @@ fn hmac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::new(&block.into())
 }
 
-/// 16 bytes in hex.
+/// The first 16 bytes of the MAC, in hex.
 fn digest(mac: &Hmac<Sha256>, parts: &[&[u8]]) -> String {
     let mut mac = mac.clone();
     for part in parts {
@@ -180,7 +184,7 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Without the secret.
+/// Does not show the secret.
 impl std::fmt::Debug for Idempotency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Idempotency(..)")
@@ -191,7 +195,8 @@ impl std::fmt::Debug for Idempotency {
 mod tests {
     use super::*;
 
-    /// The secret may be the seed of a key pair, which must not be the key of anything else.
+    /// The secret may be the seed of a key pair, and such a seed must not be used for anything
+    /// else.
     /// Catches: the secret of a signing key that is used as it is.
     #[test]
     fn the_values_that_clients_see_have_a_key_of_their_own() {

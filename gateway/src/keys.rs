@@ -1,4 +1,4 @@
-//! The table of idempotency keys: the one thing that a gateway keeps in the database itself.
+//! The table of idempotency keys, the only table that the gateway itself keeps in the database.
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod databases;
@@ -9,8 +9,9 @@ use fenced_store::Dialect;
 
 /// A database that remembers idempotency keys beside its high-water marks.
 pub trait KeyTable: Dialect {
-    /// Creates the table if it does not exist, even if two gateways start at once. Where it exists
-    /// this needs no right to create any, but fails if the role may not use it.
+    /// Creates the table if it does not exist, even if two gateways start at once. If the table
+    /// exists, the role needs no right to create tables, but the statement fails if the role may
+    /// not use the table.
     const CREATE: &'static str;
 
     /// Returns the first request of an idempotency key: this one, unless it was used before. `now`

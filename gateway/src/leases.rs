@@ -1,8 +1,8 @@
 //! `/v1/leases/{resource}`: leases for clients in any language.
 //!
 //! The gateway hands out detached leases and never renews one: a client that stops renewing loses
-//! its lease. The `Fencing-Token` that a client gets with its lease is its proof everywhere: it
-//! goes with every write, and with the renewal and the release.
+//! its lease. A client gets a `Fencing-Token` with its lease. The client sends this proof with
+//! every write, and with the renewal and the release.
 
 use std::time::Duration;
 
@@ -31,17 +31,18 @@ use crate::{
     wire::{AcquireBody, InspectBody, LeaseBody, LeaseView, RenewBody, RenewedBody, millis},
 };
 
-/// The shortest lease. One that ends before its token is claimed is of no use.
+/// The shortest lease. A lease that ends before its token is claimed is of no use.
 const TTL_MIN: Duration = Duration::from_millis(100);
 
 /// The longest lease. A client whose answer gets lost cannot release its lease, so others have to
 /// wait for as long as this.
 const TTL_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// The longest time that one request waits for a lease. Longer waits are several requests.
+/// The longest time that one request waits for a lease. A longer wait takes several requests.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// `POST`: acquires, waiting as long as asked. A client that goes away leaves the queue.
+/// `POST`: acquires a lease, and waits for it as long as the request says. A client that goes away
+/// leaves the queue.
 pub(crate) async fn acquire<DB: KeyTable>(
     State(app): State<App<DB>>,
     caller: Option<Extension<Caller>>,
@@ -63,18 +64,18 @@ pub(crate) async fn acquire<DB: KeyTable>(
         keyed.check(&app.idempotency, &app.protected).await?;
     }
     let acquire = prepared(&app, keyed.as_ref(), &resource, &terms).renew(false);
-    // Locks, and claims before it answers: older holders are shut out before the client hears of
-    // its lease. A client that goes away drops this, which leaves the queue or gives the lease
-    // back.
+    // This locks and claims before the answer, so older holders are shut out before the client
+    // learns of its lease. A client that goes away drops this future, which leaves the queue or
+    // gives the lease back.
     let acquired = tokio::select! {
-        // First: a lease must not be granted to a client that is gone.
+        // This comes first, because a lease must not be granted to a client that is gone.
         biased;
         () = gone(caller) => return Err(client_gone().into()),
         acquired = acquire => acquired,
         () = app.closing() => return Err(closing().into()),
     };
     let guard = acquired.map_err(|error| not_acquired(error, &resource))?;
-    // From here on the lease is the client's to renew and to release.
+    // From here on the client has to renew and release the lease.
     let lease = lease_body(&app.tokens, &guard.detach())?;
     Ok((StatusCode::CREATED, Json(lease)))
 }
@@ -95,7 +96,7 @@ impl Terms {
         let wait = Duration::from_millis(wait_ms);
         if wait > WAIT_MAX {
             let detail = format!(
-                "wait_ms is at most {}: ask again when it is over",
+                "wait_ms is at most {}: for a longer wait, repeat the request",
                 millis(WAIT_MAX)
             );
             return Err(Problem::new(problems::UNPROCESSABLE).detail(detail).into());
@@ -123,7 +124,7 @@ fn prepared<DB: KeyTable>(
     let Some(holder) = keyed.and_then(|keyed| keyed.holder(resource)) else {
         return acquire;
     };
-    // Either way, a client that goes away does not end the lease of its repeated request.
+    // In both cases, a client that goes away does not end the lease of its repeated request.
     if app.locks().capabilities().has(Ability::Holds) {
         acquire.owner(&Owner::from_id(holder))
     } else {
@@ -142,7 +143,7 @@ pub(crate) fn not_acquired(error: FencedLockError, resource: &ResourceName) -> A
     }
 }
 
-/// If another client holds it: after which time to try again.
+/// The pause before the next try, if another client holds the lease.
 fn is_held(error: &FencedLockError) -> Option<Duration> {
     match error {
         FencedLockError::Lock(error) if error.kind() == ErrorKind::WaitTimeout => {
@@ -165,7 +166,8 @@ pub(crate) async fn renew<DB: KeyTable>(
                 tracing::debug!(%error, "the next renewal keeps the mark");
             }
             let remaining_ms = millis(lease.deadline().since(app.locks().runtime().now()));
-            // Signed anew: a lease may be renewed for longer than its first key is good.
+            // The token is signed again, because a lease may be renewed for longer than its first
+            // key is valid.
             let fencing_token = written(&app.tokens, fenced.sequencer())?;
             Ok(Json(RenewedBody {
                 ttl_ms,
@@ -177,7 +179,7 @@ pub(crate) async fn renew<DB: KeyTable>(
     }
 }
 
-/// `DELETE`: releases the lease of the request's token. Sent again, it has the same answer.
+/// `DELETE`: releases the lease of the request's token. A repeated release has the same answer.
 pub(crate) async fn release<DB: KeyTable>(
     State(app): State<App<DB>>,
     fenced: Fenced,
@@ -188,7 +190,7 @@ pub(crate) async fn release<DB: KeyTable>(
     }
 }
 
-/// `GET`: the holder, as any client may know it.
+/// `GET`: the holder, as any client may see it.
 pub(crate) async fn inspect<DB: KeyTable>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
@@ -270,14 +272,15 @@ fn held(retry_after: Duration, resource: &ResourceName) -> Problem {
         .retry_after(retry_after)
 }
 
-/// Without a key an acquisition is never repeated.
+/// The problem of an acquisition whose lease has ended. It has a key, because an acquisition
+/// without a key is never repeated.
 fn spent() -> Problem {
     Problem::new(problems::KEY_SPENT)
         .detail("the lease of this Idempotency-Key has ended: acquire again with a new key")
 }
 
-/// Resolves when the client is gone, if that can be seen. Another server than ours drops the
-/// handler.
+/// Resolves when the client is gone, if the server has passed on a [`Caller`]. Another server than
+/// ours drops the handler of a client that is gone.
 async fn gone(caller: Option<Extension<Caller>>) {
     match caller {
         Some(Extension(caller)) => caller.gone().await,
@@ -285,7 +288,7 @@ async fn gone(caller: Option<Extension<Caller>>) {
     }
 }
 
-/// For a client that is gone, which does not read it.
+/// The answer to a client that is gone. No client reads it.
 fn client_gone() -> Problem {
     Problem::new(problems::LOCK_UNAVAILABLE).detail("the client closed the connection")
 }

@@ -1,11 +1,11 @@
 //! A lock gateway: HTTP in front of a lock service and a fenced store.
 //!
-//! Clients in any language acquire leases from it, renew and release them; operators see the
-//! holders. It has no state of its own: all state is in the lock service and in the store, so
-//! several gateways in front of the same two form one service.
+//! Clients in any language acquire, renew and release leases at the gateway; operators see the
+//! holders. The gateway has no state of its own: all state is in the lock service and in the store.
+//! So several gateways in front of the same lock service and store form one service.
 //!
-//! [`Gateway`] has a router that a service may mount beside endpoints of its own, which its
-//! [`Tokens`] guard, and a server for both. The program `palisade serve` runs one.
+//! [`Gateway`] has a router that a service may mount beside endpoints of its own, [`Tokens`] that
+//! guard these endpoints, and a server for both. The program `palisade serve` runs one.
 #![forbid(unsafe_code)]
 
 mod admin_token;

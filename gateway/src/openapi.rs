@@ -1,7 +1,7 @@
 //! The API of the gateway, requests and answers, as an OpenAPI 3.1 document.
 //!
-//! The document is a file. The tests compare every answer that they get with it, and schemathesis
-//! sends all requests that it allows.
+//! The document is a file. The tests compare every answer with the document, and schemathesis sends
+//! all requests that the document allows.
 
 mod viewer;
 
@@ -11,7 +11,7 @@ pub use self::viewer::documentation;
 
 const DOCUMENT: &str = include_str!("openapi.json");
 
-/// The document of a gateway, which has endpoints of operators or not.
+/// The document of a gateway with or without endpoints for operators.
 #[must_use]
 pub fn document(has_operators: bool) -> Value {
     let mut document: Value = serde_json::from_str(DOCUMENT).unwrap_or_default();

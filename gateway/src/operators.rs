@@ -1,5 +1,5 @@
-//! `/v1/admin/leases`: for operators, who send the admin token. Without one in the configuration,
-//! these paths do not exist.
+//! `/v1/admin/leases`: for operators, who send the admin token. If the configuration has no admin
+//! token, these paths do not exist.
 
 use axum::{
     Json,
@@ -33,15 +33,15 @@ pub(crate) async fn list<DB: KeyTable>(
     }))
 }
 
-/// `DELETE`: ends the lease of the holder, and shuts that holder out of the store. Without a holder
-/// it shuts out the last one.
+/// `DELETE`: ends the lease of the holder, and shuts that holder out of the store. If there is no
+/// holder, the last holder is shut out.
 pub(crate) async fn force_release<DB: KeyTable>(
     State(app): State<App<DB>>,
     Segment(resource): Segment,
 ) -> Result<Json<ForceReleasedBody>, ApiError> {
     let resource = ResourceName::new(resource)?;
-    // A client that goes away must not stop this between its two steps: the lease would have ended,
-    // and the store would still accept the holder.
+    // A client that goes away must not stop this work between its two steps: the lease would have
+    // ended, and the store would still accept the holder.
     let protected = app.protected.clone();
     let forcing = async move {
         let forced = protected.force_release(&resource).await;
@@ -70,7 +70,7 @@ pub(crate) async fn authenticate(
 ) -> Response {
     let shown = request.headers().get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| of_bearer(value.as_bytes()));
-    // In constant time, so that a client cannot guess it letter by letter.
+    // The comparison takes constant time, so that a client cannot guess the token letter by letter.
     if shown.is_some_and(|shown| bool::from(shown.ct_eq(expected.expose().as_bytes()))) {
         return next.run(request).await;
     }

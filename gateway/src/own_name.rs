@@ -1,9 +1,10 @@
-//! On a loopback address, only requests under names of this machine are answered; elsewhere, only
-//! those under the names that an operator gives, if any are given.
+//! Checks the name under which a client reaches the gateway. On a loopback address, only requests
+//! under names of this machine are answered. On another address, only requests under the names that
+//! an operator gives are answered, if there are any.
 //!
-//! The owner of a web page can make its name point to 127.0.0.1. To a browser, that page and the
-//! gateway are then of one origin, so it may send anything and read the answers. Only the name in
-//! `Host` distinguishes such a request.
+//! The owner of a web page can make its name point to 127.0.0.1. For a browser, that page and the
+//! gateway then have the same origin, so the page may send any request and read the answers. Only
+//! the name in `Host` distinguishes such a request.
 
 use std::{net::IpAddr, str::FromStr, sync::Arc};
 
@@ -15,10 +16,10 @@ use fenced_http::Problem;
 
 use crate::problems;
 
-/// Paths that give nothing away. Balancers ask for them by any address.
+/// Paths that show nothing secret. Balancers ask for them under any address.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Names under which a gateway may be asked besides those that every machine has for itself.
+/// Names under which clients may reach a gateway, besides those that every machine has for itself.
 #[derive(Clone, Debug, Default)]
 pub struct HostNames(Arc<[Box<str>]>);
 
@@ -29,9 +30,9 @@ impl HostNames {
         self.0.is_empty()
     }
 
-    /// Whether a host is one of these, or leads to the machine on which it is asked for.
+    /// Whether a host is one of these names, or a name by which each machine reaches itself.
     fn have(&self, host: &str) -> bool {
-        // In brackets, if it is an IPv6 address.
+        // An IPv6 address is in brackets.
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
         let is_host = |name: &str| name.eq_ignore_ascii_case(host);
@@ -40,8 +41,8 @@ impl HostNames {
             || self.0.iter().any(|name| is_host(name))
     }
 
-    /// Whether all that a request says of its host is right. A request that says nothing is not
-    /// from a browser.
+    /// Whether all names of hosts in a request are right. A request without a name is not from a
+    /// browser.
     fn are_of(&self, request: &Request) -> bool {
         // A target that is a whole URI comes before the header (RFC 9112, 3.2.2).
         if let Some(authority) = request.uri().authority() {
@@ -56,7 +57,7 @@ impl HostNames {
     }
 }
 
-/// Names with commas between them, without ports, and addresses without brackets.
+/// Accepts names with commas between them, without ports, and addresses without brackets.
 impl FromStr for HostNames {
     type Err = String;
 
@@ -74,7 +75,7 @@ impl FromStr for HostNames {
     }
 }
 
-/// Under which names a gateway answers.
+/// The names under which a gateway answers.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnNames {
     names: HostNames,
@@ -82,7 +83,7 @@ pub(crate) struct OwnNames {
 }
 
 impl OwnNames {
-    /// For a gateway that listens at this address.
+    /// The names of a gateway that listens at this address.
     pub(crate) fn at(address: IpAddr, names: HostNames) -> Self {
         Self {
             names,
@@ -95,14 +96,14 @@ impl OwnNames {
         (self.is_for_others && (self.names.is_empty() || is_health())) || self.names.are_of(request)
     }
 
-    /// Why a request is not for this gateway, if it is not.
+    /// The refusal of a request that is not for this gateway; `None` if it is.
     pub(crate) fn refusal(&self, request: &Request) -> Option<Problem> {
         let detail = match self.is_for_others {
             _ if self.lets_pass(request) => return None,
-            true => "this gateway is asked by a name of --allowed-hosts",
+            true => "this gateway answers only under a name of --allowed-hosts",
             false => {
-                "this gateway listens on a loopback address and is asked as localhost, 127.0.0.1 \
-                 or [::1], or by a name of --allowed-hosts"
+                "this gateway listens on a loopback address and answers only as localhost, \
+                 127.0.0.1 or [::1], or under a name of --allowed-hosts"
             }
         };
         Some(Problem::new(problems::MISDIRECTED).detail(detail))

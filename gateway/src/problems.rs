@@ -1,5 +1,5 @@
-//! The problems that a gateway answers with, besides those of `fenced-http`. A service that mounts
-//! it may answer with some of them, too.
+//! The problems of a gateway, besides those of `fenced-http`. A service that mounts the gateway may
+//! use some of them in its own answers.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
@@ -7,13 +7,13 @@ use axum::{
 };
 use fenced_http::{Problem, ProblemType};
 
-/// 400: the request is not of the right form.
+/// 400: the request does not have the right form.
 pub const MALFORMED: ProblemType = ProblemType::new(
     "request-malformed",
     StatusCode::BAD_REQUEST,
     "The request is malformed",
 );
-/// 422: the form is right, the values cannot be.
+/// 422: the form of the request is right, but a value is not possible.
 pub const UNPROCESSABLE: ProblemType = ProblemType::new(
     "request-unprocessable",
     StatusCode::UNPROCESSABLE_ENTITY,
@@ -22,7 +22,7 @@ pub const UNPROCESSABLE: ProblemType = ProblemType::new(
 /// 409: another client has the lease.
 pub(crate) const LOCK_HELD: ProblemType =
     ProblemType::new("lock-held", StatusCode::CONFLICT, "The lock is held");
-/// 421: the gateway was asked under a name that is not its own.
+/// 421: the name in the request is not a name of this gateway.
 pub(crate) const MISDIRECTED: ProblemType = ProblemType::new(
     "misdirected",
     StatusCode::MISDIRECTED_REQUEST,
@@ -40,13 +40,13 @@ pub(crate) const KEY_REUSED: ProblemType = ProblemType::new(
     StatusCode::UNPROCESSABLE_ENTITY,
     "The key belongs to another request",
 );
-/// 412: the lease that the token is of has ended.
+/// 412: the lease of the token has ended.
 pub(crate) const LEASE_ENDED: ProblemType = ProblemType::new(
     "lease-ended",
     StatusCode::PRECONDITION_FAILED,
     "The lease has ended",
 );
-/// 408: the body does not arrive.
+/// 408: the body did not arrive in time.
 pub const REQUEST_TIMEOUT: ProblemType = ProblemType::new(
     "request-timeout",
     StatusCode::REQUEST_TIMEOUT,
@@ -64,7 +64,7 @@ pub(crate) const LOCK_UNAVAILABLE: ProblemType = ProblemType::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "The lock service is not available",
 );
-/// 501: this kind of lock service cannot do it for any client.
+/// 501: this kind of lock service cannot do what the request asks, for any client.
 pub(crate) const LOCK_LACKS_IT: ProblemType = ProblemType::new(
     "lock-service-lacks-it",
     StatusCode::NOT_IMPLEMENTED,
@@ -77,19 +77,19 @@ pub const ROUTE_UNKNOWN: ProblemType = ProblemType::new(
     StatusCode::NOT_FOUND,
     "There is nothing at this path",
 );
-/// 405: with an `Allow` header.
+/// 405: the path does not have this method. The answer has an `Allow` header.
 pub(crate) const METHOD_NOT_ALLOWED: ProblemType = ProblemType::new(
     "method-not-allowed",
     StatusCode::METHOD_NOT_ALLOWED,
     "The path does not know this method",
 );
-/// 413: longer than any useful body.
+/// 413: the body is longer than any useful one.
 pub const TOO_LARGE: ProblemType = ProblemType::new(
     "body-too-large",
     StatusCode::PAYLOAD_TOO_LARGE,
     "The body is too large",
 );
-/// 415: another media type than JSON.
+/// 415: the body has another media type than JSON.
 pub(crate) const MEDIA_TYPE: ProblemType = ProblemType::new(
     "media-type-unsupported",
     StatusCode::UNSUPPORTED_MEDIA_TYPE,

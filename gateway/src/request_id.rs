@@ -1,4 +1,5 @@
-//! `X-Request-Id`: one name for a request in the client's log, in ours and in those of others.
+//! `X-Request-Id`: one name for a request in the log of the client, of the gateway and of other
+//! services.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
@@ -9,8 +10,8 @@ pub(crate) const NAME: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest id that is accepted.
 const LEN_MAX: usize = 64;
 
-/// The id of a request: its own if it has one that is plain, or else a new one. No client must be
-/// able to forge a line of the log.
+/// The id of a request: the id in its header if that is plain, or else a new id. A client must not
+/// be able to forge a line of the log.
 pub(crate) fn of(headers: &HeaderMap) -> HeaderValue {
     let mut ids = headers.get_all(&NAME).iter();
     match (ids.next(), ids.next()) {

@@ -10,8 +10,8 @@ use fenced_http::{FencingLayer, Scope};
 
 use crate::{app::App, health, keys::KeyTable, leases, operators, problems, time_limit::GiveUp};
 
-/// The whole API. A request that may not be given up half way has its time limit inside, see
-/// [`to_the_end`](crate::TimeLimit::to_the_end).
+/// The whole API. A request that must not be given up half way has its time limit in its handler:
+/// see [`to_the_end`](crate::TimeLimit::to_the_end).
 pub(crate) fn router<DB: KeyTable>(app: App<DB>) -> Router {
     Router::new()
         .merge(operator_routes(&app))
@@ -34,7 +34,8 @@ fn lease_routes<DB: KeyTable>(app: &App<DB>) -> MethodRouter<App<DB>> {
         .merge(post(leases::acquire).route_layer(waiting))
 }
 
-/// The wait, and twice the limit: once for the body to arrive, once for the answer.
+/// The limit is the wait and twice the time limit: once for the arrival of the body, and once for
+/// the answer.
 fn lock_limit<DB: KeyTable>(app: &App<DB>, wait: Duration) -> GiveUp {
     GiveUp(wait + 2 * app.time_limit.get(), problems::LOCK_UNAVAILABLE)
 }

@@ -1,4 +1,4 @@
-//! Headers whose values are secrets: a client that knows one of them can pass for its sender.
+//! Headers whose values are secrets: a client that knows such a value can pose as its sender.
 
 use axum::http::{
     HeaderMap,
@@ -8,7 +8,7 @@ use fenced_http::FENCING_TOKEN;
 
 use crate::idempotency::IDEMPOTENCY_KEY;
 
-/// `Debug` of the headers shows none of them from here on.
+/// Marks the secret headers as sensitive, so that `Debug` does not show their values.
 pub(crate) fn hide(headers: &mut HeaderMap) {
     for name in [FENCING_TOKEN.clone(), IDEMPOTENCY_KEY, AUTHORIZATION] {
         if let Entry::Occupied(mut values) = headers.entry(name) {

@@ -6,25 +6,25 @@ use tokio::sync::watch;
 
 use crate::{AdminToken, HostNames, Limits};
 
-/// The parts of a gateway. The default counts nothing, forgets nothing, has no operators, and
-/// trusts its clients.
+/// The settings of a gateway. By default it has no metrics, forgets no marks, has no endpoints for
+/// operators, and trusts its clients.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Setup {
-    /// Signs the tokens, if there is one.
+    /// The keys that sign the tokens. Without them tokens are not signed.
     pub signing: Option<KeyRing>,
-    /// Shared by gateways that are to know each other's idempotency keys.
+    /// The secret that several gateways share, so that they know each other's idempotency keys.
     pub secret: Option<watch::Receiver<Secret>>,
-    /// How much it takes on at once, and for how long.
+    /// The limits on requests and connections.
     pub limits: Limits,
-    /// Names under which it may be asked, besides those of the machine. Without any, one that is
-    /// not on a loopback address may be asked under every name.
+    /// Names under which clients may reach it, besides the names of the machine. If there are none,
+    /// a gateway that is not on a loopback address answers under every name.
     pub allowed_hosts: HostNames,
     /// The metrics that `/metrics` shows.
     pub metrics: Option<PrometheusHandle>,
-    /// The secret that operators show; without it they have no endpoints.
+    /// The secret that operators send. Without it there are no endpoints for operators.
     pub admin_token: Option<AdminToken>,
-    /// The age, an hour or more, at which it forgets the marks of idle resources while it
-    /// [serves](crate::Gateway::serve); without it, it forgets none.
+    /// The age, an hour or more, at which the gateway forgets the marks of idle resources while it
+    /// [serves](crate::Gateway::serve). Without an age it forgets no mark.
     pub forget_after: Option<Duration>,
 }

@@ -34,7 +34,7 @@ impl TimeLimit {
         }
     }
 
-    /// How long a request may take to arrive, and again to be served.
+    /// How long a request may take to arrive, and then how long the service of it may take.
     #[must_use]
     pub const fn get(&self) -> Duration {
         self.limit
@@ -44,19 +44,20 @@ impl TimeLimit {
         &self.under_way
     }
 
-    /// A layer for reads, which may be sent twice: 503 of this kind if the limit passes.
+    /// A layer for reads, which may be sent twice. If the limit passes, the answer is a 503 of this
+    /// kind.
     #[must_use]
     pub const fn give_up(&self, kind: ProblemType) -> GiveUp {
         GiveUp(self.limit, kind)
     }
 
-    /// For writes. One that has begun is finished, in a task of its own, even if the client goes
-    /// away or the limit passes. If it were given up between the commit and its answer, the gateway
-    /// could not say whether it was stored. It counts as under way until it is finished, so that
-    /// the gateway does not end before.
+    /// Runs a write. A write that has begun is finished, in a task of its own, even if the client
+    /// goes away or the limit passes. If the write was given up between the commit and its answer,
+    /// the gateway could not say whether it was stored. The write counts as under way until it is
+    /// finished, so that the gateway does not end before.
     ///
     /// # Errors
-    /// 504 `outcome-unknown` if the limit passes first; otherwise as the write.
+    /// 504 `outcome-unknown` if the limit passes first; otherwise the error of the write.
     ///
     /// # Cancel safety
     /// Cancel safe: the write goes on.
@@ -75,12 +76,12 @@ impl TimeLimit {
         };
         #[expect(
             clippy::disallowed_methods,
-            reason = "it ends by itself, bounded by the timeouts of pool and database"
+            reason = "the task ends by itself, within the timeouts of pool and database"
         )]
         let writing = tokio::spawn(counted.in_current_span());
         match timeout(self.limit, writing).await {
             Ok(Ok(written)) => written.map_err(Into::into),
-            // A panic, or the end of the runtime: as unknown as no answer at all.
+            // After a panic, or the end of the runtime, the outcome is unknown, too.
             Ok(Err(_)) | Err(_) => Err(unknown().into()),
         }
     }
@@ -94,7 +95,7 @@ fn unknown() -> Problem {
 }
 
 /// A layer for requests that can be given up half way: reads, and requests that may be sent twice.
-/// 503 of this kind.
+/// After this time the answer is a 503 of this kind.
 #[derive(Clone, Copy, Debug)]
 pub struct GiveUp(pub(crate) Duration, pub(crate) ProblemType);
 
@@ -114,7 +115,8 @@ impl<S> Layer<S> for GiveUp {
     }
 }
 
-/// Not by `from_fn`, which clones all that is further in once more for every request.
+/// This does not use `from_fn`, because `from_fn` clones all inner services once more for every
+/// request.
 impl<S> Service<Request> for GivingUp<S>
 where
     S: Service<Request, Response = Response>,

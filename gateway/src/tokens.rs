@@ -2,20 +2,20 @@ use axum::http::{HeaderValue, header::InvalidHeaderValue};
 use fenced_http::{FencingHeader, Rejection, TokenVerifier, Unsigned, signed::KeyRing};
 use lock_core::{Issuer, Sequencer};
 
-/// How a gateway writes the tokens that it hands out, and checks those that it gets.
+/// Writes the tokens of a gateway, and checks the tokens that the gateway gets.
 #[derive(Clone, Debug)]
 pub struct Tokens(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// A client can use the tokens that it got, and cannot make tokens up.
+    /// A client can use the tokens that it got, and cannot invent tokens.
     Signed(KeyRing),
     /// Clients are trusted. Only the issuer and the size of a token are checked.
     Unsigned(Unsigned),
 }
 
 impl Tokens {
-    /// Signed by this ring if there is one.
+    /// Tokens that this ring signs, or unsigned tokens if there is no ring.
     pub(crate) fn new(ring: Option<KeyRing>, issuer: &Issuer) -> Self {
         Self(match ring {
             Some(ring) => Kind::Signed(ring),
@@ -26,7 +26,7 @@ impl Tokens {
     /// The `Fencing-Token` header of a grant.
     ///
     /// # Errors
-    /// For a byte that no header may have, of which a sequencer has none.
+    /// For a byte that no header may have. A sequencer has no such byte.
     pub(crate) fn header(&self, sequencer: &Sequencer) -> Result<HeaderValue, InvalidHeaderValue> {
         let header = FencingHeader::new(sequencer);
         match &self.0 {

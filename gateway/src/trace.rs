@@ -1,5 +1,5 @@
-//! A request that says where it belongs, with a header
-//! [`traceparent`](https://www.w3.org/TR/trace-context/), is part of that trace.
+//! A request with a header [`traceparent`](https://www.w3.org/TR/trace-context/) becomes a part of
+//! the trace that this header names.
 
 use axum::http::HeaderMap;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
@@ -10,7 +10,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 /// Makes a span part of the trace that a request names.
 pub(crate) fn go_on(span: &Span, headers: &HeaderMap) {
     let parent = TraceContextPropagator::new().extract(&Headers(headers));
-    // It fails if no subscriber listens to this span.
+    // This fails if no subscriber listens to this span.
     span.set_parent(parent).ok();
 }
 

@@ -10,12 +10,12 @@ pub(crate) struct UnderWay(watch::Sender<()>);
 pub(crate) type OneMore = watch::Receiver<()>;
 
 impl UnderWay {
-    /// Counts one more until the result is dropped.
+    /// Counts one more piece of work until the result is dropped.
     pub(crate) fn one_more(&self) -> OneMore {
         self.0.subscribe()
     }
 
-    /// Whether there is nothing at the moment.
+    /// Whether nothing is under way at the moment.
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_closed()
     }
@@ -28,7 +28,7 @@ impl UnderWay {
         self.0.closed().await;
     }
 
-    /// Resolves when there is nothing under way, and nothing either after this time.
+    /// Resolves when nothing is under way, and still nothing is after this time.
     ///
     /// # Cancel safety
     /// Safe.

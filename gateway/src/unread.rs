@@ -1,5 +1,6 @@
 //! An answer that leaves a part of its request unread says `Connection: close`, because hyper
-//! closes that connection. Without the header a client sends its next request into a closed one.
+//! closes that connection. Without the header a client would send its next request on a closed
+//! connection.
 
 use std::{
     future::poll_fn,
@@ -16,7 +17,7 @@ use hyper::{
 };
 use tokio::sync::oneshot::{self, Receiver, Sender, error::TryRecvError};
 
-/// Lends the body of a request to the handlers. They give it back by dropping it.
+/// Lends the body of a request to the handlers. A handler gives the body back by dropping it.
 pub(crate) fn lend(request: Request<Incoming>) -> (Request<Body>, Loan) {
     if request.body().is_end_stream() {
         return (request.map(Body::new), Loan(None));
@@ -29,18 +30,18 @@ pub(crate) fn lend(request: Request<Incoming>) -> (Request<Body>, Loan) {
     (request, Loan(Some(returned)))
 }
 
-/// A body of which something may come back. Without one there is nothing to read.
+/// A body that a handler may give back before its end; `None` if the request has no body.
 pub(crate) struct Loan(Option<Receiver<Incoming>>);
 
 impl Loan {
-    /// Call it when the answer is there. It reads the bytes that have arrived, and throws them
-    /// away. A small body comes with its head, and then the connection can be used again.
+    /// Call it when the answer is there. It reads the bytes that have arrived, and drops them. A
+    /// small body arrives together with its head. In that case the connection can be used again.
     pub(crate) fn settle(self, answer: &mut Response) {
         let Some(mut returned) = self.0 else { return };
         let is_read = match returned.try_recv() {
             Ok(rest) => has_arrived(rest),
             Err(TryRecvError::Closed) => true,
-            // Something still reads, and may stop before the end.
+            // A handler still reads, and may stop before the end.
             Err(TryRecvError::Empty) => false,
         };
         if !is_read {
@@ -61,7 +62,7 @@ fn has_arrived(mut rest: Incoming) -> bool {
     }
 }
 
-/// A body and the way back, until it has been read to its end.
+/// A body with the channel on which it is given back; `None` after the body was read to its end.
 struct Lent(Option<(Incoming, Sender<Incoming>)>);
 
 impl HttpBody for Lent {

@@ -1,8 +1,8 @@
-//! The JSON of the gateway's API, for both of its ends.
+//! The JSON of the gateway's API, for the gateway and for clients.
 
 #![expect(
     clippy::exhaustive_structs,
-    reason = "the document of the API says what is in them"
+    reason = "the document of the API lists their members"
 )]
 
 use std::{fmt, time::Duration};
@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcquireBody {
-    /// Length of the lease.
+    /// The length of the lease.
     pub ttl_ms: u64,
-    /// How long to wait while another client holds it. Default: not at all.
+    /// How long to wait while another client holds the lease. By default the request does not wait.
     #[serde(default)]
     pub wait_ms: u64,
     /// A note that every client can read while the lease is held.
@@ -28,11 +28,11 @@ pub struct AcquireBody {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RenewBody {
-    /// Length of the period, counted from now.
+    /// The length of the period, counted from now.
     pub ttl_ms: u64,
 }
 
-/// A lease, for its holder's eyes only.
+/// A lease as only its holder may see it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LeaseBody {
     /// The resource of the lease.
@@ -41,25 +41,27 @@ pub struct LeaseBody {
     pub token: FencingToken,
     /// The name of the lock service.
     pub issuer: String,
-    /// A secret: a client that knows it can pass for the holder.
+    /// A secret: a client that knows it can pose as the holder.
     pub holder: String,
-    /// As asked for. On etcd a lease has whole seconds, so that more may remain.
+    /// The ttl in the request. On etcd a lease has whole seconds, so more time than this may be
+    /// left.
     pub ttl_ms: u64,
-    /// The time left, counted from before the lock service was asked.
+    /// The time left, counted from before the request to the lock service.
     pub remaining_ms: u64,
     /// The `Fencing-Token` header to send with every write, renewal and release.
     pub fencing_token: String,
 }
 
-/// A lease that goes on.
+/// A renewed lease.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct RenewedBody {
-    /// As asked for. On etcd a lease keeps the length that it was acquired with.
+    /// The ttl in the request. On etcd a lease keeps the length with which it was acquired.
     pub ttl_ms: u64,
-    /// The time left, counted from before the lock service was asked: go by this.
+    /// The time left, counted from before the request to the lock service. Use this, and not the
+    /// ttl.
     pub remaining_ms: u64,
-    /// The `Fencing-Token` header to send from now on: the same token, signed with the key of the
-    /// moment. The one before is good for as long as its key is.
+    /// The `Fencing-Token` header to send from now on: the same token, signed with the present key.
+    /// The earlier header is valid as long as its key is.
     pub fencing_token: String,
 }
 
@@ -70,7 +72,7 @@ pub struct InspectBody {
     pub resource: String,
     /// The present holder, if there is one.
     pub lease: Option<LeaseView>,
-    /// How many wait for it, if the lock service knows.
+    /// The number of clients that wait for the resource, if the lock service knows it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waiters: Option<u64>,
 }
@@ -78,47 +80,47 @@ pub struct InspectBody {
 /// All resources with a holder or waiters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeasesBody {
-    /// One for each resource.
+    /// One entry for each resource.
     pub leases: Vec<InspectBody>,
 }
 
 /// The result of a release by force.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ForceReleasedBody {
-    /// False if it was free; the last holder is shut out all the same.
+    /// False if the resource was free. In that case, too, the last holder is shut out.
     pub released: bool,
     /// The token of the lease that was ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub token: Option<FencingToken>,
-    /// The token that the store has claimed: this one and those before it are shut out.
+    /// The token that was claimed in the store: this token and all smaller ones are shut out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub revocation: Option<FencingToken>,
 }
 
-/// A lease as anybody may see it.
+/// A lease as any client may see it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeaseView {
     /// The fencing token.
     pub token: FencingToken,
-    /// Tells holders apart and gives none away.
+    /// Distinguishes holders without showing the holder itself.
     pub holder_fingerprint: String,
-    /// The time left of it.
+    /// The time left.
     pub remaining_ms: u64,
-    /// The note that the holder left.
+    /// The note of the holder.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub metadata: Option<String>,
 }
 
-/// Whether requests would get anywhere.
+/// Whether requests can be served.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadyBody {
     /// The lock service takes writes.
     pub lock_service: bool,
     /// The store takes writes.
     pub store: bool,
-    /// The gateway is about to end.
+    /// The gateway is about to stop.
     pub shutting_down: bool,
-    /// Why one of them does not.
+    /// The reasons why one of them takes no writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
@@ -129,7 +131,7 @@ pub fn millis(time: Duration) -> u64 {
     u64::try_from((time.as_micros() + 500) / 1000).unwrap_or(u64::MAX)
 }
 
-/// Without the secrets that make it the holder's.
+/// Does not show the secrets of the holder.
 impl fmt::Debug for LeaseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaseBody")
@@ -140,7 +142,7 @@ impl fmt::Debug for LeaseBody {
     }
 }
 
-/// Without the token.
+/// Does not show the token.
 impl fmt::Debug for RenewedBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RenewedBody")
@@ -155,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Catches: a log of an answer that lets its reader write.
+    /// Catches: a logged answer with a secret that lets readers of the log write.
     #[test]
     fn secrets_of_the_holder_do_not_print() {
         let lease: LeaseBody = serde_json::from_value(json!({

@@ -23,7 +23,8 @@ async fn ask(router: &mut Router, request: Builder, body: &str) -> (StatusCode, 
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Catches: a handler that needs what only the server of the gateway puts into a request.
+/// Catches: a handler that needs an extension of the request that only the server of the gateway
+/// adds.
 #[tokio::test]
 async fn a_service_that_mounts_the_router_is_guarded_by_its_tokens() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,10 +6,11 @@ use lock_core::{FencingToken, Sequencer};
 use super::NotFenced;
 use crate::{FENCING_ACCEPTED, FENCING_TOKEN, FencingHeader, Malformed};
 
-/// The proof that a client shows: the value of a `Fencing-Token` header, checked once and sent many
-/// times.
+/// The proof that a client sends: the value of a `Fencing-Token` header. It is checked once and can
+/// be sent many times.
 ///
-/// It holds a secret. `Debug` does not show it, and the value is marked sensitive.
+/// The value contains a secret. `Debug` does not show the secret, and the value is marked
+/// sensitive.
 #[derive(Clone)]
 pub struct Credential {
     value: HeaderValue,
@@ -20,7 +21,7 @@ impl Credential {
     /// An unsigned credential, for a client that talks to the lock service itself.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] for a byte that no header may have. A sequencer has none.
+    /// [`InvalidHeaderValue`] for a byte that no header may have. A sequencer has no such byte.
     pub fn new(sequencer: &Sequencer) -> Result<Self, InvalidHeaderValue> {
         Self::of(FencingHeader::new(sequencer))
     }
@@ -28,14 +29,14 @@ impl Credential {
     /// A credential made of the parts of a header.
     ///
     /// # Errors
-    /// [`InvalidHeaderValue`] for a byte that no header may have. A parsed header has none.
+    /// [`InvalidHeaderValue`] for a byte that no header may have. A parsed header has no such byte.
     pub fn of(header: FencingHeader<'_>) -> Result<Self, InvalidHeaderValue> {
         let token = header.token();
         let value = header.try_into()?;
         Ok(Self { value, token })
     }
 
-    /// Puts it among the headers of a request, in place of any that is there.
+    /// Puts the value among the headers of a request, in place of any value that is there.
     pub fn put_on(&self, headers: &mut HeaderMap) {
         headers.insert(&FENCING_TOKEN, self.value.clone());
     }
@@ -61,9 +62,9 @@ impl Credential {
         self.token
     }
 
-    /// Refuses to believe a 2xx that does not say that the store has accepted this token.
+    /// Fails for a 2xx that does not say that the store has accepted this token.
     ///
-    /// Every other answer passes, because it claims nothing.
+    /// Every other answer passes, because it does not say that a write was made.
     ///
     /// # Errors
     /// [`NotFenced`].

@@ -1,8 +1,8 @@
-//! The client's side: the token that it sends with a write, and its reading of the answer.
+//! The client's side: the client sends the token with a write, and reads the answer.
 //!
-//! A [`Credential`] is the value of the header, and judges the answer of any HTTP client; for one
-//! that is not a 2xx there is [`Refusal::new`]. With the feature `reqwest`, `Sender` is a client
-//! that does all of it.
+//! A [`Credential`] is the value of the header, and checks a 2xx of any HTTP client.
+//! [`Refusal::new`] reads any other answer. With the feature `reqwest`, `Sender` is a client that
+//! does all of this.
 //!
 #![cfg_attr(all(feature = "axum", feature = "reqwest"), doc = "```")]
 #![cfg_attr(not(all(feature = "axum", feature = "reqwest")), doc = "```ignore")]
@@ -12,7 +12,7 @@
 //! # use fenced_http::{Fenced, FencingLayer, Scope, Problem, ProblemType, Unsigned};
 //! # use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 //!
-//! /// Writes as long as the lease was not somebody else's in the meantime.
+//! /// Writes, unless another holder has claimed the account since.
 //! async fn deposit(url: &str, credential: &Credential) -> Result<(), WriteError> {
 //!     let sender = Sender::new(reqwest::Client::builder())?;
 //!     match sender.send(sender.request(Method::PUT, url).body("10"), credential).await {
@@ -43,7 +43,7 @@
 //! let error = deposit(&format!("http://{addr}/accounts/42"), &credential).await.unwrap_err();
 //! assert!(error.to_string().contains("fencing-token-stale"));
 //!
-//! // A service that writes without asking its store is found out.
+//! // The client notices a service that writes without a check by its store.
 //! let error = deposit(&format!("http://{addr}/forgetful/42"), &credential).await.unwrap_err();
 //! assert!(matches!(error, WriteError::NotFenced(_)));
 //! # Ok(())

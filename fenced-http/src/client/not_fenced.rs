@@ -1,7 +1,7 @@
 use http::StatusCode;
 
-/// The service says that it has done the request, but not that its store has compared the token: it
-/// may have written without a fence.
+/// The service says that the request succeeded, but not that its store has compared the token. So
+/// the service may have written without a fence.
 ///
 /// A service that does not know the header ignores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

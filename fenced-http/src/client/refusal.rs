@@ -53,8 +53,8 @@ impl Refusal {
         self.members.get(name)
     }
 
-    /// The high-water mark, if the service has sent it. It helps to find a fault: the number
-    /// belongs to another holder.
+    /// The high-water mark, if the service has sent it. Use it only to find a fault, because this
+    /// token belongs to another holder.
     #[must_use]
     pub const fn high_water(&self) -> Option<FencingToken> {
         self.high_water
@@ -62,9 +62,9 @@ impl Refusal {
 
     /// The step that the client takes next.
     ///
-    /// If the problem is unknown, only the status counts: 429 says that nothing was done, and 5xx
-    /// leave it open. So does 503, because proxies answer it for a service that has gone away with
-    /// the request.
+    /// If the problem is unknown, only the status counts: 429 says that nothing was done, and after
+    /// a 5xx the outcome is unknown. The outcome is unknown after a 503, too, because a proxy
+    /// answers with 503 for a service that got the request and then failed.
     #[must_use]
     pub fn advice(&self) -> Advice {
         let Some(kind) = self.kind() else {
@@ -99,7 +99,7 @@ impl Refusal {
         self.member(member)?.as_str()
     }
 
-    /// For the message: the name of the problem, and what the service says about it.
+    /// The text for the message: the name of the problem, and the detail from the service.
     fn words(&self) -> String {
         let kind = self.text("type").unwrap_or("no problem document");
         match self.text("detail") {

@@ -3,10 +3,10 @@ use reqwest::{Client, ClientBuilder, IntoUrl, RequestBuilder, Response, redirect
 
 use super::{Credential, Refusal, WriteError};
 
-/// Sends writes with a credential, and believes only answers that say that they were fenced.
+/// Sends writes with a credential. Accepts only an answer that says that the write was fenced.
 ///
-/// It follows no redirect: reqwest would send the header, which is a secret, to another host, too;
-/// and where a write is answered with 303, it would take the answer to a read that is fenced for
+/// A `Sender` follows no redirect, for two reasons. reqwest would send the header, which is a
+/// secret, to another host, too. After a 303 to a write, the answer to a fenced read would count as
 /// the answer to the write. So a redirect is a [`Refusal`]. Cloning is cheap.
 ///
 /// # Examples
@@ -28,7 +28,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Makes one of whatever else a client is to be like. Its redirect policy is replaced.
+    /// Makes a sender whose client has the settings of this builder. The redirect policy is
+    /// replaced.
     ///
     /// # Errors
     /// As `ClientBuilder::build`.
@@ -37,19 +38,18 @@ impl Sender {
         Ok(Self { http })
     }
 
-    /// Begins a request, for [`send`](Self::send), or to be sent without a credential.
+    /// Begins a request. Pass it to [`send`](Self::send), or send it without a credential.
     pub fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
         self.http.request(method, url)
     }
 
-    /// Sends a write with a credential, in place of any that the request has already.
+    /// Sends a write with a credential, which replaces any credential in the request.
     ///
-    /// `Ok` means a 2xx with `Fencing-Accepted` for this very token. A request that was begun with
-    /// another client is sent with the client of this sender all the same.
+    /// `Ok` means a 2xx with `Fencing-Accepted` for exactly this token. A request that was begun
+    /// with another client is sent with the client of this sender.
     ///
-    /// A refusal is returned at most 3 seconds after its status has arrived, however long its body
-    /// is or takes ([`Refusal::read`]). How long the status may take is for the client to say, with
-    /// the timeouts of reqwest.
+    /// A refusal is returned at most 3 seconds after its status has arrived, whatever its body is
+    /// ([`Refusal::read`]). Limit the wait for the status by the timeouts of reqwest.
     ///
     /// # Errors
     /// [`WriteError`]: not fenced, refused, or no answer.
@@ -58,8 +58,8 @@ impl Sender {
     /// Outside of a tokio runtime with its timer.
     ///
     /// # Cancel safety
-    /// Not cancel safe: if it is dropped, the write may be made nevertheless. Read before you
-    /// repeat it.
+    /// Not cancel safe: if the future is dropped, the write may be made nevertheless. Read before
+    /// you repeat the write.
     pub async fn send(
         &self,
         request: RequestBuilder,

@@ -2,18 +2,18 @@ use lock_core::{FencingToken, InvalidName};
 
 use super::{FencingHeader, USUAL_MAX_LEN};
 
-/// The fault in the value of a `Fencing-Token` header. It never repeats the value, which holds a
-/// secret.
+/// The fault in the value of a `Fencing-Token` header. The error never repeats the value, which
+/// contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// More bytes than [`FencingHeader::MAX_LEN`] says.
+    /// The value is longer than [`FencingHeader::MAX_LEN`].
     #[error(
         "the value is longer than {USUAL_MAX_LEN} bytes, or than {} with an Ed25519 signature",
         FencingHeader::MAX_LEN
     )]
     TooLong,
-    /// Not the form of a token with parameters.
+    /// The value does not have the form of a token with parameters.
     #[error("unexpected byte or end at byte {at}")]
     Syntax {
         /// The offset, in bytes.
@@ -25,22 +25,22 @@ pub enum Malformed {
         FencingToken::MAX
     )]
     Number {
-        /// Which one.
+        /// The name of the part.
         part: &'static str,
     },
-    /// A parameter that the grammar does not have.
+    /// The value has a parameter that the grammar does not have.
     #[error("unknown parameter at byte {at}")]
     UnknownParameter {
         /// The offset of its name, in bytes.
         at: usize,
     },
-    /// A parameter that was there before.
+    /// A parameter is there twice.
     #[error("parameter {name} is given twice")]
     Repeated {
         /// Its name.
         name: &'static str,
     },
-    /// A parameter that must be there is not.
+    /// A required parameter is missing.
     #[error("parameter {name} is missing")]
     Missing {
         /// Its name.

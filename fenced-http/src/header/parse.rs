@@ -27,7 +27,7 @@ pub(super) fn header(value: &[u8]) -> Result<FencingHeader<'_>, Malformed> {
     parameters.into_header(token)
 }
 
-/// Checks a number that is about to be written as strictly as one that is read.
+/// Checks a number before it is written, as strictly as a number that is read.
 pub(super) fn in_range(part: &'static str, number: u64) -> Result<u64, Malformed> {
     FencingToken::new(number)
         .map(FencingToken::get)
@@ -85,7 +85,8 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// A name and the byte behind it, as a number: all are of one length, and one comparison is enough.
+/// A name and the byte after it, as a number. All names have the same length, so one comparison is
+/// enough.
 const fn name(text: [u8; 4]) -> u32 {
     u32::from_be_bytes(text)
 }
@@ -97,7 +98,7 @@ const EXP: u32 = name(*b"exp=");
 const KID: u32 = name(*b"kid=");
 const SIG: u32 = name(*b"sig=");
 
-/// How far the text has been read. Every byte that it takes is ASCII.
+/// The part of the text that is still to be read. Every byte that the reader takes is ASCII.
 struct Reader<'a> {
     text: &'a str,
     rest: &'a [u8],
@@ -128,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on behind the name of a parameter, unless that was read before.
+    /// Moves behind the name of a parameter. Fails if this parameter was read before.
     fn once<T>(&mut self, name: &'static str, slot: &Option<T>) -> Result<&mut Self, Malformed> {
         if slot.is_some() {
             return Err(Malformed::Repeated { name });
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
         &self.text[from..from + len]
     }
 
-    /// Why no parameter begins here.
+    /// The reason why no parameter begins here.
     fn no_parameter(&mut self) -> Malformed {
         if let Err(unexpected) = self.eat(b';') {
             return unexpected;
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         FencingToken::new(number).map_err(|_| Malformed::Number { part })
     }
 
-    /// A string without escapes: no name needs one.
+    /// A string without escapes, because no name needs an escape.
     fn string(&mut self) -> Result<&'a str, Malformed> {
         self.eat(b'"')?;
         let text = self.take(words::in_string(self.rest));
@@ -178,7 +179,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// A string of a length that is known, so that its end need not be looked for.
+    /// A string whose length is known, so no search for its end is needed.
     fn holder(&mut self) -> Result<Holder, Malformed> {
         let Some([b'"', .., b'"']) = self.rest.first_chunk::<QUOTED_HOLDER_LEN>() else {
             return self.string().and(Err(Malformed::Holder));
@@ -194,7 +195,7 @@ impl<'a> Reader<'a> {
 
     fn base64(&mut self) -> Result<&'a [u8], Malformed> {
         self.eat(b':')?;
-        // Most signatures have this length, and then the end need not be looked for.
+        // Most signatures have this length, for which no search for the end is needed.
         let len = match self.rest.get(Bytes::MAC_TEXT_LEN) {
             Some(b':') => Bytes::MAC_TEXT_LEN,
             _ => length_while(self.rest, |byte| byte != b':' && byte.is_ascii_graphic()),
@@ -206,13 +207,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many bytes at the beginning of a text belong.
+/// The number of bytes at the beginning of a text for which `belongs` is true.
 fn length_while(text: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     let end = text.iter().position(|byte| !belongs(*byte));
     end.unwrap_or(text.len())
 }
 
-/// How many digits the greatest token has.
+/// The number of digits of the greatest token.
 const MAX_DIGITS: usize = 15;
 
 /// 32 digits between quotes.

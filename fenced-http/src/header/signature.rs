@@ -35,7 +35,7 @@ impl<'a> Signature<'a> {
         Ok(Self { key_id, bytes })
     }
 
-    /// Makes one of texts that were read. The bytes of the id have been checked.
+    /// Makes a signature of texts that were read. The caller has checked the bytes of the id.
     #[inline]
     pub(super) fn read(key_id: &'a str, base64: &[u8]) -> Result<Self, Malformed> {
         if !has_length_and_beginning(key_id) {
@@ -45,13 +45,13 @@ impl<'a> Signature<'a> {
         Ok(Self { key_id, bytes })
     }
 
-    /// For a key whose id has been checked.
+    /// The signature by a key whose id was checked.
     #[cfg(feature = "signed")]
     pub(crate) const fn of_key(key_id: &'a str, bytes: Bytes) -> Self {
         Self { key_id, bytes }
     }
 
-    /// Which key signed.
+    /// The id of the key that signed.
     #[must_use]
     pub const fn key_id(&self) -> &'a str {
         self.key_id
@@ -79,7 +79,7 @@ impl Bytes {
     /// The length of an Ed25519 signature in base64.
     pub(super) const ED25519_TEXT_LEN: usize = ED25519_LEN.div_ceil(3) * 4;
 
-    /// None if no signature has that length.
+    /// `None` if no signature has that length.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.len() {
             MAC_LEN => bytes.try_into().ok().map(Self::Mac),
@@ -88,7 +88,7 @@ impl Bytes {
         }
     }
 
-    /// None if it is not a signature in padded base64.
+    /// `None` if the text is not a signature in padded base64.
     #[inline]
     fn of_base64(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; ED25519_LEN];

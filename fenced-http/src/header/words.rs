@@ -1,16 +1,16 @@
 //! Reads the bytes of a header eight or sixteen at a time: every request has two or three numbers,
 //! and two names.
 
-/// The number at the beginning of a text, and how many digits it has, 16 at most. Of a longer one,
-/// which no header may have, only the beginning is read.
+/// The number at the beginning of a text, and the count of its digits, which is at most 16. A
+/// longer number, which no header may have, is read only in part.
 #[inline]
 pub(super) fn number(text: &[u8]) -> (u64, usize) {
-    // A digit is now 0 to 9. Any other byte has one of its upper four bits set, or has it after 6
-    // was added. A sum that overflows spoils only the bytes behind it.
+    // A digit is now 0 to 9. Any other byte has one of its upper four bits set, now or after 6 is
+    // added. An overflow of a sum changes only the bytes after it.
     let bytes = u128::from_le_bytes(first(text)) ^ each_of_16(b'0');
     let others = (bytes | bytes.wrapping_add(each_of_16(6))) & each_of_16(0xf0);
     let len = others.trailing_zeros() / u8::BITS;
-    // Zeros come in front, so that there are sixteen.
+    // Zeros are put in front, so that there are sixteen digits.
     let digits = bytes.unbounded_shl(u128::BITS - len * u8::BITS);
     let digits = digits.to_le_bytes();
     let (halves, _) = digits.as_chunks();
@@ -20,8 +20,8 @@ pub(super) fn number(text: &[u8]) -> (u64, usize) {
     (number, len as usize)
 }
 
-/// How many bytes at the beginning of a text may be in a string: visible ones and spaces, except
-/// quotes and backslashes.
+/// The number of bytes at the beginning of a text that may be in a string: visible ones and spaces,
+/// except quotes and backslashes.
 #[inline]
 pub(super) fn in_string(text: &[u8]) -> usize {
     let mut at = 0;
@@ -40,12 +40,13 @@ pub(super) fn in_string(text: &[u8]) -> usize {
     }
 }
 
-/// The upper bit of each byte that is zero. Behind the first of them, it may be set of others, too.
+/// Sets the upper bit of each byte that is zero. After the first zero byte, it may be set in other
+/// bytes, too.
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(each(1)) & !word
 }
 
-/// The first bytes of a text. Behind its end there are zeros.
+/// The first bytes of a text. Zeros follow if the text is shorter.
 #[inline]
 fn first<const LEN: usize>(text: &[u8]) -> [u8; LEN] {
     match text.first_chunk() {
@@ -62,12 +63,12 @@ const fn of_eight_digits(digits: u64) -> u64 {
     upper.wrapping_add(lower) >> 32
 }
 
-/// A word of eight such bytes.
+/// A word of eight equal bytes.
 const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; WIDTH])
 }
 
-/// Sixteen such bytes.
+/// A word of sixteen equal bytes.
 const fn each_of_16(byte: u8) -> u128 {
     u128::from_le_bytes([byte; 2 * WIDTH])
 }
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Digit by digit.
+    /// Reads a number digit by digit.
     fn slowly(text: &[u8]) -> (u64, usize) {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
         let digits = digits.take(16).map(|byte| u64::from(byte - b'0'));
@@ -92,7 +93,7 @@ mod tests {
         })
     }
 
-    /// Catches: a byte beside the digits that the arithmetic on words takes for one.
+    /// Catches: a byte that is no digit, and that the arithmetic on words takes for a digit.
     #[test]
     fn digits_end_before_every_other_byte() {
         for other in 0..=u8::MAX {

@@ -8,7 +8,7 @@ use lock_core::{Issuer, ResourceName};
 
 use super::{FencingHeader, USUAL_MAX_LEN, signature};
 
-/// The value is marked sensitive: it holds the holder, so keep it out of logs and caches.
+/// The value is marked sensitive, because it contains the holder. Keep it out of logs and caches.
 ///
 /// The conversion fails only for bytes that no header may have, which neither a [`Sequencer`]
 /// nor a parsed header contains.

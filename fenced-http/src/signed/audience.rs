@@ -2,10 +2,10 @@ use std::{fmt, str::FromStr, sync::Arc};
 
 use super::InvalidKey;
 
-/// The service that a token is meant for. It is part of what is signed and is not sent: each
-/// service supplies its own name, so a token for another one is not authentic here.
+/// The service for which a token is meant. The audience is signed, but not sent: each service uses
+/// its own name, so a token for another service is not authentic there.
 ///
-/// 1 to 64 letters, digits, `-`, `_`, `.` or `:`. Cloning is cheap.
+/// It has 1 to 64 letters, digits, `-`, `_`, `.` or `:`. Cloning is cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Audience(Arc<str>);
 

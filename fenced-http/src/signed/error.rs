@@ -1,4 +1,4 @@
-/// The fault of a key or a key ring. It never repeats a secret.
+/// The fault of a key or a key ring. The error never repeats a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKey {
@@ -14,7 +14,7 @@ pub enum InvalidKey {
     /// The secret was not drawn at random: too few of its bytes are different.
     #[error("a secret is random, with at least 16 different bytes of 32: draw a new one")]
     Guessable,
-    /// The public key does not have the form of one.
+    /// The public key does not have the form of a public key.
     #[cfg(feature = "ed25519")]
     #[error("a public key is a point of edwards25519, 32 bytes in padded base64")]
     PublicKey,
@@ -24,15 +24,15 @@ pub enum InvalidKey {
     /// Two keys of a ring have the same id.
     #[error("the key id {id} is given twice")]
     Repeated {
-        /// Which one.
+        /// The id.
         id: String,
     },
     /// Two keys of a ring have the same secret.
-    #[error("the keys {id} and {other} have one secret: draw another for one of them")]
+    #[error("the keys {id} and {other} have the same secret: draw another for one of them")]
     Shared {
         /// One of the keys.
         id: String,
-        /// The other one, of the same kind or not.
+        /// The other key, which may be of another kind.
         other: String,
     },
 }

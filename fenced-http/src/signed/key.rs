@@ -8,17 +8,17 @@ use crate::{FencingHeader, Signature, header::SignatureBytes};
 /// Signs tokens of one audience, and checks them.
 ///
 /// Over [the signed bytes](super#the-signed-bytes), the signature is
-/// - by a key that is [`new`](Self::new) or [`derived`](Self::derived): the first half of the
-///   HMAC-SHA256, 128 bits, all of which a forger has to guess at once. Every verifier can sign.
-/// - by a key pair (`SigningKey::ed25519`): Ed25519. A verifier cannot sign, and takes a hundred
-///   times as long.
+/// - by a key of [`new`](Self::new) or [`derived`](Self::derived): the first half of the
+///   HMAC-SHA256, which has 128 bits. Every verifier can also sign.
+/// - by a key pair (`SigningKey::ed25519`): Ed25519. A verifier cannot sign, and a check takes a
+///   hundred times as long.
 #[derive(Clone)]
 pub struct SigningKey {
     verifying: VerifyingKey,
     signer: Signer,
 }
 
-/// How it signs. Each variant has hashed the beginning of the signed bytes.
+/// The algorithm of a key. Each variant has hashed the beginning of the signed bytes.
 #[derive(Clone)]
 enum Signer {
     Mac(BegunMac),
@@ -45,11 +45,10 @@ impl SigningKey {
         })
     }
 
-    /// A key made of the secret that is derived for this audience from one that all audiences
-    /// share.
+    /// A key for this audience, whose secret is derived from a secret that all audiences share.
     ///
-    /// It is for services that sign. A service that only checks is given
-    /// `secret.derive(&audience)`, and makes a key of that with [`new`](Self::new).
+    /// Use it in services that sign. A service that only checks should get
+    /// `secret.derive(&audience)`, and make its key of that secret with [`new`](Self::new).
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -65,11 +64,11 @@ impl SigningKey {
         })
     }
 
-    /// A pair of keys. To draw a new pair, draw its secret.
+    /// A pair of keys, which follows from this secret. For a new pair, draw a new secret.
     ///
-    /// It is for services that sign. A service that only checks gets the
-    /// [`public_key`](Self::public_key). That is the same for all audiences, and cannot sign. A
-    /// [`KeyRing`](super::KeyRing) refuses one secret for keys of both kinds.
+    /// Use it in services that sign. A service that only checks should get the
+    /// [`public_key`](Self::public_key). The public key is the same for all audiences, and cannot
+    /// sign. A [`KeyRing`](super::KeyRing) refuses one secret for keys of both kinds.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -88,7 +87,7 @@ impl SigningKey {
         })
     }
 
-    /// The half that checks, if this is a pair.
+    /// The half of the pair that checks; `None` if this key is not a pair.
     #[cfg(feature = "ed25519")]
     #[must_use]
     pub fn public_key(&self) -> Option<PublicKey> {
@@ -98,7 +97,7 @@ impl SigningKey {
         }
     }
 
-    /// Its id, which is sent along.
+    /// The id of the key, which is sent with each token.
     #[must_use]
     pub fn id(&self) -> &str {
         self.verifying.id()
@@ -126,7 +125,7 @@ impl AsRef<VerifyingKey> for SigningKey {
     }
 }
 
-/// Without the secret.
+/// Does not show the secret.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")

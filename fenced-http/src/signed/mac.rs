@@ -9,15 +9,16 @@ use subtle::ConstantTimeEq;
 use super::Secret;
 
 /// An HMAC-SHA256 that has hashed its secret and the beginning of the signed bytes, which is the
-/// same for all tokens of a key. The rest is hashed for every request: two blocks of the hash, for
-/// names that are not long.
+/// same for all tokens of a key. The rest is hashed for every request. Unless names are long, the
+/// rest has two blocks of the hash.
 ///
-/// It is the library's computation without the buffer that the library carries along with it.
+/// The computation is that of the library `hmac`, without the buffer that each MAC of the library
+/// has.
 #[derive(Clone)]
 pub(super) struct BegunMac(HmacCore<Sha256>);
 
 impl BegunMac {
-    /// The beginning is whole blocks.
+    /// The beginning must consist of whole blocks.
     pub(super) fn new(secret: &Secret, beginning: &[u8]) -> Self {
         let mut core = HmacCore::new((&*secret.block()).into());
         let mut buffer = Buffer::<HmacCore<Sha256>>::default();
@@ -37,7 +38,7 @@ impl BegunMac {
         std::array::from_fn(|at| mac[at])
     }
 
-    /// Whether this is that half. It takes as long for a wrong one as for the right one.
+    /// Whether this is the first half of the MAC. A wrong tag takes as long as the right one.
     #[inline]
     pub(super) fn has_tag(&self, rest: &[u8], tag: &[u8; 16]) -> bool {
         let ours = u128::from_be_bytes(self.tag(rest));

@@ -20,7 +20,7 @@
 //! let key = gateway.signing_key();
 //! let header = key.sign(FencingHeader::new(&sequencer));
 //!
-//! // That service was given what is derived for it.
+//! // That service has the secret that is derived for it.
 //! let its_own = secret.derive(&audience);
 //! let service = KeyRing::new([SigningKey::new("k2", &its_own, audience)?])?;
 //! assert!(service.verify(&header).is_ok());
@@ -33,7 +33,7 @@
 //! # }
 //! ```
 //!
-//! # Checking services that cannot sign
+//! # Services that check and cannot sign
 //! A service with the secret of its audience can forge tokens for itself. A service that must not
 //! be able to do so gets a public key instead, with the feature `ed25519`; checking then takes
 //! longer.
@@ -60,18 +60,19 @@
 //! # Ok(())
 //! # }
 //! ```
-//! The `kid` of a token selects a key, and the key says how it signs: the token has no say in it.
+//! The `kid` of a token selects a key, and the key determines the algorithm. The token cannot
+//! choose it.
 //!
 //! # The signed bytes
 //! These bytes, in this order: `fencing-token 1` and a zero byte; audience and key id; zeros up to
 //! a multiple of 64, so that the part that all tokens of a key share is hashed once; issuer and
 //! resource; the token in eight bytes; the holder in sixteen; `exp` in eight, 0 if there is none.
 //! Each text comes after its length in two bytes. Numbers are big-endian. The text of the header is
-//! not signed, so its form does not matter.
+//! not signed, so the order of its parameters does not matter.
 //!
 //! # Limits of a signature
-//! It is no proof against replay: anyone who reads a header can send it again, as long as its token
-//! is the newest. TLS keeps it from being read.
+//! A signature does not prevent replay: anyone who reads a header can send it again, as long as its
+//! token is the newest. Use TLS, so that others cannot read the header.
 
 mod audience;
 mod error;

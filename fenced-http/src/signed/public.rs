@@ -7,7 +7,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 use super::{InvalidKey, Secret};
 
-/// Both halves, and the beginning of what they sign.
+/// Both halves, and the beginning of the signed bytes.
 #[derive(Clone)]
 pub(super) struct KeyPair {
     key: Arc<SigningKey>,
@@ -37,14 +37,15 @@ impl KeyPair {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Strictly: a signature cannot be turned into another one of the same bytes.
+    /// Checks strictly, so that a signature cannot be turned into another signature of the same
+    /// bytes.
     pub(super) fn has_signed(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         let signature = Signature::from_bytes(signature);
         self.0.verify_strict(message, &signature).is_ok()
     }
 }
 
-/// In padded base64.
+/// Writes padded base64.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&STANDARD.encode(self.0.as_bytes()))
@@ -58,7 +59,7 @@ impl fmt::Debug for PublicKey {
 }
 
 /// Accepts the text of [`Display`](fmt::Display): 32 bytes in padded base64 that are a point of the
-/// curve, and not one of the few for which anybody can sign.
+/// curve. A few points are refused, because anybody can sign for them.
 impl FromStr for PublicKey {
     type Err = InvalidKey;
 

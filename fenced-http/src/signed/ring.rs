@@ -5,30 +5,31 @@ use arc_swap::ArcSwap;
 use super::{InvalidKey, SigningKey, VerifyingKey, message};
 use crate::{FencingHeader, Rejection, TokenVerifier};
 
-/// The keys of a service, of which the first one signs and all of them check.
+/// The keys of a service. The first key signs, and all keys check.
 ///
-/// To change keys without a moment in which good tokens are refused: add the new key behind the
-/// old one everywhere, then put it in front where tokens are signed, and take the old one out when
-/// the last lease that it signed has ended. Clones share the ring, and [`replace`](Self::replace)
-/// is seen by the next request.
+/// To change keys so that good tokens are never refused: add the new key behind the old one
+/// everywhere. Then put the new key in front where tokens are signed. Remove the old key when the
+/// last lease that it signed has ended. Clones share the ring, and the next request uses the keys
+/// of [`replace`](Self::replace).
 ///
-/// A ring of [`VerifyingKey`]s signs nothing. The id in a token selects the key, and the key says
-/// how its signatures are made: a token cannot choose.
+/// A ring of [`VerifyingKey`]s signs nothing. The id in a token selects the key, and the key
+/// determines the algorithm. A token cannot choose it.
 #[derive(Debug)]
 pub struct KeyRing<K = SigningKey>(Arc<ArcSwap<Vec<Arc<K>>>>);
 
 impl<K: AsRef<VerifyingKey>> KeyRing<K> {
-    /// A ring of these keys, the one that signs first.
+    /// A ring of these keys. The first one signs.
     ///
     /// # Errors
     /// [`InvalidKey::NoKey`] if there is none, [`InvalidKey::Repeated`] if two have one id,
-    /// [`InvalidKey::Shared`] if two were made of one secret: then a new key is no better than the
-    /// old one, and a service that may only check with one kind of key could sign with the other.
+    /// [`InvalidKey::Shared`] if two were made of one secret. In that case a new key would be no
+    /// better than the old one, and a service that may only check with one kind of key could sign
+    /// with the other.
     pub fn new(keys: impl IntoIterator<Item = K>) -> Result<Self, InvalidKey> {
         Ok(Self(Arc::new(ArcSwap::from_pointee(checked(keys)?))))
     }
 
-    /// Takes these keys instead.
+    /// Replaces the keys of the ring.
     ///
     /// # Errors
     /// As [`new`](Self::new); then the ring stays as it is.
@@ -46,14 +47,16 @@ impl KeyRing {
     }
 }
 
-/// Accepts what a key of the ring has signed, and refuses everything else in one and the same way.
+/// Accepts tokens that a key of the ring has signed. The refusal of any other token is always the
+/// same.
 ///
 /// The ring does not check whether the lease has ended by `exp`, because clocks differ, and the
 /// store decides which holder may write.
 impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
     fn verify(&self, header: &FencingHeader<'_>) -> Result<(), Rejection> {
         let is_signed = header.signature().is_some_and(|signature| {
-            // Written before the keys are fetched, it has arrived in the cache when it is hashed.
+            // The bytes are written before the keys are fetched, so they are in the cache when they
+            // are hashed.
             message::with_rest(header, |rest| {
                 let keys = self.0.load();
                 let mut keys = keys.iter().map(|key| K::as_ref(key));
@@ -65,7 +68,7 @@ impl<K: AsRef<VerifyingKey>> TokenVerifier for KeyRing<K> {
     }
 }
 
-/// Not derived, which would ask for `K: Clone`.
+/// This is not derived, because a derived one would require `K: Clone`.
 impl<K> Clone for KeyRing<K> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

@@ -12,16 +12,18 @@ use super::{Audience, InvalidKey};
 /// One secret is enough for many services. Each gets only the secret that is
 /// [derived](Secret::derive) for it, with which it can check, and forge, only its own tokens.
 ///
-/// `Debug` does not show it, there is no `Display`, and its memory is overwritten when it is
-/// dropped; [`expose`](Secret::expose) is the one way out.
+/// `Debug` does not show the secret, there is no `Display`, and the memory of the secret is
+/// overwritten when it is dropped. Only [`expose`](Secret::expose) returns it.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<[u8; LEN]>);
 
-/// The length of a secret, in bytes: as long as what comes out of the hash, as RFC 2104 asks for.
+/// The length of a secret, in bytes. It is the length of the output of the hash, as RFC 2104
+/// recommends.
 const LEN: usize = 32;
 
-/// How many of its bytes are different at least. About 30 of 32 random ones are, and fewer than
-/// these only once in 10^16 times; typed and repeated texts have fewer, and zeros have one.
+/// The least number of different bytes in a secret. About 30 of 32 random bytes are different, and
+/// fewer than 16 are only once in 10^16 draws. Typed and repeated texts have fewer different bytes,
+/// and zeros have one.
 const DIFFERENT_MIN: usize = 16;
 
 impl Secret {
@@ -31,7 +33,8 @@ impl Secret {
         Self(Zeroizing::new(rand::random()))
     }
 
-    /// The secret for tokens of one audience. This one cannot be computed from it.
+    /// The secret for tokens of one audience. The shared secret cannot be computed from the derived
+    /// one.
     ///
     /// It is the HMAC-SHA256 of a fixed text and the audience.
     #[must_use]
@@ -48,7 +51,7 @@ impl Secret {
         Zeroizing::new(STANDARD.encode(*self.0))
     }
 
-    /// A digest that tells two secrets apart, and says nothing else of them.
+    /// A digest that distinguishes two secrets, and shows nothing else about them.
     pub(super) fn digest(&self) -> SecretDigest {
         let mut mac = Hmac::<Sha256>::new((&*self.block()).into());
         mac.update(b"fencing-token secret 1");
@@ -64,7 +67,7 @@ impl Secret {
         &self.0
     }
 
-    /// The secret as HMAC takes it: a shorter key is filled up with zeros, says RFC 2104.
+    /// The secret as HMAC takes it. By RFC 2104 a shorter key is filled up with zeros.
     pub(super) fn block(&self) -> Zeroizing<[u8; 64]> {
         let mut block = Zeroizing::new([0; 64]);
         block[..LEN].copy_from_slice(&*self.0);

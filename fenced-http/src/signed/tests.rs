@@ -25,7 +25,7 @@ pub(super) fn accounts() -> Audience {
     Audience::new("accounts").unwrap()
 }
 
-/// Of k2 it is `secret()`.
+/// A key with this id. The secret of k2 is `secret()`.
 pub(super) fn key(id: &str) -> SigningKey {
     let secret = match id {
         "k2" => secret(),
@@ -49,7 +49,7 @@ fn ring(keys: &[SigningKey]) -> KeyRing {
     KeyRing::new(keys.to_vec()).unwrap()
 }
 
-/// Computed with another implementation, from what the documentation says.
+/// The expected value was computed with another implementation, which follows the documentation.
 #[test]
 fn it_signs_what_is_documented() {
     let expected = "34;res=\"account:42\";iss=\"redis\";hld=\"9b6c5f0e2d4a4c1f8e7d6c5b4a392817\";\
@@ -98,7 +98,7 @@ fn keys_are_changed_without_a_gap() {
     assert_eq!(verify(&service, &before), Err(Rejection::NotAccepted));
 }
 
-/// Catches: keys of which one hides another.
+/// Catches: a ring in which one key hides another.
 #[test]
 fn a_ring_that_cannot_work_is_refused_and_changes_nothing() {
     assert_eq!(
@@ -121,8 +121,8 @@ fn a_ring_that_cannot_work_is_refused_and_changes_nothing() {
     }
 }
 
-/// Catches: a new key that is the old one under another name, or one that a service may check with
-/// and that signs as well.
+/// Catches: a new key that is the old one under another name, and a key for checks that can also
+/// sign.
 #[test]
 fn a_ring_refuses_one_secret_under_two_names_or_for_two_kinds_of_keys() {
     let given = Secret::random();
@@ -147,7 +147,8 @@ fn a_ring_refuses_one_secret_under_two_names_or_for_two_kinds_of_keys() {
     assert_eq!(KeyRing::new(public).map(drop), Ok(()), "it has no secret");
 }
 
-/// Zeros, one byte, a word that is repeated, a sentence; and the least that passes.
+/// Zeros, one repeated byte, a repeated word and a sentence are refused. The test also has the
+/// least entropy that passes.
 #[test]
 fn a_secret_without_entropy_is_refused() {
     let text = |bytes: &[u8; 32]| STANDARD.encode(bytes);
@@ -186,7 +187,7 @@ fn nothing_shows_a_secret() {
     }
 }
 
-/// One of each kind, and its verifier.
+/// One key of each kind, with its verifier.
 fn keys() -> [(SigningKey, Box<dyn TokenVerifier>); 2] {
     let pair = SigningKey::ed25519("e1", &secret(), accounts()).unwrap();
     let public = VerifyingKey::new("e1", pair.public_key().unwrap(), accounts()).unwrap();

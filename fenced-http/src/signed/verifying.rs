@@ -10,22 +10,22 @@ use crate::{
 
 /// Checks tokens of one audience, and signs none.
 ///
-/// One that is made of a public key has no secret in it. One that is made of a [`SigningKey`] with
-/// a shared secret has all that is needed to forge tokens: then only its type keeps it from
-/// signing.
+/// A key that is made of a public key contains no secret. A key that is made of a [`SigningKey`]
+/// with a shared secret contains everything that is needed to forge tokens: only its type has no
+/// method that signs.
 #[derive(Clone)]
 pub struct VerifyingKey {
     id: Box<str>,
     audience: Audience,
     check: Check,
-    /// Of the secret that it was made of, if it was.
+    /// The digest of the secret of which the key was made, if there was one.
     secret: Option<SecretDigest>,
 }
 
-/// How a signature is checked. It is the key's and never the header's to say.
+/// The way in which a signature is checked. The key determines it, and never the header.
 #[derive(Clone)]
 enum Check {
-    /// It has hashed the secret, and the beginning of the signed bytes.
+    /// An HMAC that has hashed the secret and the beginning of the signed bytes.
     Mac(BegunMac),
     #[cfg(feature = "ed25519")]
     Public {
@@ -35,7 +35,7 @@ enum Check {
 }
 
 impl VerifyingKey {
-    /// A key that checks what the other half of a pair has signed.
+    /// A key that checks signatures of the other half of a pair.
     ///
     /// # Errors
     /// [`InvalidKey::Id`] if `id` is not a letter and up to 31 letters, digits, `-`, `_` or `.`.
@@ -78,23 +78,23 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether both were made of one secret. Then each of them can do what the other can.
+    /// Whether both keys were made of one secret. If so, each key can do the work of the other one.
     pub(super) fn shares_secret_of(&self, other: &Self) -> bool {
         self.secret.is_some() && self.secret == other.secret
     }
 
-    /// Its id, which is sent along.
+    /// The id of the key, which is sent with each token.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The service that its tokens are meant for.
+    /// The service for which the tokens of this key are meant.
     pub(super) const fn audience(&self) -> &Audience {
         &self.audience
     }
 
-    /// Whether this key has made the signature of a token that adds this rest to the beginning. It
-    /// takes as long for a wrong one as for the right one.
+    /// Whether this key has made the signature of a token that adds this rest to the beginning. The
+    /// check of a wrong signature takes as long as that of the right one.
     pub(super) fn has_signed(&self, rest: &[u8], signature: &Signature<'_>) -> bool {
         match (&self.check, signature.bytes()) {
             (Check::Mac(mac), SignatureBytes::Mac(bytes)) => mac.has_tag(rest, bytes),
@@ -113,14 +113,14 @@ impl AsRef<Self> for VerifyingKey {
     }
 }
 
-/// For a ring that accepts what both kinds of keys sign, while one takes the place of the other.
+/// For a ring that accepts signatures of both kinds of keys, while one kind replaces the other.
 impl From<SigningKey> for VerifyingKey {
     fn from(key: SigningKey) -> Self {
         key.into_verifying()
     }
 }
 
-/// Without the secret, if there is one.
+/// Does not show the secret, if there is one.
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifyingKey")

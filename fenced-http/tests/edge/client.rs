@@ -1,4 +1,4 @@
-//! The client's side: its requests, and its reading of every answer.
+//! The client's side: its requests, and the way in which it reads each answer.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn every_kind_of_problem_has_its_advice() {
             | "fencing-token-wrong-issuer"
             | "fencing-token-implausible"
             | "fencing-service-fault" => Advice::GiveUp,
-            slug => panic!("say here what a client does about {slug}"),
+            slug => panic!("add the advice for {slug} here"),
         };
         assert_eq!(refusal.advice(), expected, "{}", kind.slug());
     }
@@ -130,7 +130,7 @@ fn a_refusal_says_what_the_service_said() {
     );
 }
 
-/// Its address, and the requests that it was asked to follow a redirect with.
+/// The address of a host, and the requests that follow a redirect to it.
 async fn another_host() -> (String, mpsc::UnboundedReceiver<HeaderMap>) {
     let (told, asked) = mpsc::unbounded_channel();
     let answer = async move |headers: HeaderMap| {
@@ -165,7 +165,7 @@ async fn a_redirect_takes_no_token_to_another_host_and_makes_no_write() {
             assert!(told, "{error:?}");
             assert!(asked.try_recv().is_err(), "{status} was followed");
         }
-        // The control: reqwest follows it by default.
+        // The control: by default reqwest follows the redirect.
         let request = another.put(&url);
         let request = request.header(&FENCING_TOKEN, credential().value());
         assert!(request.send().await.unwrap().status().is_success());
@@ -176,7 +176,7 @@ async fn a_redirect_takes_no_token_to_another_host_and_makes_no_write() {
     }
 }
 
-/// Refuses one request, with a body that begins like this and is longer.
+/// Refuses one request, with a body of which only the beginning is sent.
 async fn refuse(server: &TcpListener, beginning: &[u8]) -> TcpStream {
     let (mut stream, _) = server.accept().await.unwrap();
     let _asked = stream.read(&mut [0; 4096]).await.unwrap();
@@ -192,13 +192,13 @@ async fn refusal_by(server: &TcpListener) -> Refusal {
     let sender = Sender::new(reqwest::Client::builder().no_proxy()).unwrap();
     let (request, credential) = (sender.request(Method::PUT, url), credential());
     let answer = timeout(Duration::from_secs(20), sender.send(request, &credential)).await;
-    match answer.expect("it knows the status and still waits") {
+    match answer.expect("the sender has the status and still waits") {
         Err(WriteError::Refused(refusal)) => refusal,
         answer => panic!("{answer:?}"),
     }
 }
 
-/// A client that waits for the rest goes on believing in its lease.
+/// A client that waits for the rest of the body would not learn that its lease is lost.
 #[tokio::test]
 async fn a_refusal_whose_body_stalls_is_returned_with_the_part_that_has_arrived() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -229,7 +229,7 @@ async fn a_refusal_whose_body_never_ends_is_not_read_to_the_end() {
     assert!(sent < ENOUGH / 4, "{sent} bytes");
 }
 
-/// Catches: a token by message that is not checked as one by header.
+/// Catches: a token in a message that is not checked as a token in a header is.
 #[test]
 fn a_token_travels_as_text_and_is_checked_on_arrival() {
     let credential = credential();

@@ -12,7 +12,7 @@ use tower::{Layer, Service, service_fn};
 
 use crate::grant::sequencer;
 
-/// By status and problem.
+/// The counter of refusals by status and problem.
 fn refusals(exported: &Snapshotter) -> BTreeMap<(String, String), u64> {
     let snapshot = exported.snapshot().into_vec().into_iter();
     let refusals = snapshot.filter_map(|(key, _, description, value)| {

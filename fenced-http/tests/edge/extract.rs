@@ -65,8 +65,9 @@ async fn missing_routes_and_methods_stay_404_and_405() {
     }
 }
 
-/// The router answers it with the handler of GET, which asks for the token that the layer leaves.
-/// Catches: a HEAD that the layer has not looked at.
+/// The router answers a HEAD with the handler of GET, which needs the token that the layer has
+/// checked.
+/// Catches: a HEAD that the layer has not checked.
 #[tokio::test]
 async fn head_of_a_fenced_read_is_answered_as_its_get() {
     let layer =
@@ -79,7 +80,7 @@ async fn head_of_a_fenced_read_is_answered_as_its_get() {
     }
 }
 
-/// Catches: a missing token that the handler never hears of.
+/// Catches: a missing token that a handler does not notice.
 #[tokio::test]
 async fn a_handler_that_needs_a_token_gets_one_behind_an_optional_layer_too() {
     let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler());
@@ -90,7 +91,7 @@ async fn a_handler_that_needs_a_token_gets_one_behind_an_optional_layer_too() {
     assert_eq!(text(response).await, "account:42 34");
 }
 
-/// Without the layer the token is unchecked: to say "no token" would be a lie.
+/// Without the layer the token is unchecked, so the answer "no token" would be wrong.
 #[tokio::test]
 async fn without_the_layer_both_extractors_are_a_fault_of_the_service() {
     let router = Router::new()

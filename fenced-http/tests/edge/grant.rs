@@ -1,8 +1,8 @@
-//! A grant of the account that the tests of the edge are about.
+//! A grant of the account in the tests of the edge.
 
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 
-/// Of a holder of its own.
+/// A grant with this token for a fresh holder.
 pub(crate) fn sequencer(token: u64) -> Sequencer {
     Sequencer::new(
         Issuer::new("redis").unwrap(),

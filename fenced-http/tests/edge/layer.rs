@@ -1,5 +1,5 @@
-//! The layer around a plain tower service: the requests that pass, those that do not, and those
-//! that it leaves alone.
+//! The layer around a plain tower service: requests that pass, requests that are refused, and
+//! requests that the layer does not check.
 
 use std::{
     future::{Ready, ready},
@@ -20,15 +20,16 @@ use crate::grant::sequencer;
 
 type Body = Full<Bytes>;
 
-/// Counts its calls, insists on having been polled ready, and answers with the headers of the
-/// request.
+/// Counts its calls, panics if it was not polled ready before a call, and answers with the headers
+/// of the request.
 #[derive(Debug, Default)]
 struct Leaf {
     ready: bool,
     calls: usize,
 }
 
-/// As with a concurrency limit, this instance was polled ready, and its clone was not.
+/// As in a service with a concurrency limit, a clone of an instance that was polled ready is not
+/// ready.
 impl Clone for Leaf {
     fn clone(&self) -> Self {
         Self {
@@ -38,7 +39,8 @@ impl Clone for Leaf {
     }
 }
 
-/// Neither boxed nor convertible, so that it would not go through unnoticed.
+/// An error that converts into no boxed error, so that the compiler notices a layer that boxes
+/// errors.
 #[derive(Debug, PartialEq)]
 struct LeafError;
 
@@ -122,7 +124,7 @@ async fn send(request: Request<()>) -> Response<Body> {
     service.oneshot(request).await.unwrap()
 }
 
-/// Sends a request that is to be refused, and sees that the handler is left alone.
+/// Sends a request that has to be refused, and checks that the handler is not called.
 async fn refused(path: &str, values: &[HeaderValue], status: u16, slug: &str) {
     let mut service = layer().layer(Leaf::default());
     let ready = service.ready().await.unwrap();
@@ -135,7 +137,7 @@ async fn refused(path: &str, values: &[HeaderValue], status: u16, slug: &str) {
     assert_eq!(service.get_ref().calls, 0);
 }
 
-/// Each with its status and problem.
+/// Each wrong token is refused with its status and problem.
 #[tokio::test]
 async fn a_wrong_token_is_refused() {
     const MALFORMED: (u16, &str) = (400, "fencing-token-malformed");
@@ -153,8 +155,8 @@ async fn a_wrong_token_is_refused() {
         "18446744073709551616",
         &"1".repeat(10_000),
         &format!("{text}, {text}"),
-        // A client that sends `seq` counts on an order of its writes, which the layer does not
-        // keep.
+        // A client that sends `seq` expects that its writes keep their order, which the layer does
+        // not do.
         &format!("{text};seq=7"),
         &wrong_name(""),
         &wrong_name("account 42"),
@@ -190,7 +192,7 @@ async fn wrong_resource(scope: Scope, request: Request<()>) -> serde_json::Value
     serde_json::from_str(&text(response).await).unwrap()
 }
 
-/// A client sees which resource its token is for, and which one its request addresses.
+/// A client sees the resource of its token, and the resource of its request.
 #[tokio::test]
 async fn the_refusal_of_a_token_for_another_resource_has_both_names() {
     let path = Scope::path("/accounts/", "account:");
@@ -221,7 +223,7 @@ async fn the_refusal_of_a_token_for_another_resource_has_both_names() {
     }
 }
 
-/// A function may know more than the client does.
+/// A function of the service may know more than the client.
 #[tokio::test]
 async fn a_name_that_the_client_did_not_send_is_not_told() {
     let tenant = Scope::from_fn(|_| ResourceName::new("tenant-7:account:42").ok());
@@ -306,7 +308,7 @@ async fn methods_that_change_nothing_pass_unless_they_are_asked_for() {
     assert_eq!(send(reads_only(), Method::PUT).await, 200);
 }
 
-/// Otherwise a cache would answer one holder with the answer of another.
+/// Otherwise a cache would give one holder the answer to another.
 #[tokio::test]
 async fn an_answer_varies_by_token_if_the_layer_has_looked() {
     let layer = FencingLayer::optional(unsigned(), Scope::compared_by_handler())

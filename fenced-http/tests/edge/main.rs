@@ -1,4 +1,4 @@
-//! The edge, from outside: the layer, the extractors, the problems and the client.
+//! Tests of the public API: the layer, the extractors, the problems and the client.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[cfg(feature = "reqwest")]

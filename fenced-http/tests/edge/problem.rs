@@ -1,4 +1,4 @@
-//! Every kind of problem has a section in docs/errors.md, and every problem its headers.
+//! Every kind of problem has a section in docs/errors.md, and every problem has its headers.
 
 use std::{path::PathBuf, time::Duration};
 

@@ -5,7 +5,7 @@ use fenced_store::{FenceError, FencedLockError, FencedLocks};
 
 use crate::rule::{Harness, balance, fresh, service};
 
-/// Its control writes outside of the fence, and is not.
+/// The control writes outside of the fence, and is not refused.
 pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
     let world: H = fresh().await;
     let one = FencedLocks::new(service("redis"), world.store().clone());
@@ -36,7 +36,7 @@ pub(crate) async fn a_deposed_leader_is_refused<H: Harness>() {
     assert_eq!(balance(&world).await, 104);
 }
 
-/// The error of a section that the store has refused is no reason to stop leading.
+/// A leader does not stop because the store has refused a write of its section.
 pub(crate) async fn a_leader_that_was_refused_leads_again<H: Harness>() {
     let world: H = fresh().await;
     let shop = FencedLocks::new(service("redis"), world.store().clone());

@@ -1,7 +1,8 @@
-//! Jobs and leaders as behaviour: one case per sentence, the same for every database.
+//! Jobs and leaders as behaviour: one case for each sentence of the rule, and the same cases for
+//! every database.
 //!
-//! The databases are the harnesses of the store's own cases. The end-to-end tests mount this module
-//! too.
+//! The databases have the same harnesses as in the cases of the store. The end-to-end tests mount
+//! this module too.
 
 mod lead;
 mod once;
@@ -10,7 +11,7 @@ mod schedule;
 
 pub(crate) use self::{lead::*, once::*, pauses::*, schedule::*};
 
-/// One named test per case, as the store's cases have.
+/// Makes a named test of each case, as for the cases of the store.
 macro_rules! job_cases {
     ($harness:ty) => {
         job_cases!($harness:
@@ -46,7 +47,7 @@ macro_rules! job_cases {
 }
 pub(crate) use job_cases;
 
-/// Each of them on the one thread that stopping takes.
+/// Makes a test of each case. A test has one thread, because the simulated stop needs that.
 macro_rules! job_pause_cases {
     ($harness:ty) => {
         job_pause_cases!($harness:

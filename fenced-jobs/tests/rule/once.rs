@@ -22,7 +22,8 @@ async fn world<H: Harness>() -> (H, FencedLocks<H::Db>) {
     (world, jobs)
 }
 
-/// The balance is the number of times that it was done, and 100.
+/// The work adds 1 to the balance, so the balance is 100 and the number of times that the work was
+/// done.
 async fn work<H: Harness>(tx: &mut FencedTx<H::Db>) -> Result<i64, FencedLockError> {
     H::add(&mut *tx, 1).await?;
     Ok(H::balance(&mut *tx).await)
@@ -33,7 +34,7 @@ async fn run<H: Harness>(jobs: &FencedLocks<H::Db>, slot: &str) -> JobOutcome<i6
     once.run(work::<H>).await.unwrap()
 }
 
-/// A runner that is in the middle of it when its lease is taken away and another does it all.
+/// A runner loses its lease in the middle of the work, and another runner does all of the work.
 async fn is_overtaken<H: Harness>(jobs: &FencedLocks<H::Db>) {
     jobs.locks().force_release("job:night").await.unwrap();
     assert!(matches!(run::<H>(jobs, MONDAY).await, JobOutcome::Ran(..)));
@@ -59,7 +60,8 @@ pub(crate) async fn a_slot_runs_once<H: Harness>() {
     assert_eq!(balance(&world).await, 103);
 }
 
-/// Neither its work nor its failure. Its control writes outside of the fence, and does it twice.
+/// The store has neither the work of that runner nor its failure. The control writes outside of the
+/// fence, and the work is stored twice.
 pub(crate) async fn a_runner_that_is_overtaken_stores_nothing<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let slow = jobs.once("night", MONDAY).steps(async |job| {
@@ -114,7 +116,7 @@ pub(crate) async fn a_slot_that_failed_leaves_nothing_and_is_due_later<H: Harnes
     assert!(!again, "it is done");
 }
 
-/// Pauses grow with the failures, and end by themselves.
+/// Pauses grow with the number of failures, and end without an operator.
 pub(crate) async fn a_slot_that_failed_is_due_again_by_itself<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let soon = RetryPolicy::exponential(Duration::from_millis(1));
@@ -166,7 +168,7 @@ pub(crate) async fn a_slot_is_taken_over_from_its_last_step<H: Harness>() {
     assert_eq!(balance(&world).await, 103);
 }
 
-/// A step that fails is rolled back; those before it stay, and are not done again.
+/// A step that fails is rolled back. The steps before it stay, and are not done again.
 pub(crate) async fn a_step_that_failed_is_done_again_alone<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let soon = RetryPolicy::fixed(Duration::from_millis(1));
@@ -200,7 +202,7 @@ pub(crate) async fn old_times_are_forgotten_and_count_as_done<H: Harness>() {
     for slot in [MONDAY, "invoice:7", TUESDAY] {
         assert!(matches!(run::<H>(&jobs, slot).await, JobOutcome::Ran(..)));
     }
-    // No further than the newest slot that is done: later ones are not done.
+    // Forgetting stops at the newest slot that is done, because later slots are not done.
     for (job, slot, expected) in [
         ("never", "2027-01-01T00:00:00Z", ""),
         ("night", "2027-01-01T00:00:00Z", TUESDAY),
@@ -213,7 +215,7 @@ pub(crate) async fn old_times_are_forgotten_and_count_as_done<H: Harness>() {
     let text = run::<H>(&jobs, "invoice:7").await;
     assert!(matches!(text, JobOutcome::Done { .. }), "{text:?}");
 
-    // Never back, and not past a slot that has failed.
+    // It never goes back, and never past a failed slot.
     let once = jobs.once("night", WEDNESDAY);
     let failed = once.run(async |_| Err::<(), FencedLockError>(FenceError::Aborted.into()));
     assert!(failed.await.is_err());
@@ -260,7 +262,7 @@ pub(crate) async fn a_job_is_held_by_one_runner<H: Harness>() {
     }
 }
 
-/// Not even where rows of theirs are neighbours.
+/// The rows of the jobs are neighbours in the table.
 pub(crate) async fn other_jobs_do_not_disturb<H: Harness>() {
     const JOBS: usize = 6;
     const SLOTS: usize = 8;
@@ -319,7 +321,8 @@ pub(crate) async fn steps_can_be_dropped_at_every_await<H: Harness>() {
     .await;
 }
 
-/// Whose commit may have happened: no other step is begun in that run, whatever the caller does.
+/// The commit of a step may have happened. Then no other step begins in that run, whatever the
+/// caller does.
 pub(crate) async fn a_step_with_an_unknown_outcome_is_followed_by_none<H: Harness>() {
     let (world, jobs) = world::<H>().await;
     let once = |slot: &str| jobs.once("night", slot).wait(WAIT);
@@ -343,7 +346,7 @@ pub(crate) async fn a_step_with_an_unknown_outcome_is_followed_by_none<H: Harnes
             if let Err(FencedLockError::Store(error)) = &run {
                 doubts += usize::from(is_unknown(error));
             }
-            // At once: a step that may have worked is no failure.
+            // The slot is due at once, because a step that may have worked is no failure.
             let again = once(&slot).steps(async |job| {
                 if job.committed_steps() == 0 {
                     job.step(work::<H>).await?;

@@ -11,7 +11,7 @@ use crate::rule::{Harness, balance, fresh, service};
 
 const ALL: Missed = Missed::RunAll { at_most: 4 };
 
-/// A nightly job, its present time, and the slots that were done, in order.
+/// A nightly job with its present time, and the slots that were done, in order.
 struct Nightly<H: Harness> {
     world: H,
     jobs: FencedLocks<H::Db>,
@@ -36,12 +36,12 @@ impl<H: Harness> Nightly<H> {
         self.now - SignedDuration::from_hours(hours)
     }
 
-    /// The slots that are due since then.
+    /// The slots that have become due since this time.
     fn due(&self, since: Timestamp) -> Vec<Slot> {
         self.schedule.due_since(&since.into(), self.now).collect()
     }
 
-    /// The work fails for this slot.
+    /// Runs the job. The work fails for this slot.
     async fn run(
         &mut self,
         missed: Missed,
@@ -77,13 +77,13 @@ pub(crate) async fn missed_times_run_in_order_and_each_once<H: Harness>() {
     nightly.run(ALL, Some(since), None).await.unwrap();
     let nothing = nightly.run(ALL, Some(since), None).await.unwrap();
     assert!(nothing.next_in > Duration::ZERO && nothing.next_in <= Duration::from_secs(3600));
-    // The hour may have ended meanwhile.
+    // An hour may have ended meanwhile, which adds a slot.
     assert_eq!(nightly.done[..due.len()], due);
     let times = i64::try_from(nightly.done.len()).unwrap();
     assert_eq!(balance(&nightly.world).await, 100 + times);
 }
 
-/// The holder of its lease may die, so the next look comes soon.
+/// The holder of the job's lease may die, so the next look comes soon.
 pub(crate) async fn a_schedule_that_is_held_is_looked_at_again_soon<H: Harness>() {
     let mut nightly = Nightly::<H>::new().await;
     let locks = nightly.jobs.locks().clone();
@@ -96,7 +96,7 @@ pub(crate) async fn a_schedule_that_is_held_is_looked_at_again_soon<H: Harness>(
     assert_eq!(nightly.run(ALL, since, None).await.unwrap().done.len(), 4);
 }
 
-/// Later times wait for it, and are not run before it.
+/// Later times wait for a failed time, and do not run before it.
 pub(crate) async fn a_time_that_failed_keeps_those_after_it_waiting<H: Harness>() {
     let mut nightly = Nightly::<H>::new().await;
     let since = nightly.ago(10);
@@ -120,11 +120,11 @@ pub(crate) async fn missed_times_are_passed_over<H: Harness>() {
     let newest = nightly.due(since).pop().unwrap();
     let runs = nightly.run(Missed::RunNewest, Some(since), None).await;
     assert!(runs.unwrap().done[0] >= newest);
-    // The others count as done, whatever a later call asks for.
+    // The other times count as done, whatever a later call asks for.
     let runs = nightly.run(ALL, Some(since), None).await.unwrap();
     assert!(runs.done.len() <= 1, "{runs:?}");
 
-    // Also one that has failed.
+    // A failed time counts as done, too.
     let mut nightly = Nightly::<H>::new().await;
     let due = nightly.due(since);
     assert!(nightly.run(ALL, Some(since), Some(&due[0])).await.is_err());

@@ -1,4 +1,4 @@
-//! The note about work that has failed, and the time when it is due again.
+//! The note about work that has failed, and the time at which the work is due again.
 
 use std::panic::AssertUnwindSafe;
 
@@ -44,7 +44,7 @@ async fn the_cause_of_a_failure_is_noted() {
     assert!(noted.contains("no_such_column"), "{noted}");
 }
 
-/// Catches: work that panics at once again, and again.
+/// Catches: work that panics, and is repeated without a pause.
 #[tokio::test]
 async fn a_panic_is_noted_and_backed_off() {
     let (world, jobs) = jobs().await;

@@ -1,4 +1,5 @@
-//! Jobs on SQLite: the cases that every database has to pass, and what needs a file or a clock.
+//! Jobs on SQLite: the cases that every database has to pass, and the cases that need a file or a
+//! clock.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

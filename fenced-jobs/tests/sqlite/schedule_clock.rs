@@ -1,4 +1,4 @@
-//! Which times a schedule runs when the clock goes on meanwhile.
+//! The times that a schedule runs when the clock goes on during a call.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -44,7 +44,7 @@ impl World {
         Timestamp::try_from(now).unwrap()
     }
 
-    /// With one connection to the database.
+    /// Jobs over one connection to the database.
     async fn jobs(&self) -> FencedLocks<Sqlite> {
         let store = FencedStore::new(self.file.pool_of_one().await);
         FencedLocks::new(self.process.locks().clone(), store)
@@ -59,7 +59,8 @@ impl World {
     }
 }
 
-/// Catches: the next run that is counted from before the work, and then comes too late to count.
+/// Catches: a time until the next call that is counted from before the work, so that the next run
+/// is too late and is skipped.
 #[tokio::test]
 async fn work_that_takes_long_does_not_cost_the_next_time() {
     let world = World::new().await;
@@ -81,8 +82,9 @@ async fn work_that_takes_long_does_not_cost_the_next_time() {
     }
 }
 
-/// The database is not there for an hour, while the call is under way.
-/// Catches: the oldest time that runs in place of the newest, and more that is due "later".
+/// The database cannot be reached for an hour during the call.
+/// Catches: a call that runs the oldest time in place of the newest, or that does not report that
+/// another time is due.
 #[tokio::test]
 async fn after_an_outage_the_newest_time_runs() {
     let world = World::new().await;

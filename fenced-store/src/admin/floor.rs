@@ -48,7 +48,7 @@ impl LowerFloor {
         self.to
     }
 
-    /// Both as numbers, where 0 is no floor.
+    /// The expected and the new floor as numbers, where 0 is no floor.
     pub(crate) fn numbers(&self) -> (i64, i64) {
         (self.expected.into(), self.to.map_or(0, i64::from))
     }
@@ -67,14 +67,14 @@ impl<DB: Dialect> Admin<'_, DB> {
         Ok(marks::floor::<DB>(&mut *to_read(self.store.pool()).await?).await?)
     }
 
-    /// Lowers the floor, as an order to lower a mark does for one resource.
+    /// Lowers the floor of the store.
     ///
     /// # Errors
-    /// [`AdminError::FloorNotAsExpected`] if it is elsewhere: nothing is changed. Otherwise errors
-    /// of the database.
+    /// [`AdminError::FloorNotAsExpected`] if the floor is another one than expected: nothing is
+    /// changed. Otherwise errors of the database.
     ///
     /// # Cancel safety
-    /// It is finished in the background. Read the floor to find out its result.
+    /// The order is finished in the background. Read the floor to find out its result.
     pub async fn lower_floor(&self, order: &LowerFloor) -> Result<(), AdminError> {
         let order = Order::LowerFloor(order.clone());
         carry_out(self.store, order).await.map(drop)

@@ -1,15 +1,15 @@
 //! Operations for administrators only: to replace the lock service, and to set a mark by hand.
 //!
 //! **Nothing here is for an application.** The store rule says that a mark never falls and that
-//! only tokens of one lock service count. These are the two exceptions, for the day when a lock
-//! service is replaced ([`Admin::hand_over`]) or a mark was poisoned. Each writes the user, the
-//! action, the time and the reason into the table `admin_log`, in the same transaction as the
-//! change itself.
+//! only tokens of one lock service count. This module has the two exceptions, for the day when a
+//! lock service is replaced ([`Admin::hand_over`]) or a mark was poisoned
+//! ([`Admin::reset_high_water`]). Each operation writes the user, the action, the time and the
+//! reason into the table `admin_log`, in the same transaction as the change itself.
 //!
-//! In Postgres they are SQL functions: `fenced.seal_issuer`, `fenced.seal_mark` and
-//! `fenced.reset_high_water`. Only their owner may call them, unless the owner grants more rights:
-//! see `docs/operations/rights.md`. SQLite, MySQL and MariaDB cannot protect these tables from the
-//! user of the application.
+//! In Postgres the operations are SQL functions: `fenced.seal_issuer`, `fenced.seal_mark` and
+//! `fenced.reset_high_water`. Only the owner of the functions may call them, unless the owner
+//! grants more rights: see `docs/operations/rights.md`. SQLite, MySQL and MariaDB cannot protect
+//! these tables from the user of the application.
 
 mod carry_out;
 mod error;
@@ -64,7 +64,7 @@ impl<DB: Dialect> Admin<'_, DB> {
         Ok(marks::issuer::<DB>(&mut *to_read(self.store.pool()).await?).await?)
     }
 
-    /// Fails if no lock service can ever exceed a mark that is set there.
+    /// Fails if no lock service can ever exceed a mark with this token.
     fn check(&self, to: FencingToken) -> Result<(), AdminError> {
         if self.store.admits(to) {
             return Ok(());
@@ -72,8 +72,8 @@ impl<DB: Dialect> Admin<'_, DB> {
         Err(AdminError::Implausible { to })
     }
 
-    /// Sets a mark by hand, and shuts out the holder that it shows. The next write needs a new
-    /// claim.
+    /// Sets a mark by hand, and shuts out the holder that the mark shows. The next write needs a
+    /// new claim.
     ///
     /// The mark is only changed if it is where [`Reset`] expects it. The call waits until the open
     /// transactions of the resource are over.
@@ -84,7 +84,7 @@ impl<DB: Dialect> Admin<'_, DB> {
     /// Otherwise errors of the database.
     ///
     /// # Cancel safety
-    /// It is finished in the background. Read the mark to find out its result.
+    /// The order is finished in the background. Read the mark to find out its result.
     pub async fn reset_high_water(&self, order: &Reset) -> Result<(), AdminError> {
         if order.to() > order.expected() {
             self.check(order.to())?;

@@ -18,7 +18,7 @@ pub enum Order {
     /// sealed.
     SealMark(Seal, FencingToken, ResourceName),
     /// Raise the floor of a store that has forgotten marks to just below this token, or find that
-    /// it stands there.
+    /// the floor is there already.
     SealFloor(Seal, FencingToken),
     /// Lower the floor of forgotten marks, if it is where the order expects it.
     LowerFloor(LowerFloor),

@@ -1,9 +1,9 @@
 //! Administrators' orders in databases whose own functions cannot hold them. The statements are the
 //! same in all these databases.
 //!
-//! The first statement on a mark always changes it, also if the order changes nothing in the end.
-//! That locks the row against claims and against transactions that share it. Only this statement
-//! has to wait.
+//! The first statement on a mark always changes the row, even if the order changes nothing in the
+//! end. The change locks the row against claims and against transactions that share it. Only this
+//! statement has to wait.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ async fn seal_mark<DB: Wording>(
     Ok(None)
 }
 
-/// A floor of 0 is none: no resource has had a mark and lost it.
+/// A floor of 0 means that there is none, because no mark was forgotten yet.
 async fn seal_floor<DB: Wording>(
     connection: &mut DB::Connection,
     limit: &str,

@@ -4,7 +4,7 @@ use super::{AdminError, Reason};
 
 /// The order to set a mark by hand: the present mark, the new one, and the reason.
 ///
-/// The order names the present mark. So an order for another mark, or one that is carried out
+/// The order names the present mark. So an order for another mark, or an order that is carried out
 /// twice, changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
@@ -15,10 +15,11 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Raises a mark. From then on tokens up to `to` are refused, including that of the present
-    /// holder.
+    /// Raises a mark. From then on tokens up to `to` are refused, including the token of the
+    /// present holder.
     ///
-    /// A mark above every token that the lock service will ever issue locks the resource for good.
+    /// A mark above every token that the lock service will ever issue locks the resource
+    /// permanently.
     ///
     /// # Errors
     /// [`AdminError::NotARaise`] if `to` is not above `expected`.

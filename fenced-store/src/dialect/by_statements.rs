@@ -34,14 +34,14 @@ pub(crate) trait Wording: Operations {
     /// The time after a number of milliseconds, which is a parameter.
     const LATER: &'static str;
 
-    /// Inserts a row, unless a row with the same key is there. It must lock no gap, because others
-    /// insert into it.
+    /// Inserts a row, unless a row with the same key is there. It must lock no gap between rows,
+    /// because other transactions insert rows there.
     const INSERT_NEW: &'static str;
 
     /// Whether the column `slot` is a time of a schedule.
     const IS_TIME_SLOT: &'static str;
 
-    /// A value as an integer, whatever the type of a row's value is.
+    /// A value as an integer, for a row whose value may have any type.
     fn integer(value: &str) -> String {
         value.to_owned()
     }

@@ -3,7 +3,7 @@ use crate::FenceError;
 /// The meaning of the errors of a database.
 #[expect(unnameable_types, reason = "what seals `Dialect`")]
 pub trait Errors {
-    /// Classifies an error of one of our own calls. A table that is missing there is one of ours.
+    /// Classifies an error of one of our own calls. If a table is missing, it is one of ours.
     fn of_our_call(source: sqlx::Error) -> FenceError;
 
     /// Classifies an error of one of our own commits: whether anything may have been committed.

@@ -38,7 +38,7 @@ pub trait Installation: Operations {
         future::ready(Ok(()))
     }
 
-    /// Has the server write something to its disk and leaves nothing behind.
+    /// Makes the server write something to its disk, and leaves nothing behind.
     fn try_to_write(pool: &Pool<Self>) -> impl Future<Output = Result<(), FenceError>> + Send;
 
     /// The statement that begins a transaction of ours that is not fenced, and may write.

@@ -15,7 +15,7 @@ use crate::{
 /// The statements of a fenced write; [`Storage`] has its calls.
 #[expect(unnameable_types, reason = "what seals `Dialect`")]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no database of sqlx that a store can be in",
+    message = "a store cannot be in `{Self}`: it is not a supported database of sqlx",
     note = "name the database: `FencedLocks<sqlx::Postgres>`, or `PgFencedLocks` for short"
 )]
 pub trait Operations:
@@ -45,8 +45,8 @@ pub trait Operations:
         }
     }
 
-    /// Executes a statement of ours. Returns the number of rows that it has changed, or has found
-    /// as they should be.
+    /// Executes a statement of ours. Returns the number of rows that it has changed, or that needed
+    /// no change.
     fn change(
         connection: &mut Self::Connection,
         sql: &str,
@@ -61,7 +61,7 @@ pub trait Operations:
     /// The query for the only lock service whose tokens are accepted.
     const ISSUER: &'static str;
 
-    /// The query for the greatest token of a mark that was forgotten; 0 if none ever was.
+    /// The query for the greatest token of a mark that was forgotten; 0 if no mark ever was.
     const FLOOR: &'static str;
 
     /// The query for the mark of a resource: its token, its issuer and, where the rule is not in
@@ -69,8 +69,8 @@ pub trait Operations:
     fn mark(resource: &ResourceName) -> String;
 
     /// Checks, executes a statement of the user and commits, in one message. Returns the number of
-    /// rows that the statement affected; `None` where the work takes several steps, and then
-    /// nothing was done.
+    /// rows that the statement affected; `None` where the work takes several messages; then nothing
+    /// was done.
     fn at_once(
         _: &Pool<Self>,
         _: &Self::TxOptions,

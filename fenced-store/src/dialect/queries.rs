@@ -10,7 +10,8 @@ use crate::dialect::{Statement, Value};
 
 /// Executes statements, and reads rows of texts and numbers. Every database of sqlx implements it.
 ///
-/// It exists because generic code would otherwise have to repeat the bounds of the implementation.
+/// The trait exists because generic code would otherwise have to repeat the bounds of the
+/// implementation.
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub trait Queries: Database {
     /// The rows of one statement, or of several. Without parameters nothing is prepared, because a
@@ -85,9 +86,9 @@ where
         Ok(Statement {
             sql: AssertSqlSafe(sql).into_sql_str(),
             arguments,
-            // A pooler of PostgreSQL would lose a prepared statement. MySQL needs it: it does not
-            // answer the message that closes a statement, so the next message would wait 40 ms for
-            // the acknowledgement of TCP.
+            // A pooler of PostgreSQL would lose a prepared statement. MySQL needs a persistent
+            // statement, because it does not answer the message that closes a statement: the next
+            // message would wait 40 ms for the acknowledgement of TCP.
             persistent: DB::NAME != "PostgreSQL",
         })
     }

@@ -4,7 +4,7 @@ use crate::FenceError;
 
 /// Classifies an error of the database by its meaning for a fenced transaction.
 ///
-/// Also used for errors of your own statements: `?` turns a lost serialization conflict into
+/// It also applies to errors of your own statements: `?` turns a lost serialization conflict into
 /// [`FenceError::Serialization`], a killed session into [`FenceError::Terminated`].
 impl From<sqlx::Error> for FenceError {
     fn from(source: sqlx::Error) -> Self {

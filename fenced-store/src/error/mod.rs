@@ -1,6 +1,6 @@
-//! The error of a store, [`FenceError`]. `refusals.rs` makes those that refuse a grant, for other
-//! implementations of the rule. `classify.rs` turns an error of sqlx into one of these; the codes
-//! of each database are in its own `errors.rs`.
+//! The error of a store, [`FenceError`]. `refusals.rs` makes the errors that refuse a grant, for
+//! other implementations of the rule. `classify.rs` turns an error of sqlx into a `FenceError`; the
+//! codes of each database are in its own `errors.rs`.
 
 pub(crate) mod classify;
 mod refusals;
@@ -14,8 +14,8 @@ use crate::NotReady;
 ///
 /// There are three groups, which [`is_fenced`](FenceError::is_fenced) and
 /// [`is_retryable`](FenceError::is_retryable) distinguish:
-/// - *Fenced*: the mark does not show this grant, or no longer. The store accepts no write of this
-///   grant. Stop, and acquire afresh if there is still something to do.
+/// - *Fenced*: the mark does not show this grant, or no longer shows it. The store accepts no write
+///   of this grant. Stop, and acquire afresh if there is still something to do.
 /// - *Retryable*: nothing happened, and the same call may succeed a moment later.
 /// - The others: each variant describes the state that it leaves behind.
 ///
@@ -83,7 +83,7 @@ pub enum FenceError {
     /// cannot be compared. Fenced, until an administrator changes the issuer.
     #[error(
         "\"{resource}\" takes tokens of the lock service \"{current}\", not of \"{presented}\": \
-         connect to that one, or give this one its issuer name"
+         connect to \"{current}\", or give this lock service that issuer name"
     )]
     #[non_exhaustive]
     WrongIssuer {
@@ -98,7 +98,7 @@ pub enum FenceError {
     /// every later, real holder. See [`Plausibility`](lock_core::Plausibility). Fenced.
     #[error(
         "fencing token {presented} for \"{resource}\" is too great to have been issued: \
-         look at the clock of the lock service, or tell the store how it counts"
+         look at the clock of the lock service, or set the plausibility of the store"
     )]
     #[non_exhaustive]
     Implausible {
@@ -120,8 +120,8 @@ pub enum FenceError {
     /// many connections that were left inside a transaction. Retryable.
     ///
     /// It is also the error of a database that refuses connections, or has too many. The pool tries
-    /// again for the whole of its `acquire_timeout`, by default 30 s. With
-    /// `sqlx::Error::PoolTimedOut` the server does not answer at all, or the pool is used up.
+    /// again for the whole of its `acquire_timeout`, by default 30 s. `sqlx::Error::PoolTimedOut`
+    /// means that the server does not answer at all, or that the pool is used up.
     #[error("{}", why_busy(source))]
     Busy {
         /// The error of the database.
@@ -134,14 +134,14 @@ pub enum FenceError {
         source: sqlx::Error,
     },
     /// The database ended the statement or the session: a timeout, an administrator, or a newer
-    /// holder that did not wait for us. Nothing was committed. Look whether the lease is still
-    /// held.
+    /// holder that did not wait for this one. Nothing was committed. Look whether the lease is
+    /// still held.
     #[error("{}", why_terminated(source))]
     Terminated {
         /// The error of the database.
         source: sqlx::Error,
     },
-    /// The commit was sent, and may have happened: no answer came, or one that leaves the result
+    /// The commit was sent, and may have happened: no answer came, or the answer leaves the result
     /// open (a cancel, a timeout).
     #[error("it is not known whether the transaction was committed: {source}")]
     CommitUnknown {
@@ -168,7 +168,7 @@ pub enum FenceError {
     /// A statement wrote to a protected table, or to a row of it, whose resource does not fence the
     /// transaction: a bug in the program. It changed nothing. See
     /// [`FencedStore::protect`](crate::FencedStore::protect).
-    #[error("a write to a protected table came under another fence: begin with its own resource")]
+    #[error("a write to a protected table came under another fence: begin with its resource")]
     WrongResource {
         /// The error of the database, which names the table.
         source: sqlx::Error,
@@ -268,7 +268,7 @@ impl FenceError {
     /// mark. Acquire with [`at_least`](lock_core::Acquire::at_least) this token.
     ///
     /// A lock service may be behind the store, because it has lost its counter or has just replaced
-    /// another one. After this acquisition it goes on above the mark.
+    /// another lock service. After this acquisition its tokens are above the mark.
     /// [`FencedLocks`](crate::FencedLocks) does this by itself.
     #[must_use]
     pub fn needed_token(&self) -> Option<FencingToken> {
@@ -295,7 +295,7 @@ impl FenceError {
         }
     }
 
-    /// The same error again, if it is fenced. It is the answer to further requests with that grant.
+    /// The same error again, if it is fenced. Further requests with that grant get this answer.
     pub(crate) fn again(&self) -> Option<Self> {
         Some(match self {
             Self::Stale {

@@ -3,7 +3,8 @@ use lock_core::{FencingToken, Issuer, ResourceName};
 use super::FenceError;
 
 /// Constructors of refusals, for code that answers like a store: a store of another kind, or a
-/// double in a test. The variants may get further fields.
+/// double in a test. Use them in place of the variants, because the variants may get further
+/// fields.
 impl FenceError {
     /// A [`Stale`](Self::Stale): a newer grant, with the token `high_water`, has been claimed.
     #[must_use]

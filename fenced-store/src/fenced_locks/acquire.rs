@@ -11,16 +11,17 @@ use super::{FencedGuard, FencedLockError, FencedLocks, leases::Leases};
 use crate::{FenceError, Storage};
 
 /// An acquisition that is being prepared: `.await` it for a [`FencedGuard`], or for
-/// [`FencedGuards`](super::FencedGuards) if it is one of several resources. It gets all of them or
-/// none.
+/// [`FencedGuards`](super::FencedGuards) if it names several resources. It acquires all resources
+/// or none.
 ///
 /// # Errors
 /// Awaiting it fails as [`Acquire`] or [`AcquireAll`] does, and as
-/// [`FencedStore::claim`](crate::FencedStore::claim) does. All leases have then been given back. A
-/// claim that was made stays: it shuts out older holders, which had lost the lease before.
+/// [`FencedStore::claim`](crate::FencedStore::claim) does. After an error all leases have been
+/// given back. A claim that was made stays: it shuts out only older holders, which had lost the
+/// lease before.
 ///
 /// # Cancel safety
-/// Dropping the future at any await gives all leases back. A claim may go on in the background, and
+/// Dropping the future at any await gives all leases back. A claim may go on in the background. It
 /// shuts out only older holders.
 #[derive(Debug)]
 #[must_use = "an acquisition does nothing until it is awaited"]
@@ -34,8 +35,8 @@ pub struct AcquireFenced<DB: Storage, L = Acquire> {
 /// An acquisition of several resources.
 pub type AcquireAllFenced<DB> = AcquireFenced<DB, AcquireAll>;
 
-/// The number of attempts, including the first, if the lock service is behind the store with one of
-/// the resources, or if the claims take longer than a lease.
+/// The number of attempts, including the first. A further attempt follows if the lock service is
+/// behind the store for one of the resources, or if the claims take longer than a lease.
 const ATTEMPTS: usize = 3;
 
 /// A claim that failed, and the token that would repair it, if there is one.
@@ -93,10 +94,11 @@ impl<DB: Storage, L: Leases> AcquireFenced<DB, L> {
         self
     }
 
-    /// Locks all resources and then claims all, so that a caller that does not get them all claims
-    /// none. If the tokens of the lock service are behind the marks of the store, this repairs the
-    /// lock service: it gives the leases back and acquires afresh with tokens above the marks.
-    /// Safety does not depend on it, because the store refuses the old tokens.
+    /// Locks all resources and then claims all, so that a caller that does not get all of them
+    /// claims none. If the tokens of the lock service are behind the marks of the store, this
+    /// function repairs the lock service: it gives the leases back and acquires afresh with tokens
+    /// above the marks. Safety does not depend on the repair, because the store refuses the old
+    /// tokens.
     async fn lock_and_claim(self) -> Result<L::Guard<DB>, FencedLockError> {
         let started = self.protected.locks.runtime().now();
         let protected = self.protected.clone();
@@ -232,8 +234,8 @@ impl<DB: Storage, L: Clone> Clone for AcquireFenced<DB, L> {
     }
 }
 
-/// Gives the leases back, so that the same holder can acquire again and gets another token. If this
-/// fails, the watchdog goes on trying, so the error is not reported.
+/// Gives the leases back, so that the same holder can acquire again and gets another token. If a
+/// release fails, the watchdog goes on trying, so the error is not reported.
 async fn give_back(leases: impl IntoIterator<Item = LeaseGuard>) {
     for result in join_all(leases.into_iter().map(LeaseGuard::give_up)).await {
         if let Err(error) = result {

@@ -6,15 +6,15 @@ use tracing::debug;
 use super::{FencedGuard, FencedLockError};
 use crate::{FenceError, FencedTx, Receipt, Storage, transaction::uninterrupted::uninterrupted};
 
-/// A transaction that [`commit_and_release`](FencedTx::commit_and_release) did not commit, or not
-/// with certainty. It has the guard, to [settle](crate::FencedStore::settle) a commit whose result
-/// is unknown, or to try again.
+/// The error of [`commit_and_release`](FencedTx::commit_and_release): the transaction was not
+/// committed, or its result is unknown. The error has the guard, so that the caller can
+/// [settle](crate::FencedStore::settle) a commit whose result is unknown, or try again.
 ///
-/// The lease is still held, but the watchdog does not renew it while the guard is in here, because
-/// an error may be kept for long: the lease ends within its ttl.
+/// The lease is still held, but the watchdog does not renew it while this error has the guard,
+/// because an error may be kept for long: the lease ends within its ttl.
 /// [`into_parts`](NotCommitted::into_parts) takes the guard out.
 ///
-/// `?` turns it into a [`FenceError`] or a [`FencedLockError`], and drops the guard.
+/// `?` turns this error into a [`FenceError`] or a [`FencedLockError`], and drops the guard.
 ///
 /// # Dropping
 /// As [`FencedGuard`]: the release follows shortly.
@@ -34,9 +34,9 @@ impl<DB: Storage> NotCommitted<DB> {
         Self { error, guard }
     }
 
-    /// The reason and the guard. The watchdog renews the lease at once, and goes on as it was
-    /// acquired. If the lease has ended meanwhile, the guard is lost: see
-    /// [`lost`](lock_core::LeaseGuard::lost).
+    /// The error of the commit, and the guard. The watchdog renews the lease at once, and goes on
+    /// with the settings of the acquisition. If the lease has ended meanwhile, the guard is lost:
+    /// see [`lost`](lock_core::LeaseGuard::lost).
     ///
     /// # Examples
     /// ```
@@ -48,7 +48,7 @@ impl<DB: Storage> NotCommitted<DB> {
     /// if let Err(not_committed) = tx.commit_and_release(guard).await {
     ///     let (error, guard) = not_committed.into_parts();
     ///     println!("not committed, or unknown: {error}");
-    ///     accounts.store().settle(guard.sequencer()).await?; // now it is decided
+    ///     accounts.store().settle(guard.sequencer()).await?; // now the result is final
     ///     // read what was written, and try again with the guard
     /// }
     /// # Ok(()) }
@@ -64,11 +64,12 @@ impl<DB: Storage> FencedTx<DB> {
     ///
     /// If lock service and store are one database (`FencedLocks::in_one_database`), in PostgreSQL
     /// this takes one round trip: the message of the commit also releases, in a transaction of its
-    /// own after the commit. So nothing of ours is in your transaction, and the lease is released
-    /// only after a commit. Otherwise the release follows when the commit has been answered.
+    /// own after the commit. So your transaction contains no statement of the lock service, and the
+    /// lease is released only after a commit. Otherwise the release follows when the commit has
+    /// been answered.
     ///
-    /// If the release fails, the watchdog goes on with it, and the error is not reported, because
-    /// the commit stands.
+    /// If the release fails, the watchdog repeats it, and the error is not reported, because the
+    /// commit stands.
     ///
     /// # Errors
     /// As [`commit`](FencedTx::commit), with the guard.

@@ -16,7 +16,7 @@ pub enum FencedLockError {
 
 impl FencedLockError {
     /// Whether this grant is over: the store has shut it out, or it has ended at the lock service.
-    /// Stop, because no write of it will be accepted, and acquire afresh.
+    /// Stop, because no write of this grant will be accepted, and acquire afresh.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
         match self {

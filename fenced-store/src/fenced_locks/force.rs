@@ -12,27 +12,27 @@ const ATTEMPTS: u32 = 3;
 /// For operators.
 impl<DB: Storage> FencedLocks<DB> {
     /// Ends the lease of the present holder of a resource, and shuts that holder out of the store
-    /// at once, also if no other holder follows.
+    /// at once, even if no other holder follows.
     ///
     /// First it ends the lease as [`LockManager::force_release`](lock_core::LockManager) does,
     /// which returns a token between that of the lease and that of the next one. Then it claims
     /// that token in the store, for a holder that does not exist. Until then the former holder may
-    /// still commit. When the call has returned, the store accepts none of its writes. The next
-    /// holder is not shut out, because its token is greater. If it has already claimed, there is
-    /// nothing left to do.
+    /// still commit. When the call has returned, the store accepts no write of the former holder.
+    /// The next holder is not shut out, because its token is greater. If the next holder has
+    /// already claimed, there is nothing left to do.
     ///
     /// If the resource has no holder, but was claimed before, the call acquires it for a moment,
     /// without waiting. That claim shuts out all earlier holders. So a call that failed half way
-    /// may be repeated. Look at the present holder first, because a repeated call ends its lease,
-    /// and it may be the rightful next holder.
+    /// may be repeated. Look at the present holder before you repeat it, because the repeated call
+    /// ends the lease of that holder, which may be the rightful next one.
     ///
     /// # Errors
     /// - Those of [`LockManager::force_release`](lock_core::LockManager), with the store unchanged.
     ///   The lease may have ended if the [outcome](lock_core::Error::outcome) is unknown.
     /// - Those of [`FencedStore::claim`](crate::FencedStore::claim), after the end of the lease.
-    ///   The store may not have the claim, because an open transaction of the holder may be in its
-    ///   way. Repeat the call. If it finds no holder, it shuts out the former one, and returns
-    ///   [`ForceReleased::NotHeld`].
+    ///   The store may not have the claim, because an open transaction of the holder may keep it
+    ///   waiting. Repeat the call. If the repeated call finds no holder, it shuts out the former
+    ///   one, and returns [`ForceReleased::NotHeld`].
     /// - Those of [`acquire`](Self::acquire), if the resource has no holder. After
     ///   [`ErrorKind::WaitTimeout`](lock_core::ErrorKind::WaitTimeout) no holder was shut out,
     ///   because another client has acquired the resource and is going to claim it.
@@ -61,8 +61,8 @@ impl<DB: Storage> FencedLocks<DB> {
         Ok(forced)
     }
 
-    /// Shuts out all earlier holders. The lease of one of them may have ended without a later claim
-    /// in the store, because a call failed half way or its ttl was over.
+    /// Shuts out all earlier holders. The lease of such a holder may have ended without a later
+    /// claim in the store, because a call failed half way or because its ttl was over.
     async fn claim_anew(&self, resource: &ResourceName) -> Result<(), FencedLockError> {
         if self.store.high_water(resource).await?.is_none() {
             // The resource was never claimed. Its name may be a typing error, which should leave

@@ -5,27 +5,27 @@ use lock_core::{Attempt, FencingToken, InitialToken, TokenScale, Ttl};
 use super::{FencedLockError, FencedLocks};
 use crate::{Forget, Forgotten, Storage, admin::AdminError};
 
-/// The resource that is acquired for a moment, where tokens are revisions: its token is the present
-/// one.
+/// The resource that is acquired for a moment, if tokens are revisions of one counter. Its token
+/// shows the present revision.
 const PROBE: &str = "palisade-forget-probe";
 
-/// The ttl of that lease. It is short, because a lease that cannot be given back keeps others
-/// waiting.
+/// The ttl of the lease of [`PROBE`]. It is short, because a lease that cannot be given back keeps
+/// others waiting.
 const PROBING: Ttl = Ttl::secs(2);
 
 /// For operators.
 impl<DB: Storage> FencedLocks<DB> {
-    /// Forgets the marks of resources that were not claimed for so long, an hour or more: see
+    /// Forgets the marks of resources that were not claimed for this time, an hour or more: see
     /// [`FencedStore::forget_marks`](crate::FencedStore::forget_marks).
     ///
-    /// Where the tokens of the lock service are the revisions of one counter, it acquires a lease
-    /// for a moment, to learn the present revision.
+    /// If the tokens of the lock service are the revisions of one counter, this call acquires a
+    /// lease for a moment, to learn the present revision.
     ///
     /// # Errors
     /// [`AdminError::NotForgettable`] if the tokens of the lock service follow neither the clock
-    /// nor one revision, as those of counters that begin at a small number. Nothing is forgotten.
-    /// Otherwise those of [`FencedStore::forget_marks`](crate::FencedStore::forget_marks), and of
-    /// the lock service.
+    /// nor one revision. An example is a service whose counters begin at a small number. Nothing is
+    /// forgotten. Otherwise the errors of
+    /// [`FencedStore::forget_marks`](crate::FencedStore::forget_marks), and of the lock service.
     ///
     /// # Cancel safety
     /// Cancel safe: the present batch is finished in the background.
@@ -62,15 +62,15 @@ impl<DB: Storage> FencedLocks<DB> {
         }
     }
 
-    /// Keeps the mark of a grant whose lease was renewed. The guards of this pair are kept without
-    /// it. Call it with each renewal of a lease without a guard; it asks the store only of grants
-    /// that are older than some minutes.
+    /// Keeps the mark of a grant whose lease was renewed. Call it with each renewal of a lease that
+    /// has no guard, because the marks of guards are kept by a task. It sends a request to the
+    /// store only if the grant is older than 20 minutes.
     ///
     /// # Errors
-    /// Those of the database. The next renewal repeats it.
+    /// Those of the database. The next renewal repeats the request.
     ///
     /// # Cancel safety
-    /// It is finished in the background.
+    /// The request is finished in the background.
     #[doc(hidden)]
     pub async fn keep(&self, grant: &lock_core::Sequencer) -> Result<(), FencedLockError> {
         const YOUNG: Duration = Duration::from_secs(20 * 60);

@@ -8,8 +8,8 @@ use crate::{Begin, FencedStore, Presented, Storage};
 /// A lease whose token is claimed in the store, so that all earlier holders of the resource are
 /// shut out.
 ///
-/// It is a [`LeaseGuard`], with its token, its deadline and its renewals, that can begin fenced
-/// transactions.
+/// This guard derefs to a [`LeaseGuard`], which has the token, the deadline and the renewals. It
+/// can also begin fenced transactions.
 ///
 /// # Dropping
 /// As [`LeaseGuard`]: the release follows shortly.
@@ -47,12 +47,12 @@ pub struct FencedGuard<DB: Storage> {
     store: FencedStore<DB>,
     /// Whether the store is the lock service, too.
     one_database: bool,
-    /// Has the mark refreshed.
+    /// Keeps the mark young as long as the guard lives.
     _living: Living<DB>,
 }
 
 impl<DB: Storage> FencedGuard<DB> {
-    /// The caller has claimed the lease's token.
+    /// The caller must have claimed the lease's token.
     pub(super) fn new(lease: LeaseGuard, protected: &FencedLocks<DB>) -> Self {
         let living = protected.refreshed.add(lease.sequencer());
         Self {
@@ -91,7 +91,8 @@ impl<DB: Storage> FencedGuard<DB> {
         self.held.lease.detach()
     }
 
-    /// The name of the lease if the store can release it, by a request that leaves no tombstone.
+    /// The name of the lease, if the store can release the lease by a request that leaves no
+    /// tombstone.
     pub(super) fn name_for_store(&self) -> Option<Cow<'_, str>> {
         let is_released = self.one_database && self.held.lease.needs_no_tombstone();
         is_released.then(|| self.held.lease.lease_name())

@@ -9,8 +9,9 @@ use crate::{Begin, Storage};
 /// The guards of several resources, in the order in which they were named. The store knows the
 /// token of each.
 ///
-/// It derefs to the slice of them. Each is a lease of its own with a token of its own. Losing one
-/// does not end the others, but a transaction that all of them fence is then refused.
+/// This type derefs to the slice of the guards. Each guard has a lease of its own with a token of
+/// its own. The loss of one lease does not end the others, but a transaction that all guards fence
+/// is then refused.
 ///
 /// # Dropping
 /// As [`LeaseGuard`], for each guard.
@@ -29,10 +30,10 @@ impl<DB: Storage> FencedGuards<DB> {
         Self { guards }
     }
 
-    /// Prepares a transaction that is fenced by all of them. It never claims again.
+    /// Prepares a transaction that is fenced by all guards. It never claims again.
     ///
     /// # Errors
-    /// Awaiting it fails as [`FencedGuard::begin`] does, and as soon as one of them is refused.
+    /// Awaiting it fails as [`FencedGuard::begin`] does, if any of the guards is refused.
     ///
     /// # Panics
     /// Never: there is at least one guard.
@@ -41,14 +42,14 @@ impl<DB: Storage> FencedGuards<DB> {
         self.guards.iter().skip(1).fold(begin, Begin::and)
     }
 
-    /// The guard of this resource, if it is among them.
+    /// The guard of this resource, if there is one.
     #[must_use]
     pub fn get(&self, resource: &str) -> Option<&FencedGuard<DB>> {
         self.iter()
             .find(|guard| guard.resource().as_str() == resource)
     }
 
-    /// The time until the earliest of their deadlines, by the local clock.
+    /// The time until the earliest deadline of the guards, by the local clock.
     ///
     /// # Errors
     /// [`Lost`] as soon as one of the leases is lost.
@@ -72,7 +73,7 @@ impl<DB: Storage> FencedGuards<DB> {
         }
     }
 
-    /// Releases all of them at once. The answers are in the order of the guards. The marks in the
+    /// Releases all guards at once. The answers are in the order of the guards. The marks in the
     /// store stay.
     ///
     /// # Errors

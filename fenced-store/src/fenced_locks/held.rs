@@ -8,7 +8,8 @@ use lock_core::backend::StoreSide;
 
 use crate::FenceError;
 
-/// A lease whose token is claimed, and the refusal of the store, if there was one since.
+/// A lease whose token is claimed, and the refusal of the store, if the store has refused the grant
+/// since the claim.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(super) lease: LeaseGuard,
@@ -22,8 +23,8 @@ impl Held {
         Self { lease, refusal }
     }
 
-    /// Fails if the store has refused this grant before, or the lease has ended. The store need not
-    /// be asked then.
+    /// Fails if the store has refused this grant before, or the lease has ended. In both cases no
+    /// request to the store is needed.
     pub(crate) fn check(&self) -> Result<(), FenceError> {
         match self.refusal.get().and_then(FenceError::again) {
             Some(refusal) => Err(refusal),

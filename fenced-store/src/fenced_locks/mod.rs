@@ -1,7 +1,7 @@
 //! A lock service combined with a fenced store: [`FencedLocks`]. `acquire.rs` locks and then
 //! claims, and `leases.rs` lets it do so for one resource or several. `guard.rs` is the result,
-//! `guards.rs` several of them, and `held.rs` the part of a guard that a transaction checks;
-//! `refresh.rs` keeps their marks. The other files are calls on these: `run.rs`,
+//! `guards.rs` is a set of guards, and `held.rs` is the part of a guard that a transaction checks;
+//! `refresh.rs` keeps the marks of guards. The other files have further calls: `run.rs`,
 //! `commit_and_release.rs`, `force.rs` and `forget.rs` for operators, and `lead.rs` for leaders.
 
 mod acquire;
@@ -102,9 +102,9 @@ impl<DB: Storage> FencedLocks<DB> {
         }
     }
 
-    /// Combines a store with the lock service in the same database. This saves round trips: a lease
-    /// is granted and claimed in one, and in PostgreSQL
-    /// [commit and release](crate::FencedTx::commit_and_release) take one, too.
+    /// Combines a store with the lock service in the same database. This saves round trips: a grant
+    /// and its claim take one round trip, and in PostgreSQL [commit and
+    /// release](crate::FencedTx::commit_and_release) take one, too.
     ///
     /// `palisade::open` makes the lock service over the pool of the store.
     ///
@@ -205,8 +205,8 @@ impl<DB: Storage> FencedLocks<DB> {
     }
 
     /// The number of times that the lock service issued a token that the store had already seen,
-    /// and was raised above it. Any number but 0 is worth an alert, because the lock service has
-    /// lost its state.
+    /// and was then raised above the mark. Any number but 0 is worth an alert, because the lock
+    /// service has lost its state.
     #[must_use]
     pub fn floor_repairs(&self) -> u64 {
         self.floor_repairs.load(Ordering::Relaxed)

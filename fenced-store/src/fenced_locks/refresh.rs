@@ -20,12 +20,12 @@ use crate::{FencedStore, Storage};
 /// The age of a mark when it is refreshed: a third of the least age at which it may be forgotten.
 const EVERY: Duration = Duration::from_secs(20 * 60);
 
-/// The pause after a refresh that an open transaction, or an error of the database, was in the way
-/// of.
+/// The pause after a refresh that failed because of an open transaction or an error of the
+/// database.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// The guards of a pair that live. One task refreshes their marks, and ends when there are none, or
-/// with the pair.
+/// The living guards of a pair of lock service and store. One task refreshes their marks. The task
+/// ends when no guard is left, or with the pair.
 #[derive(Debug)]
 pub(crate) struct Refreshed<DB: Storage> {
     store: FencedStore<DB>,
@@ -40,7 +40,7 @@ struct Guards {
     task: Option<OwnedTask>,
 }
 
-/// One guard among them. It leaves when this is dropped.
+/// The entry of one guard in [`Refreshed`]. A drop removes the entry.
 #[derive(Debug)]
 pub(crate) struct Living<DB: Storage> {
     id: u64,

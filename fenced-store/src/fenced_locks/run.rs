@@ -14,9 +14,9 @@ impl<DB: Storage> AcquireFenced<DB> {
     /// returned. A commit that was in progress may have happened.
     ///
     /// # Errors
-    /// The error of the section, or that of the acquisition, or
+    /// The error of the section, or the error of the acquisition, or
     /// [`FenceError::LeaseLost`](crate::FenceError::LeaseLost). If the release fails, the watchdog
-    /// goes on with it, and the error is not reported, because the result of the section stands.
+    /// repeats it, and the error is not reported, because the result of the section stands.
     ///
     /// # Cancel safety
     /// The section is dropped and the watchdog releases the lease.
@@ -66,7 +66,7 @@ impl<DB: Storage> AcquireFenced<DB> {
     }
 }
 
-/// Runs a section until the lease is lost: then it is dropped at its present await.
+/// Runs a section until the lease is lost: then the section is dropped at its present await.
 ///
 /// # Errors
 /// The error of the section, or the loss.

@@ -16,10 +16,10 @@ use crate::{
     rule::marks::{self, token, word},
 };
 
-/// Marks that are idle, and what makes them so.
+/// Idle marks, and the condition that they fulfil.
 pub(crate) struct Idle {
     pub(crate) marks: Vec<(String, FencingToken)>,
-    /// Where to go on.
+    /// The resource after which the next batch begins; `None` at the end.
     pub(crate) last: Option<String>,
     condition: String,
 }
@@ -83,11 +83,12 @@ impl Idle {
     }
 }
 
-/// The most rows of one batch: nothing has room for a limited number of locks here.
+/// The most rows of one batch. It may be greater than in Postgres, because these databases do not
+/// limit the number of locks.
 pub(crate) const MOST: u32 = 1000;
 
-/// The resources whose leases live in this database, of any prefix. A lease that is granted after
-/// this look has a token above the floor.
+/// The resources whose leases live in this database, whatever the prefix of the lock service is. A
+/// lease that is granted after this look has a token above the floor.
 pub(crate) async fn leased<DB: Wording>(
     connection: &mut DB::Connection,
     end: &str,

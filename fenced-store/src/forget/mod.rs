@@ -1,7 +1,7 @@
 //! Forgets idle marks, and keeps a floor in their place: [`FencedStore::forget_marks`].
 //!
-//! The folders of the databases have one batch each in their `forget.rs`; `by_statements.rs` is for
-//! two of them. `fenced_locks/refresh.rs` keeps the marks of living guards.
+//! The `forget.rs` in the folder of each database carries out one batch; `by_statements.rs` has the
+//! parts that MySQL and SQLite share. `fenced_locks/refresh.rs` keeps the marks of living guards.
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) mod by_statements;
@@ -39,13 +39,13 @@ pub(crate) const LEAST_AGE: Duration = Duration::from_secs(60 * 60);
 /// The longest hold that can be stated, which is 366 days.
 pub(crate) const LONGEST_HOLD_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// The least token of 15 digits. The clock has passed it in 2001.
+/// The least token of 15 digits. Tokens that follow the clock are greater since 2001.
 pub(crate) const LEAST_OF_CLOCK: u64 = 100_000_000_000_000;
 
 impl Forget {
     /// Forgets marks that are older than this, an hour or more. The tokens of the lock service have
-    /// to follow the clock, as those of Postgres and SQLite do. Those of Redis and Redlock do not:
-    /// each of their counters begins at the clock, and then counts by itself.
+    /// to follow the clock, as those of Postgres and SQLite do. The tokens of Redis and Redlock do
+    /// not: each of their counters begins at the clock, and then counts by itself.
     pub const fn older_than(age: Duration) -> Self {
         Self {
             older_than: age,
@@ -53,19 +53,19 @@ impl Forget {
         }
     }
 
-    /// The same, of a lock service whose tokens are the revisions of one counter, as those of etcd,
-    /// of ZooKeeper, and of the service in memory are. Only marks below this token are forgotten:
-    /// name one that the service has just issued.
-    /// [`FencedLocks::forget_marks`](crate::FencedLocks::forget_marks) asks for one.
+    /// Forgets only marks below this token. This is for a lock service whose tokens are the
+    /// revisions of one counter: etcd, ZooKeeper, and the service in memory. Name a token that the
+    /// service has just issued. [`FencedLocks::forget_marks`](crate::FencedLocks::forget_marks)
+    /// asks the service for one.
     ///
-    /// A token that the service has not issued yet would shut out all its holders.
+    /// A token that the service has not issued yet would shut out all holders of the service.
     pub const fn below(mut self, issued: FencingToken) -> Self {
         self.below = Some(issued);
         self
     }
 
-    /// The least token that is not forgotten: no holder that is as young as the marks that stay has
-    /// a token below it.
+    /// The least token that is not forgotten. A holder whose grant is younger than `older_than` has
+    /// no token below it.
     pub(crate) fn ceiling(&self, unix_time: Duration) -> u64 {
         let then = unix_time.saturating_sub(self.older_than);
         match self.below {
@@ -74,7 +74,7 @@ impl Forget {
         }
     }
 
-    /// Fails if holders may hold for longer than the marks are old.
+    /// Fails if a holder may hold for longer than the age in the order.
     pub(crate) fn check_age(&self, longest_hold: Duration) -> Result<(), AdminError> {
         if self.older_than >= longest_hold {
             return Ok(());
@@ -87,7 +87,7 @@ impl Forget {
     }
 }
 
-/// The error of a store with a mark that is no time.
+/// The error of a store with a mark that does not follow the clock.
 pub(crate) fn not_by_the_clock(resource: &str) -> AdminError {
     AdminError::not_forgettable(format!(
         "tokens do not follow the clock, see the mark of \"{resource}\"; a floor would shut out \
@@ -101,16 +101,16 @@ pub(crate) fn not_by_the_clock(resource: &str) -> AdminError {
 pub enum Rows {
     /// The marks of a store.
     Marks,
-    /// The leases of a lock service in its database.
+    /// The leases of a lock service that is in the same database.
     Leases,
 }
 
-/// One transaction of a pass.
+/// The result of one transaction of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(unnameable_types, reason = "in the sealed part of `Storage`")]
 pub struct Batch {
     pub(crate) forgotten: u64,
-    /// Where to go on; `None` at the end.
+    /// The name after which the next batch begins; `None` at the end.
     pub(crate) last: Option<String>,
 }
 
@@ -120,30 +120,32 @@ pub struct Batch {
 pub struct Forgotten {
     /// The number of marks that were forgotten.
     pub marks: u64,
-    /// The number of rows of leases, where the database is a lock service, too.
+    /// The number of rows of leases that were forgotten, if the database is also a lock service.
     pub leases: u64,
 }
 
 impl<DB: Storage> FencedStore<DB> {
-    /// Deletes the marks of resources that were not claimed for so long, and raises the floor of
-    /// the store to the greatest of their tokens, in the same transaction. Rows of leases go
-    /// likewise, if the lock service is in this database.
+    /// Deletes the marks of resources that were not claimed for the age in the order, and raises
+    /// the floor of the store to the greatest token of these marks, in the same transaction. Rows
+    /// of leases are deleted likewise, if the lock service is in this database.
     ///
-    /// Without a mark a claim at or below the floor is refused as [`FenceError::Stale`], and the
-    /// refusal names the floor. So is a holder whose mark was forgotten. A late holder stays shut
-    /// out, because its token is not above the floor.
+    /// For a resource without a mark, a claim at or below the floor is refused as
+    /// [`FenceError::Stale`], and the refusal names the floor. A holder whose mark was forgotten is
+    /// refused in the same way. A late holder stays shut out, because its token is not above the
+    /// floor.
     ///
-    /// A mark stays if it is younger; if its token is above what the lock service issued so long
-    /// ago, so that one poisoned mark does not lift the floor for all others; if it belongs to
-    /// another lock service than the one in place; if an open transaction is fenced by it; and if a
-    /// lease of its resource lives in this database.
+    /// A mark stays if any of these holds: it is younger; its token is above the tokens that the
+    /// lock service issued at that age, so that one poisoned mark does not lift the floor for all
+    /// others; it belongs to another lock service than the present one; an open transaction is
+    /// fenced by it; or a lease of its resource lives in this database.
     ///
     /// Guards of [`FencedLocks`](crate::FencedLocks) keep their marks young. A client that claims
-    /// by itself and holds for more than an hour says so before: see
+    /// by itself and holds for more than an hour must state that before its first claim: see
     /// [`state_longest_hold`](Self::state_longest_hold).
     ///
-    /// It works in batches of 200, each a transaction of its own, and may run beside claims, and
-    /// beside itself.
+    /// It works in batches, of 200 rows in Postgres and of 1000 in MySQL and SQLite. Each batch is
+    /// a transaction of its own. Claims may run at the same time, and several of these calls may,
+    /// too.
     ///
     /// # Errors
     /// [`AdminError::NotForgettable`] if the age is less than an hour or than the longest hold, or
@@ -179,13 +181,15 @@ impl<DB: Storage> FencedStore<DB> {
     }
 
     /// States how long a client that [claims](Self::claim) by itself may hold a resource. From now
-    /// on no mark is forgotten that is not older than this. Without a statement it is an hour.
+    /// on a mark is forgotten only if it is older than this. If no client states a longest hold, it
+    /// is an hour.
     ///
     /// State it once, before the first claim. The store keeps the longest hold of all clients.
-    /// [`FencedLocks`](crate::FencedLocks) needs no statement.
+    /// Clients that use [`FencedLocks`](crate::FencedLocks) need not state it.
     ///
-    /// It counts for all marks, and only rises. So a role of an application needs a right of its
-    /// own: docs/operations/forgotten-marks.md has the statement that grants it.
+    /// The longest hold counts for all marks, and only rises. So the role of an application needs a
+    /// right of its own: docs/operations/forgotten-marks.md has the statement that grants this
+    /// right.
     ///
     /// # Errors
     /// [`AdminError::NotForgettable`] for more than 366 days;
@@ -193,11 +197,12 @@ impl<DB: Storage> FencedStore<DB> {
     /// the missing right. Otherwise errors of the database.
     ///
     /// # Cancel safety
-    /// It is finished in the background.
+    /// The statement is finished in the background.
     pub async fn state_longest_hold(&self, hold: Duration) -> Result<(), AdminError> {
         if hold > LONGEST_HOLD_MAX {
             return Err(AdminError::not_forgettable(format!(
-                "{hold:?} is too long a hold: marks would stay for ever, at most 366 days count"
+                "a hold of {hold:?} is too long, because marks would stay for ever: state at most \
+                 366 days"
             )));
         }
         let store = self.clone();
@@ -206,14 +211,14 @@ impl<DB: Storage> FencedStore<DB> {
         Ok(uninterrupted(self.tasks(), stated).await?)
     }
 
-    /// Makes the mark of this grant young again. Returns whether it did: not if the mark shows
-    /// another grant, or if an open transaction has locked it.
+    /// Sets the age of the mark of this grant to zero. Returns `false`, and changes nothing, if the
+    /// mark shows another grant, or if an open transaction has locked the mark.
     ///
     /// # Errors
     /// Those of the database.
     ///
     /// # Cancel safety
-    /// It is finished in the background.
+    /// The request is finished in the background.
     #[doc(hidden)]
     pub async fn refresh(&self, grant: &lock_core::Sequencer) -> Result<bool, FenceError> {
         let (store, grant) = (self.clone(), grant.clone());

@@ -9,8 +9,8 @@ impl Receipt {
     /// Sets `Fencing-Accepted` on a response. With axum, make the receipt a part of the response
     /// instead.
     ///
-    /// Also sets `Cache-Control: no-store`, because a cache would repeat "accepted" for a request
-    /// that no store has checked.
+    /// It also sets `Cache-Control: no-store`, because a cache would repeat "accepted" for a
+    /// request that no store has checked.
     ///
     /// A [`FencingLayer`](fenced_http::FencingLayer) removes the header from a response on which no
     /// receipt has set it.

@@ -1,5 +1,5 @@
-//! Errors as problem documents of HTTP. Their words are not those of the errors, because the words
-//! of a database or a lock service belong in the log.
+//! Errors as problem documents of HTTP. The text of a document is not the text of the error,
+//! because messages of a database or a lock service belong in the log.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use lock_core::{ErrorKind, FencingToken, Operation};
 use super::outage::is_outage;
 use crate::{FenceError, FencedLockError, error::classify::is_no_connection};
 
-/// The pause before another try, if the error has none of its own.
+/// The pause before another try, if the error names none.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The subject of an error. It decides the answer of a service that has acquired the lease itself,
@@ -22,7 +22,7 @@ enum About {
     LockService,
     /// A lease that this service held, and not its client. Only a guard reports this error.
     Lease,
-    /// The moment: another try may succeed.
+    /// The present state of the service: another try may succeed.
     Moment,
     /// The result of the write, which is unknown.
     Outcome,
@@ -50,7 +50,7 @@ fn described(error: &FenceError) -> (ProblemType, &'static str, About) {
         ),
         FenceError::NotClaimed { .. } => (
             ProblemType::TOKEN_NOT_CLAIMED,
-            "the token is to be claimed in the store once, right after acquiring \
+            "the token must be claimed in the store once, right after acquiring \
              (`FencedLocks::acquire` does both, `LockManager::acquire` alone does not)",
             Grant,
         ),
@@ -90,8 +90,8 @@ fn described(error: &FenceError) -> (ProblemType, &'static str, About) {
         ),
         FenceError::Aborted => (
             ProblemType::SERVICE_FAULT,
-            "the transaction had ended before its commit, and what was written after its end may \
-             be stored: the operator finds the reason in the log",
+            "the transaction had ended before its commit, and writes after its end may be \
+             stored: the operator finds the reason in the log",
             Outcome,
         ),
         _ => (
@@ -182,7 +182,7 @@ fn of_the_lock(error: &lock_core::Error) -> Problem {
 
 fn lost_at_work() -> Problem {
     Problem::new(ProblemType::OUTCOME_UNKNOWN)
-        .detail("the service lost its lease at work, or could not end well: read before you retry")
+        .detail("the service lost its lease, or its release failed: read before you retry")
         .with("outcome", "unknown")
 }
 

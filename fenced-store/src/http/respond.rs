@@ -9,7 +9,7 @@ use crate::{FenceError, FencedLockError, Receipt};
 
 /// A problem document; see the table in [`fenced_http`].
 ///
-/// The words of the database go to the log, and not to the client.
+/// The message of the database goes to the log, and not to the client.
 impl IntoResponse for FenceError {
     fn into_response(self) -> Response {
         logged(Problem::from(&self), &self)
@@ -19,7 +19,7 @@ impl IntoResponse for FenceError {
 /// For a handler that acquires the lease itself, and whose client has no token: 503 if another try
 /// may help, 504 if the write may have been made, such as after a lost lease, and otherwise 500.
 ///
-/// The words of the lock service or the database go to the log, and not to the client.
+/// The message of the lock service or the database goes to the log, and not to the client.
 impl IntoResponse for FencedLockError {
     fn into_response(self) -> Response {
         logged(Problem::from(&self), &self)
@@ -35,7 +35,7 @@ fn logged(problem: Problem, error: &dyn Error) -> Response {
 }
 
 /// Sets `Fencing-Accepted` and `Cache-Control: no-store`. A handler that has ignored the token has
-/// no receipt, and the layer removes a header that it sets by hand.
+/// no receipt. The layer removes a `Fencing-Accepted` that a handler sets by hand.
 impl IntoResponseParts for Receipt {
     type Error = Infallible;
 

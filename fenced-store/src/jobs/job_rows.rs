@@ -13,7 +13,7 @@ pub enum Undone {
 
 /// The tables of jobs in one kind of database.
 ///
-/// A call that writes comes in a transaction with the fence of the job.
+/// A call that writes is made inside a transaction that the resource of the job fences.
 pub trait JobRows<DB: Storage> {
     /// The state of a slot.
     fn look(

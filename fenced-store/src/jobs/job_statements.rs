@@ -210,7 +210,7 @@ async fn change<DB: Wording>(
     Ok(())
 }
 
-/// The number of characters that a list has of each text.
+/// The number of characters of each text that a list shows.
 const LISTED: usize = 10_000;
 
 /// The columns of a [`SlotState`], of the row `r`.

@@ -1,7 +1,7 @@
 //! The tables of jobs, and the other calls that the crate `fenced-jobs` needs of a store. No other
-//! crate may rely on this module. [`JobRows`] (`job_rows.rs`) has the operations, which Postgres
-//! implements by SQL functions, and `job_statements.rs` for the other databases. `slot_state.rs` is
-//! the answer to a look.
+//! crate may rely on this module. [`JobRows`] (`job_rows.rs`) has the operations. Postgres
+//! implements them by SQL functions, and `job_statements.rs` implements them for the other
+//! databases. `slot_state.rs` is the answer to a look.
 
 mod job_rows;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
@@ -23,7 +23,7 @@ pub async fn to_read<DB: Storage>(store: &FencedStore<DB>) -> Result<DB::Reading
     DB::read(&store.access).await
 }
 
-/// Has to come between statements of a user and those of this module.
+/// Call it between a statement of the user and a statement of this module.
 ///
 /// # Errors
 /// Those of the database. A statement of the user may have been dropped: roll back.

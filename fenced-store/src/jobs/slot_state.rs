@@ -43,7 +43,7 @@ pub enum Standing {
 
 impl SlotState {
     /// Reads the columns from this one on, in the order in which the functions of Postgres return
-    /// them. It also reads a row that another program has written with values out of range.
+    /// them. A row that another program has written with values out of range is read, too.
     pub(crate) fn of<DB: Operations>(row: &DB::Row, first: usize) -> Result<Self, FenceError> {
         let number = |column| -> Result<u64, FenceError> {
             Ok(u64::try_from(DB::number(row, first + column)?).unwrap_or(0))

@@ -205,7 +205,7 @@ async fn entered(
 }
 
 impl Memory {
-    /// Tries until it works, for as long as the options say. `None` if it did not.
+    /// Tries until a try succeeds, for as long as the options say. `None` if no try has succeeded.
     async fn in_time<T>(
         &self,
         options: &MemoryTxOptions,

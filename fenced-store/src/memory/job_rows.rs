@@ -158,7 +158,7 @@ impl MemorySession {
         self.memory.shared.runtime.unix_time()
     }
 
-    /// Changes a slot that is not done. One of which nothing is known is added.
+    /// Changes a slot that is not done. Adds the slot if the store does not know it.
     fn change(
         &mut self,
         place: (&str, &str),

@@ -1,10 +1,10 @@
 //! A store in memory, for tests of your own: the same claims, refusals, jobs and leaders, without a
 //! database.
 //!
-//! `tables.rs` has its rows, and `rules.rs` lets claims and transactions in and out. `calls.rs`
-//! makes it a [`Storage`](crate::Storage). `session.rs` reads and writes, `transaction.rs` is an
-//! open transaction, and `job_rows.rs` has the tables of jobs. [`Wire`] (`wire.rs`) is where a test
-//! may delay and lose messages.
+//! `tables.rs` has its rows, and `rules.rs` decides about claims and transactions. `calls.rs` makes
+//! it a [`Storage`](crate::Storage). `session.rs` reads and writes, `transaction.rs` is an open
+//! transaction, and `job_rows.rs` has the tables of jobs. [`Wire`] (`wire.rs`) is where a test may
+//! delay and lose messages.
 
 mod calls;
 mod forget;
@@ -34,11 +34,11 @@ pub use self::{
 use self::{rules::Rules, tables::Tables};
 use crate::{FenceError, FencedLocks, FencedStore};
 
-/// Keeps marks and rows in memory. A row is a value under a name. Clones are the same memory.
+/// Keeps marks and rows in memory. A row is a value under a name. Clones share the same memory.
 ///
 /// A transaction keeps its writes to itself until it commits. It reads what is committed. The
-/// commit fails with [`FenceError::Serialization`] if another one has changed a row that it has
-/// read or written.
+/// commit fails with [`FenceError::Serialization`] if another transaction has changed a row that
+/// this one has read or written.
 ///
 /// # Examples
 /// ```
@@ -88,7 +88,7 @@ pub type MemoryFencedStore = FencedStore<Memory>;
 pub type MemoryFencedLocks = FencedLocks<Memory>;
 
 impl Memory {
-    /// An empty one. It counts its waits, and the pauses of jobs, by the clock of this runtime.
+    /// An empty memory. It counts its waits, and the pauses of jobs, by the clock of this runtime.
     #[must_use]
     pub fn new(runtime: Arc<dyn Runtime>) -> Self {
         let shared = Shared {
@@ -102,7 +102,7 @@ impl Memory {
         }
     }
 
-    /// The same memory, reached by a wire of your own.
+    /// The same memory, reached through a [`Wire`] of your own.
     #[must_use]
     pub fn through(&self, wire: Arc<dyn Wire>) -> Self {
         Self {

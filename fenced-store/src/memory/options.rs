@@ -8,7 +8,7 @@ pub struct MemoryTxOptions {
     pub(super) terminate_older: bool,
 }
 
-/// As for Postgres: 2 s, and older transactions are ended.
+/// The same as in Postgres: a claim waits 2 s, and then ends older transactions.
 impl Default for MemoryTxOptions {
     fn default() -> Self {
         Self {
@@ -27,8 +27,8 @@ impl MemoryTxOptions {
         self
     }
 
-    /// Whether a claim that has waited for so long ends the transactions in its way. Otherwise it
-    /// fails with [`FenceError::Busy`](crate::FenceError::Busy). Defaults to true.
+    /// Whether a claim that has waited for the whole lock timeout ends the transactions in its way.
+    /// Otherwise it fails with [`FenceError::Busy`](crate::FenceError::Busy). Defaults to true.
     #[must_use]
     pub const fn terminate_older(mut self, terminate_older: bool) -> Self {
         self.terminate_older = terminate_older;

@@ -27,7 +27,7 @@ pub(super) struct Rules {
     waiting: BTreeMap<ResourceName, usize>,
 }
 
-/// A mark, and when it was claimed or refreshed, since 1970.
+/// A mark, and the time at which it was claimed or refreshed, since 1970.
 #[derive(Debug)]
 pub(super) struct Kept {
     mark: Mark,
@@ -52,7 +52,7 @@ impl Rules {
         self.floor
     }
 
-    /// Whether the mark shows this grant; it is young again then.
+    /// Sets the age of the mark to zero if the mark shows this grant. Returns whether it does.
     pub(super) fn refresh(&mut self, sequencer: &Sequencer, now: Duration) -> bool {
         let is_own = self.check(sequencer).is_ok() && !self.is_busy(sequencer.resource());
         match self.marks.get_mut(sequencer.resource()) {

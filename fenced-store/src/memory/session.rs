@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Memory, State, rules::TxId, tables, tables::Changes};
 use crate::FenceError;
 
-/// Reads and writes rows in memory: what a fenced transaction derefs to.
+/// Reads and writes rows in memory. A fenced transaction derefs to this type.
 pub struct MemorySession {
     pub(super) memory: Memory,
     /// The transaction; `None` if the session only reads.
@@ -62,7 +62,7 @@ impl MemorySession {
         Ok(look(&mut self.changes, &state))
     }
 
-    /// The same, to add a change.
+    /// Looks as [`looking`](Self::looking) does, and may add a change.
     pub(super) fn writing(
         &mut self,
         write: impl FnOnce(&mut Changes, &State),

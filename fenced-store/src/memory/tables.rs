@@ -31,7 +31,7 @@ struct Row {
     version: u64,
 }
 
-/// A slot of which something is known.
+/// The state of a slot. A slot without an entry is due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     /// The token under which it was done, and when, since 1970.

@@ -7,9 +7,10 @@ use super::Memory;
 
 /// The way from a client to a store in memory: a test delays and loses messages on it.
 pub trait Wire: fmt::Debug + Send + Sync + 'static {
-    /// Takes a message over. The store does its work when the future is polled, which may be a task
-    /// of its own: a message that was sent arrives although its sender is gone. A message that is
-    /// dropped is lost, and so is an answer; the client then finds its connection broken.
+    /// Takes a message over. The store does its work when the future `message` is polled. A task of
+    /// its own may poll the future, so that a message arrives although its sender is gone. A
+    /// message that is dropped is lost. An answer that is dropped is lost, too. In both cases the
+    /// client finds its connection broken.
     fn carry(&self, call: Call, message: BoxFuture<'static, Answer>);
 }
 
@@ -23,7 +24,7 @@ pub enum Call {
     Settle,
     /// To begin a fenced transaction.
     Begin,
-    /// To commit one.
+    /// To commit a fenced transaction.
     Commit,
     /// To open a session that reads.
     Read,
@@ -34,14 +35,14 @@ pub enum Call {
 pub struct Answer(Box<dyn FnOnce() + Send>);
 
 impl Answer {
-    /// Hands it to the client, if it is still there.
+    /// Hands the answer to the client, if the client is still there.
     pub fn deliver(self) {
         (self.0)();
     }
 }
 
 impl Memory {
-    /// Has the store do this work. `None` if no answer came.
+    /// Sends this work to the store. `None` if no answer came.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         call: Call,

@@ -1,9 +1,9 @@
 //! Keeps the answers of a connection in step with its questions.
 //!
-//! A connection of sqlx 0.9.0 counts the answers that it still has to read, but not those to the
-//! preparation of a statement. If the future of a statement is dropped during its preparation, the
-//! next question takes those answers for its own, and waits for ever, fails, or panics. The pool
-//! asks such a question, without a timeout, when it gets a connection back.
+//! A connection of sqlx 0.9.0 counts the answers that it still has to read, but not the answers to
+//! the preparation of a statement. If the future of a statement is dropped during its preparation,
+//! the next question takes those answers for its own, and waits for ever, fails, or panics. The
+//! pool asks such a question, without a timeout, when it gets a connection back.
 
 use std::{future::poll_fn, panic::AssertUnwindSafe, pin::pin, task::Poll};
 
@@ -11,8 +11,9 @@ use futures_util::{FutureExt, TryStreamExt};
 use sqlx::{AssertSqlSafe, Connection, Executor, MySqlConnection};
 
 /// Reads the answers that the connection knows to be missing. If it had to wait for them, a
-/// statement was dropped a moment ago, perhaps during its preparation. Only then it asks a question
-/// of its own, which costs a round trip and shows whether more answers are missing.
+/// statement was dropped a moment ago, perhaps during its preparation. Only in this case the
+/// function asks a question of its own, which costs a round trip and shows whether more answers are
+/// missing.
 pub(super) async fn catch_up(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
     of_this(async {
         {
@@ -27,8 +28,8 @@ pub(super) async fn catch_up(connection: &mut MySqlConnection) -> Result<(), sql
     .await
 }
 
-/// Executes statements that return no rows, and checks that the answers are theirs. The rest of a
-/// preparation begins as rows do.
+/// Executes statements that return no rows, and checks that the answers belong to them. The rest of
+/// the answer to a preparation begins as rows do.
 pub(super) async fn to(
     connection: &mut MySqlConnection,
     text: String,

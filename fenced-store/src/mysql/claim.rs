@@ -20,8 +20,8 @@ pub(super) const ATTEMPTS: u32 = 3;
 pub(super) enum Failed {
     /// The attempt has waited for the mark, which open transactions share.
     AtTheMark(FenceError),
-    /// Any other reason, such as a wait for the issuer, which a seal holds: that is no wait for
-    /// open transactions.
+    /// Any other reason. An example is a wait for the row of the issuer while a seal has locked it:
+    /// that is no wait for open transactions.
     Otherwise(FenceError),
 }
 
@@ -59,15 +59,16 @@ pub(super) async fn attempt(
         sent?;
         match may_claim(&mut connection, sequencer).await? {
             (Claim::Replay, _) => return Ok(()),
-            // The mark has come or was forgotten in between.
+            // The mark was made or forgotten in between.
             (Claim::Raise, is_marked_now) => is_marked = is_marked_now,
         }
     }
     Err(FenceError::Aborted.into())
 }
 
-/// How often `raise` is sent at most, each time in the form that fits. A mark is not forgotten for
-/// an hour after it has come, so the second time works.
+/// How often `raise` is sent at most. Each time it has the form for a resource with or without a
+/// mark, as the resource was found. A new mark is not forgotten for an hour, so the second time
+/// fits.
 const FORMS: usize = 3;
 
 /// The number of statements of `raise` before the one that waits for the mark.
@@ -75,7 +76,7 @@ const BEFORE_THE_MARK: usize = 2;
 
 /// Sends `raise`. Its statements are answered one by one, so the number of answers shows which lock
 /// wait took too long. The statement that waits for the mark also waits for the issuer again, but
-/// only for a seal that has come in between.
+/// only for a seal that began in between.
 async fn send(connection: &mut MySqlConnection, raise: String) -> Result<(), Failed> {
     let mut answers = connection.fetch_many(sqlx::raw_sql(AssertSqlSafe(raise)));
     let mut answered = 0;
@@ -112,10 +113,11 @@ pub(super) async fn may_claim(
 /// connection. The last one is for sessions that do not commit by themselves.
 ///
 /// The issuer is inserted before it is read. Otherwise two first claims would both share-lock the
-/// gap of its row, and deadlock. The share lock holds it in place while the mark is raised.
+/// gap of its row, and deadlock. The share lock keeps the issuer unchanged while the mark is
+/// raised.
 ///
-/// Without a mark the floor is shared, too, so that no mark is forgotten meanwhile. A claim of a
-/// resource that has one does not wait for the floor.
+/// If the resource has no mark, the claim also share-locks the floor, so that no mark is forgotten
+/// meanwhile. A claim of a resource with a mark does not wait for the floor.
 fn raise(options: &MySqlTxOptions, sequencer: &Sequencer, is_marked: bool) -> String {
     let limit = options.limit();
     let resource = literal(sequencer.resource().as_str());

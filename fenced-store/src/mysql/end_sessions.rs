@@ -33,8 +33,8 @@ pub(super) async fn terminate_older(
         return Ok(0);
     }
     let mut ended = 0;
-    // The sessions are looked up again, because one that is in its next transaction by now is left
-    // alone.
+    // The sessions are looked up again, because a session that is in its next transaction by now is
+    // left alone.
     for session in under_way(connection, sequencer.resource()).await? {
         if older.contains(&session) && end(connection, &session, sequencer).await? {
             ended += 1;
@@ -53,7 +53,7 @@ struct Session {
 
 /// The sessions with an open transaction of a resource: their note in `fenced_open_transaction`
 /// exists and is not committed. A note should never be committed, but a statement of the user that
-/// commits leaves one behind.
+/// commits leaves a committed note behind.
 ///
 /// Nothing else shows locks without special rights, because `information_schema.innodb_trx` needs
 /// the right `PROCESS`.
@@ -93,8 +93,8 @@ async fn under_way(
 ///
 /// `KILL` names a session and not a transaction. So the same message looks for the transaction
 /// again, and finds no session if that transaction is over. If a session begins its next
-/// transaction between these two statements, it loses that one; the server needs microseconds
-/// between them.
+/// transaction between these two statements, that transaction is lost; the server needs
+/// microseconds between them.
 async fn end(
     connection: &mut MySqlConnection,
     session: &Session,

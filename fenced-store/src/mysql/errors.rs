@@ -41,9 +41,9 @@ impl Errors for MySql {
         }
     }
 
-    /// An error of a commit. Nothing was committed if the error arises before the commit. All other
-    /// errors leave this open, because a timeout, a kill or an error of the binary log may come
-    /// after the commit.
+    /// An error of a commit. Nothing was committed if the error arises before the commit. After any
+    /// other error the result is unknown, because a timeout, a kill or an error of the binary log
+    /// may come after the commit.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match number(&source) {
             Some(NO_SAVEPOINT) => FenceError::Aborted,
@@ -87,8 +87,8 @@ fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     match error.code()? {
         "FN010" => Some(Refusal::Unfenced),
         "FN011" => Some(Refusal::WrongResource),
-        // MySQL truncates texts longer than 128 characters. A mark that is not above the token was
-        // forged.
+        // MySQL truncates texts longer than 128 characters. A refusal whose mark is not above the
+        // token was forged.
         "FN001" => Some(match serde_json::from_str(error.message()) {
             Ok(Stale {
                 resource,

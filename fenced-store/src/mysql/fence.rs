@@ -30,13 +30,14 @@ pub(super) async fn fence(
     let shared = MySql::mark(sequencer.resource()) + " LOCK IN SHARE MODE";
     let standing = marks::standing::<MySql>(connection, &shared).await?;
     rule::check(&standing, sequencer)?;
-    // The mark was claimed between the two reads. The second read has locked it.
+    // The mark was claimed between the two reads. The second read has locked the mark.
     share_and_note(connection, options, sequencer, tx_name).await?;
     Ok(())
 }
 
 /// If the mark shows this grant, share-locks it, and notes the grant in the transaction. The
-/// triggers read this note. A claim that has waited in vain reads it, too, and ends the session.
+/// triggers read this note. A claim that has waited in vain reads the note, too, and ends the
+/// session.
 ///
 /// A locking read sees the latest committed mark at every isolation level. Lock and note are one
 /// statement, so that there is no lock without a note.

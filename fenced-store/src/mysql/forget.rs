@@ -20,9 +20,10 @@ use crate::{
     transaction::leaked::to_read,
 };
 
-/// A claim without a mark shares the row of the floor, so it comes before this transaction, which
-/// then finds its mark, or after it. Marks that open transactions share are passed over. The floor
-/// may rise for the sake of one of these: it is below the clock in any case.
+/// Forgets idle marks in one transaction. A claim of a resource without a mark share-locks the row
+/// of the floor. So the claim comes either before this transaction, which then finds the new mark,
+/// or after it. Marks that open transactions share are passed over. The floor may rise to the token
+/// of such a mark, which does no harm, because the floor is below the clock in any case.
 pub(super) async fn forget(
     pool: &MySqlPool,
     options: &MySqlTxOptions,
@@ -67,7 +68,7 @@ pub(super) async fn forget(
             })
         }
         Err(error) => {
-            // The transaction may be open, with the floor.
+            // The transaction may still be open, and lock the floor.
             connection.close_on_drop();
             Err(error.into())
         }
@@ -91,7 +92,7 @@ pub(super) async fn forget_leases(
     let rows = match MySql::look(&mut connection, &forget, &[]).await {
         Ok(rows) => rows,
         Err(error) => {
-            // It may have another time zone.
+            // The session may have another time zone.
             connection.close_on_drop();
             return Err(error.into());
         }

@@ -66,7 +66,7 @@ impl Installation for MySql {
             Err(FenceError::NotReady(NotReady::HalfApplied { .. })) => {}
             checked => return checked,
         }
-        // The migration may be in progress, and its client then has the lock.
+        // Another client may be applying the migrations. That client has the lock.
         let mut connection = locked(pool).await?;
         migrations::check_on::<Self>(&mut connection).await?;
         Ok(connection.close().await?)

@@ -136,7 +136,7 @@ impl Storage for MySql {
         Err(Self::of_commit(error))
     }
 
-    /// One round trip.
+    /// It costs one round trip.
     async fn catch_up(
         session: &mut MySqlConnection,
         runtime: &dyn Runtime,
@@ -240,7 +240,7 @@ impl RollBack for MySql {
     /// Also clears the variables of the triggers.
     async fn undo(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
         while let Err(error) = answers::catch_up(connection).await {
-            // A statement that was dropped may have failed, and more answers may follow.
+            // The error may belong to a statement that was dropped, and more answers may follow.
             if error.as_database_error().is_none() {
                 return Err(error);
             }

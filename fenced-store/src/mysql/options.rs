@@ -3,8 +3,8 @@ use std::{borrow::Cow, time::Duration};
 /// Settings of claims and fenced transactions in MariaDB and MySQL.
 ///
 /// None of them stays behind in the session. So there is no timeout here for a client that is idle
-/// in its transaction, nor for the statements in it, because these databases have none that ends
-/// with the transaction. Set such timeouts for the sessions of the pool, in
+/// in its transaction, nor for the statements of a transaction, because these databases have no
+/// timeout that ends with the transaction. Set such timeouts for the sessions of the pool, in
 /// `PoolOptions::after_connect`: in MariaDB `SET SESSION idle_transaction_timeout = 10,
 /// max_statement_time = 30`.
 #[derive(Clone, Debug)]
@@ -19,15 +19,16 @@ impl MySqlTxOptions {
     /// and how long a transaction waits for a claim that is in progress. Defaults to 2 s; `None`
     /// keeps the setting of the session, by default 50 s.
     ///
-    /// They wait as long for a backup that keeps writes out (`FLUSH TABLES WITH READ LOCK`, `BACKUP
-    /// STAGE`) and for a change of a table's schema. Calls without these options, such as a look or
-    /// a note of a job, wait for these for 2 s. Then the error is
-    /// [`Busy`](crate::FenceError::Busy). A commit, and your own statements, wait for the
-    /// `lock_wait_timeout` of the session, by default a day in MariaDB and a year in MySQL.
+    /// A claim or a transaction waits as long for a backup that keeps writes out (`FLUSH TABLES
+    /// WITH READ LOCK`, `BACKUP STAGE`) and for a change of a table's schema. Calls without these
+    /// options, such as calls that read or write the state of a job, wait for a backup or a change
+    /// of schema for 2 s. Then the error is [`Busy`](crate::FenceError::Busy). A commit, and your
+    /// own statements, wait for the `lock_wait_timeout` of the session, by default a day in MariaDB
+    /// and a year in MySQL.
     ///
-    /// In whole seconds, rounded up, from 1 s to a year. It applies to MariaDB only. MySQL cannot
-    /// limit a single statement, so the `innodb_lock_wait_timeout` and `lock_wait_timeout` of the
-    /// session count there.
+    /// The timeout counts in whole seconds, rounded up, from 1 s to a year. It applies to MariaDB
+    /// only. MySQL cannot limit a single statement, so the `innodb_lock_wait_timeout` and
+    /// `lock_wait_timeout` of the session count there.
     pub const fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self

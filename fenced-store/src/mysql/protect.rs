@@ -1,4 +1,4 @@
-//! Protected tables. MySQL and MariaDB cannot roll a change of the schema back.
+//! Protected tables. MySQL and MariaDB cannot roll back a change of the schema.
 
 use sqlx::{Connection, MySql, MySqlConnection, MySqlPool};
 
@@ -28,7 +28,8 @@ impl TriggerWording for MySql {
     /// a missing note would hold up others until the transaction of a refused write ends.
     ///
     /// The second variable holds the resources that fence the transaction. A client that begins by
-    /// SQL in another language need not set it. Its refused writes then make others wait.
+    /// SQL in another language need not set the second variable. Its refused writes then make
+    /// others wait.
     ///
     /// The variables alone let no write in, because every client can set them and they outlive a
     /// transaction that is rolled back. A later write without a fence is refused for its resource,
@@ -75,8 +76,8 @@ fn table(protection: &Protection) -> Table<'_> {
 }
 
 /// Opens a connection of its own, because a trigger keeps the mode of the session that created it.
-/// This session is strict, also if those of the application are not. An id that cannot be part of
-/// the name of a resource is then an error.
+/// This session is strict, even if the sessions of the application are not. An id that cannot be
+/// part of the name of a resource is then an error.
 async fn connect(pool: &MySqlPool) -> Result<MySqlConnection, FenceError> {
     let mut connection = locked(pool).await?;
     MySql::rows(
@@ -147,8 +148,8 @@ async fn check(
     if !ID_TYPES.contains(&&*data_type) {
         return Err(FenceError::cannot_protect(format!(
             "the text of {table}.{id_column}, a {data_type}, may differ between sessions or be \
-             that of several ids: name a column of integers, DECIMAL, CHAR, VARCHAR, TEXT or UUID, \
-             such as a generated one that is STORED"
+             the same for several ids: name a column of integers, DECIMAL, CHAR, VARCHAR, TEXT or \
+             UUID, such as a generated one that is STORED"
         )));
     }
     if extra.contains("VIRTUAL") {

@@ -1,6 +1,6 @@
 //! The check whether a user has the rights for fenced writes. For each right it asks the server to
-//! explain a statement. That needs the same right as the statement itself, and the user may have it
-//! for this table, for the database, or by a role.
+//! explain a statement. The explanation needs the same right as the statement itself. The user may
+//! have the right for this table, for the database, or by a role.
 
 use sqlx::{MySql, MySqlConnection, MySqlPool};
 
@@ -9,8 +9,8 @@ use crate::{
     dialect::{Errors, Operations, Queries},
 };
 
-/// A table with one of its columns, the rights that transactions need on it, and those that clients
-/// need that also claim.
+/// A table with one of its columns, the rights on the table that transactions need, and the rights
+/// that clients need that also claim.
 type Table = (
     &'static str,
     &'static str,
@@ -65,8 +65,9 @@ pub(super) async fn check(pool: &MySqlPool, rights: Rights) -> Result<(), FenceE
     Ok(())
 }
 
-/// The error of a call that a user without a right to it has made. Any other error stays as it is.
-/// A user needs the rights to this column only: with the others it could lower the floor.
+/// The error if the call failed because the user lacks the right. Any other error stays as it is.
+/// The user gets rights to this column only, because rights to the other columns would let it lower
+/// the floor.
 pub(super) async fn of_refused_hold(
     connection: &mut MySqlConnection,
     error: FenceError,

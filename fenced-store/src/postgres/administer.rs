@@ -1,4 +1,4 @@
-//! Administrators' orders, which are calls of SQL functions.
+//! Administrators' orders. Each is a call of an SQL function.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ impl Administer<Postgres> for ByFunctions {
     }
 }
 
-/// Translates a refusal: the issuer is another one, or a mark is not where the order expects it.
+/// Translates a refusal: the store has another issuer, or a mark is not where the order expects it.
 fn refusal(source: sqlx::Error) -> Result<Option<Issuer>, AdminError> {
     if let Some(OtherIssuer { current }) = detail_of(&source, "FN021") {
         return Ok(Some(current));
@@ -121,7 +121,7 @@ struct Mark {
     current: Option<FencingToken>,
 }
 
-/// It has no resource.
+/// A floor, which belongs to no resource.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Floor {

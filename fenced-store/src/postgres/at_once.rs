@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// Whether a statement can be fenced as it stands: it is not one that ends or begins a transaction,
-/// or calls a procedure that does. Others take the steps of a transaction.
+/// Whether a statement can be fenced as it is: it neither begins nor ends a transaction, and it
+/// calls no procedure that does. Any other statement takes the steps of a transaction.
 pub(super) fn fits(statement: &str) -> bool {
     let word: &str = statement.trim_start();
     let end = word.find(|letter: char| !letter.is_ascii_alphabetic());
@@ -101,8 +101,9 @@ async fn write(
     Ok(affected.ok_or(sqlx::Error::RowNotFound))
 }
 
-/// The statement of the user with a remark. sqlx keeps prepared statements by their text, and the
-/// same text without a fence has other arguments. The line break ends a comment of the user.
+/// The statement of the user with a comment at its end. sqlx keeps prepared statements by their
+/// text, and the same text without a fence has other arguments. The line break ends a comment that
+/// the user may have left open.
 fn marked(statement: &str, fences: usize) -> SqlStr {
     AssertSqlSafe(format!(
         "{statement}\n-- fenced-store: the last {fences} arguments are fences"
@@ -110,12 +111,13 @@ fn marked(statement: &str, fences: usize) -> SqlStr {
     .into_sql_str()
 }
 
-/// A value of the type `fenced.statement_fence`: it exists only in a transaction that began with
-/// the statement, and that the fence has let in. The statement does not mention it.
+/// A value of the type `fenced.statement_fence`. The database makes it only in a transaction that
+/// began with this statement, and only after the check of the fence. The statement itself does not
+/// use the value.
 struct StatementFence<'a>(&'a Sequencer, Option<i32>);
 
 impl Type<Postgres> for StatementFence<'_> {
-    /// sqlx asks for its number, once for each connection.
+    /// sqlx asks the server for the number of the type, once for each connection.
     fn type_info() -> PgTypeInfo {
         PgTypeInfo::with_name("fenced.statement_fence")
     }

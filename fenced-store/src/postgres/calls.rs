@@ -20,8 +20,8 @@ use crate::{
 /// the message is a transaction of its own. The comparison is exact enough, because times count in
 /// microseconds and a message takes longer.
 ///
-/// The failure is that of a cast, because a cast only needs the catalog. The error text contains
-/// the cast value.
+/// A cast raises the error, because a cast only needs the catalog. The error text contains the cast
+/// value.
 pub(super) const REFUSE_LEAKED: &str = "SELECT CASE WHEN pg_catalog.transaction_timestamp() \
     OPERATOR(pg_catalog.<>) pg_catalog.statement_timestamp() \
     THEN CAST(pg_catalog.concat('in a transaction since ', \
@@ -31,10 +31,10 @@ pub(super) const REFUSE_LEAKED: &str = "SELECT CASE WHEN pg_catalog.transaction_
 pub(super) const IN_A_TRANSACTION: &str = "in a transaction since";
 
 /// A claim, in a transaction of its own. It must not run inside a transaction that was left open,
-/// which would never be committed.
+/// because that transaction would never be committed.
 ///
-/// It is read committed with any default of the session, because an older snapshot would not show
-/// the mark as it is after the wait.
+/// It is read committed, whatever the default of the session is, because an older snapshot would
+/// not show the mark as it is after the wait.
 pub(super) fn claim(sequencer: &Sequencer, options: &PgTxOptions) -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}, fenced.claim({}, {})",
@@ -64,8 +64,8 @@ pub(super) fn terminate_older(sequencer: &Sequencer) -> SqlStr {
 }
 
 /// Begins one of our transactions, which is not fenced. Statements in it are not prepared
-/// permanently, and statements outside of one are not prepared at all, because a pooler in
-/// transaction mode would lose them.
+/// permanently, and statements outside of a transaction are not prepared at all, because a pooler
+/// in transaction mode would lose them.
 pub(super) fn begin_unfenced() -> SqlStr {
     sql(format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {REFUSE_LEAKED}; BEGIN"
@@ -129,8 +129,8 @@ pub(super) fn commit(tx_name: TxName) -> SqlStr {
 
 /// Commits as [`commit`], and then releases a lease, in a transaction of its own. So the lock
 /// service holds no lock during the flush of the user's commit, and the snapshot, isolation level
-/// and triggers of the user do not affect the release. It leaves no tombstone, because no late
-/// request can arrive.
+/// and triggers of the user do not affect the release. The release leaves no tombstone, because no
+/// late request can arrive.
 ///
 /// If the commit fails, the server skips the rest of the message.
 pub(super) fn commit_and_release(tx_name: TxName, name: &str, lease: &Sequencer) -> SqlStr {
@@ -179,7 +179,7 @@ fn grant(sequencer: &Sequencer) -> String {
     )
 }
 
-/// NULL if there is none.
+/// The timeout in SQL; NULL if there is none.
 pub(super) fn milliseconds(timeout: Option<Duration>) -> String {
     timeout
         .map(rounded_up_ms)

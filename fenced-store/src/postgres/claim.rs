@@ -1,4 +1,4 @@
-//! Claims, and the end of the sessions that keep one waiting: a holder may be paused inside a
+//! Claims, and the end of the sessions that keep a claim waiting: a holder may be paused inside a
 //! transaction.
 
 use lock_core::{Sequencer, backend::support::unlogged};
@@ -12,9 +12,9 @@ use crate::{
     transaction::leaked::{past_leaked, unless_read_only},
 };
 
-/// How often a claim queues, including the first time. After the first time, every paused holder in
-/// its way is gone. More transactions of an older holder may come before the claim queues again. If
-/// all of these are paused, too, the second time ends them.
+/// How often a claim queues, including the first time. After the first time, every paused holder
+/// that kept the claim waiting is gone. More transactions of an older holder may come before the
+/// claim queues again. If all of these are paused, too, the second time ends them.
 pub(super) const ATTEMPTS: u32 = 3;
 
 pub(super) async fn execute(pool: &PgPool, statement: &SqlStr) -> Result<(), sqlx::Error> {

@@ -42,8 +42,9 @@ impl Errors for Postgres {
         }
     }
 
-    /// An error of a commit. Nothing was committed if the error arises before the commit. All other
-    /// errors leave this open, with any severity: a cancel (57014) may arrive after the commit.
+    /// An error of a commit. Nothing was committed if the error arises before the commit. After any
+    /// other error, of any severity, the result is unknown: a cancel (57014) may arrive after the
+    /// commit.
     fn of_commit(source: sqlx::Error) -> FenceError {
         match database_error(&source) {
             Some(error) if is_name_missing(error) || is_aborted(error) => FenceError::Aborted,
@@ -93,7 +94,7 @@ pub(super) fn is_statement_gone(error: &sqlx::Error) -> bool {
 /// An error of protecting a table.
 pub(super) fn of_protect(source: sqlx::Error) -> FenceError {
     match database_error(&source).map(|error| (error.code(), error.message())) {
-        // No such table or schema, and it is one of ours.
+        // There is no such table or schema, and it is one of ours.
         Some(("42P01" | "3F000", reason)) if reason.contains("\"fenced\"") => {
             Postgres::of_our_call(source)
         }

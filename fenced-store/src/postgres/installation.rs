@@ -36,7 +36,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     }
 });
 
-/// The lock that serializes the callers. Any number serves that differs from the lock that sqlx
+/// The lock that serializes the callers. Any number will do that differs from the lock that sqlx
 /// takes for the application.
 const LOCK: i64 = 0x7061_6c69_7361_6465;
 
@@ -48,8 +48,8 @@ const IS_READ_ONLY: &str = "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() \
     THEN 'this server is a standby' ELSE 'default_transaction_read_only is on' END \
     WHERE pg_catalog.current_setting('transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
 
-/// Two statements in one message are one transaction, and the setting ends with it. It is the least
-/// memory that Postgres allows, and 5 000 rows take twice as much.
+/// Two statements in one message are one transaction, and the setting ends with the transaction. 64
+/// kB is the least memory that Postgres allows, and 5 000 rows take twice as much.
 const WRITE_A_FILE: &str = "SELECT pg_catalog.set_config('work_mem', '64kB', true); \
     SELECT pg_catalog.count(*) FROM pg_catalog.generate_series(1, 5000)";
 
@@ -76,11 +76,11 @@ impl Installation for Postgres {
         }
     }
 
-    /// In one transaction, under a lock that ends with it.
+    /// Applies them in one transaction, under a lock that ends with the transaction.
     async fn apply_migrations(pool: &PgPool) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
-        // The session has looked for our tables before, and remembers which are missing. It forgets
-        // that when it locks a table, as the second statement does.
+        // The session has looked for our tables before, and remembers which tables are missing. The
+        // session forgets that when it locks a table, as the second statement does.
         let lock = format!(
             "SELECT pg_catalog.pg_advisory_xact_lock({LOCK}); \
              SELECT FROM pg_catalog.pg_namespace LIMIT 0"
@@ -96,8 +96,8 @@ impl Installation for Postgres {
         tx.commit().await.map_err(Self::of_commit)
     }
 
-    /// A role that may create schemas could have made ours before. Its code in them would then run
-    /// with the rights of a superuser.
+    /// A role that may create schemas could have made our schemas before. The code of that role in
+    /// the schemas would then run with the rights of a superuser.
     async fn check_owner(pool: &PgPool) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
         let owner = Self::rows(&mut connection, include_str!("sql/owner.sql"), &[]).await?;
@@ -120,14 +120,14 @@ impl Installation for Postgres {
     }
 
     /// A role need not have a right on any table, so no table is written. Rows that do not fit into
-    /// its memory go to a temporary file, on the disk of the data unless `temp_tablespaces` names
-    /// another one. A server whose disk is full can still change small rows for a while, and goes
-    /// down when its log finds no room.
+    /// the memory of the session go to a temporary file, on the disk of the data unless
+    /// `temp_tablespaces` names another one. A server whose disk is full can still change small
+    /// rows for a while, and stops when its log finds no room.
     async fn try_to_write(pool: &PgPool) -> Result<(), FenceError> {
         let mut connection = to_read(pool).await?;
         let read_only = Self::look(&mut connection, IS_READ_ONLY, &[]).await?;
         if let Some(row) = read_only.first() {
-            // The name of the server may lead to another one by the next look.
+            // The name of the server may lead to another server at the next check.
             connection.close_on_drop();
             let reason = Self::text(row, 0)?;
             return Err(NotReady::ReadOnly { reason }.into());

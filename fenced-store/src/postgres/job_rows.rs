@@ -1,5 +1,6 @@
-//! The tables of jobs, which SQL functions keep. Calls that may come outside of a transaction have
-//! no parameters, because a pooler in transaction mode would lose a prepared statement.
+//! Calls of the SQL functions that keep the tables of jobs. Calls that may come outside of a
+//! transaction have no parameters, because a pooler in transaction mode would lose a prepared
+//! statement.
 
 use sqlx::{PgConnection, Postgres, Row};
 

@@ -1,9 +1,9 @@
 //! PostgreSQL 12 or newer. The rule itself is in SQL: `migrations/postgres`.
 //!
 //! `operations.rs` has the calls of a fenced write: open it first. `calls.rs` writes the messages
-//! that it sends, and `at_once.rs` the one for a single statement. `claim.rs` ends the sessions
-//! that keep a claim waiting. `installation.rs` has migrations, `rights.rs` and protected tables.
-//! `administer.rs` and `job_rows.rs` call the SQL functions of administrators and of jobs.
+//! that `operations.rs` sends, and `at_once.rs` sends a single statement. `claim.rs` ends the
+//! sessions that keep a claim waiting. `installation.rs` has migrations, `rights.rs` and protected
+//! tables. `administer.rs` and `job_rows.rs` call the SQL functions of administrators and of jobs.
 
 mod administer;
 mod at_once;

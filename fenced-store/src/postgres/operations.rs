@@ -86,14 +86,15 @@ impl Storage for Postgres {
         request: &BeginRequest,
     ) -> Result<OpenTx<Self>, FenceError> {
         let begin = calls::begin(request, options);
-        // A server that is there has answered by then.
+        // A server that can be reached has answered by then.
         let patience = options.statement_timeout.map(|longest| longest + PATIENCE);
         let begun = begin_counted(pool, begin, request, patience).await;
         begun.map_err(Self::of_our_call)
     }
 
-    /// `AND CHAIN` begins an empty transaction, because sqlx still counts one as open. It is rolled
-    /// back when the connection goes back to the pool, and the caller does not wait for that.
+    /// `AND CHAIN` begins an empty transaction, because sqlx still counts one as open. The empty
+    /// transaction is rolled back when the connection goes back to the pool, and the caller does
+    /// not wait for that.
     async fn commit(mut tx: OpenTx<Self>) -> Result<(), FenceError> {
         let commit = sqlx::raw_sql(calls::commit(tx.tx_name()));
         tx.execute(commit).await.map_err(Self::of_commit)?;
@@ -123,8 +124,8 @@ impl Storage for Postgres {
         }
     }
 
-    /// Ends the session. If the role may not end sessions, the transaction that this begins blocks
-    /// it.
+    /// Ends the session. If the role may not end sessions, the transaction that this call begins
+    /// blocks the session.
     ///
     /// In sqlx 0.9.0 `begin_with` queues its message before it waits for anything, so one poll is
     /// enough. The answer does not matter.
@@ -186,8 +187,8 @@ impl Operations for Postgres {
         format!("SELECT token, issuer FROM fenced.high_water({resource})")
     }
 
-    /// In one message, unless the options have an isolation level: such a message cannot set one.
-    /// It is also only for writes.
+    /// Sends one message, unless the options have an isolation level, because such a message cannot
+    /// set one. Only statements that write are sent in one message.
     async fn at_once(
         pool: &PgPool,
         options: &PgTxOptions,

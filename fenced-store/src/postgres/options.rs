@@ -30,7 +30,7 @@ pub enum PgIsolation {
 }
 
 impl PgTxOptions {
-    /// The isolation level of transactions. Defaults to that of the session, usually read
+    /// The isolation level of transactions. Defaults to the level of the session, usually read
     /// committed.
     pub const fn isolation(mut self, isolation: PgIsolation) -> Self {
         self.isolation = Some(isolation);
@@ -65,8 +65,9 @@ impl PgTxOptions {
     ///
     /// Nothing else bounds the time for which a holder that is paused inside a transaction holds up
     /// the next one. A client that sends a statement now and then, or has stopped in the middle of
-    /// a large result, reaches none of the timeouts here. Its writes are rolled back, and its next
-    /// call fails with [`FenceError::Terminated`](crate::FenceError::Terminated).
+    /// a large result, reaches none of the timeouts here. When its session is ended, its writes are
+    /// rolled back, and its next call fails with
+    /// [`FenceError::Terminated`](crate::FenceError::Terminated).
     ///
     /// Only transactions of the claimed resource that an older grant fences are ended, and none if
     /// the claim itself is stale by then. The end of a session of another role needs rights, see

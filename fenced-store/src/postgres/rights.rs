@@ -1,4 +1,4 @@
-//! The check whether a role has the rights for a call. Every role can read that in the catalog.
+//! The check whether a role has the rights for a call. Every role can read rights in the catalog.
 
 use sqlx::{AssertSqlSafe, Executor, PgPool, Postgres, Row, postgres::PgRow};
 
@@ -19,8 +19,8 @@ pub(super) async fn check(pool: &PgPool, rights: Rights) -> Result<(), FenceErro
     check_calls(pool, &routines).await
 }
 
-/// The error of a call that a role without the right to it has made: it names the missing rights.
-/// Any other error stays as it is.
+/// The error that names the missing rights, if the call failed because the role lacks them. Any
+/// other error stays as it is.
 pub(super) async fn of_refused_call(
     pool: &PgPool,
     routine: &str,

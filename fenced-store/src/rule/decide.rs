@@ -45,7 +45,7 @@ pub(crate) enum Claim {
     Replay,
 }
 
-/// Whether a write of this grant is accepted. The mark has to show this very grant.
+/// Whether a write of this grant is accepted. The mark has to show exactly this grant.
 pub(crate) fn check(standing: &Standing, sequencer: &Sequencer) -> Result<(), FenceError> {
     match claim(standing, sequencer)? {
         Claim::Replay => Ok(()),
@@ -57,7 +57,7 @@ pub(crate) fn check(standing: &Standing, sequencer: &Sequencer) -> Result<(), Fe
 }
 
 /// Whether this grant may claim. Its token has to be above the mark, unless the mark already shows
-/// this grant. Without a mark it has to be above the floor.
+/// this grant. Without a mark the token has to be above the floor.
 pub(crate) fn claim(standing: &Standing, sequencer: &Sequencer) -> Result<Claim, FenceError> {
     let mark = match standing {
         Standing::Marked(mark) => mark,

@@ -2,8 +2,8 @@ use lock_core::{FencingToken, Issuer};
 
 /// The high-water mark of a resource: the greatest token that was ever claimed for it.
 ///
-/// It may be out of date when it arrives. Use it to show the mark or to refuse early, and never to
-/// accept a write.
+/// This copy may be out of date when it arrives. Use it to show the mark or to refuse early, and
+/// never to accept a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HighWater {
     pub(crate) token: FencingToken,

@@ -30,7 +30,7 @@ pub(crate) async fn issuer<DB: Operations>(
     rows.first().map(|row| word::<DB, _>(row, 0)).transpose()
 }
 
-/// The greatest token of a mark that was forgotten; `None` if none ever was.
+/// The greatest token of a mark that was forgotten; `None` if no mark ever was.
 pub(crate) async fn floor<DB: Operations>(
     connection: &mut DB::Connection,
 ) -> Result<Option<FencingToken>, FenceError> {
@@ -53,7 +53,7 @@ pub(crate) async fn standing<DB: Operations>(
     standing_of::<DB>(connection, rows.first()).await
 }
 
-/// The same, of a row whose first columns are token, issuer and holder.
+/// The mark or the floor, from a row whose first columns are token, issuer and holder.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(crate) async fn standing_of<DB: Operations>(
     connection: &mut DB::Connection,

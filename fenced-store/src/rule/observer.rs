@@ -10,13 +10,14 @@ use crate::{
     transaction::{begin_request::BeginRequest, leaked::to_read, uninterrupted::uninterrupted},
 };
 
-/// Counts the grants that a store would refuse, and refuses none: for a service that runs already.
+/// Counts the grants that a store would refuse, and refuses none. It is meant for a service that
+/// runs already.
 ///
 /// Your own transactions stay as they are. Call [`claim`](Self::claim) when a lock was granted, and
 /// [`look`](Self::look) right before you commit. After a week without a refusal, replace the look
-/// by [`begin`](FencedStore::begin): it refuses stale holders only.
+/// by [`begin`](FencedStore::begin), which then refuses only stale holders.
 ///
-/// NOT a fence: a stale write that it counts is stored, and there is no
+/// NOT a fence: a stale write that the observer counts is stored, and there is no
 /// [`Receipt`](crate::Receipt). A write that becomes stale between the look and your commit is not
 /// counted.
 ///
@@ -49,11 +50,11 @@ pub struct Observer<DB: Dialect> {
 #[must_use = "a refusal is counted and logged in any case"]
 #[non_exhaustive]
 pub enum Observed {
-    /// It would have accepted the grant.
+    /// The store would have accepted the grant.
     Accepted,
-    /// It would have refused the grant, for this reason.
+    /// The store would have refused the grant, for this reason.
     Refused(FenceError),
-    /// It could not answer.
+    /// The store could not answer.
     Unknown(FenceError),
 }
 
@@ -94,7 +95,7 @@ impl<DB: Dialect> Observer<DB> {
     /// A claim that would be refused, or that fails, changes nothing.
     ///
     /// # Cancel safety
-    /// The claim is finished in the background; claim again to know.
+    /// The claim is finished in the background. Claim again to find out its result.
     pub async fn claim(&self, sequencer: &Sequencer) -> Observed {
         observed(
             "claim",

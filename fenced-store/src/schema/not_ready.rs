@@ -26,8 +26,8 @@ pub enum NotReady {
     },
     /// The database has a migration that this build does not know.
     #[error(
-        "this database has migration {version} ({name}), and this version knows none after \
-         {known}: start a version that is as new as the database"
+        "this database has migration {version} ({name}), and this version knows no migration \
+         after {known}: start a version that is as new as the database"
     )]
     #[non_exhaustive]
     Newer {
@@ -35,14 +35,14 @@ pub enum NotReady {
         version: i64,
         /// Its name.
         name: String,
-        /// The number of the last one that this build knows.
+        /// The number of the last migration that this build knows.
         known: i64,
     },
     /// A migration has begun and has not ended. Only MySQL and MariaDB get into that state by
-    /// themselves, because they cannot roll a change of the schema back.
+    /// themselves, because they cannot roll back a change of the schema.
     #[error(
         "migration {version} ({name}) was applied half way: find out why, \
-         delete its row from {table}, and migrate again, which takes up what is there"
+         delete its row from {table}, and migrate again, which completes the migration"
     )]
     #[non_exhaustive]
     HalfApplied {
@@ -53,7 +53,7 @@ pub enum NotReady {
         /// The migrations table.
         table: &'static str,
     },
-    /// The tables are those of a build before the first release. They have other names, and no
+    /// A build before the first release has made the tables. They have other names, and no
     /// migration brings them up to date.
     #[error(
         "the tables of fenced-store in this database are of a build before 0.1, whose migration 1 \
@@ -82,7 +82,7 @@ pub enum NotReady {
         tables: &'static str,
     },
     /// A schema of ours belongs to another role, or another role may create functions in it. Our
-    /// functions would call those with the rights of their own owner.
+    /// functions would call such functions with the rights of our owner.
     #[error("the schema {schema} cannot be used: {reason}")]
     #[non_exhaustive]
     SchemaNotOurs {
@@ -95,7 +95,7 @@ pub enum NotReady {
     #[error("the database takes no writes: {reason}")]
     #[non_exhaustive]
     ReadOnly {
-        /// The reason, in the words of the database.
+        /// The reason, as the database gives it.
         reason: String,
     },
     /// A table is protected, so the database refuses writes and a store cannot only observe.

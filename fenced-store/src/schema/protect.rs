@@ -4,22 +4,24 @@ use crate::{
 };
 
 impl<DB: Dialect> FencedStore<DB> {
-    /// Makes the database refuse writes to a table unless a fenced transaction of the resource
-    /// makes them: writes of this program, an ORM, an old script or a session of `psql`.
+    /// Makes the database refuse every write to a table that comes from outside a fenced
+    /// transaction of the resource, whether this program, an ORM, an old script or a session of
+    /// `psql` sends it.
     ///
-    /// Call it as often as you like, after [`migrate`](FencedStore::migrate). Existing triggers
-    /// stay, and another description replaces them. It needs a role that may create triggers on the
-    /// table. Transactions that are in progress when the first table is protected may be refused.
+    /// Call it as often as you like, after [`migrate`](FencedStore::migrate). A call with the same
+    /// description keeps the existing triggers, and a call with another description replaces them.
+    /// It needs a role that may create triggers on the table. Transactions that are in progress
+    /// when the first table is protected may be refused.
     ///
     /// A refused statement changes nothing; `?` turns its error into [`FenceError::Unfenced`],
     /// [`FenceError::WrongResource`] or [`FenceError::Stale`].
     ///
-    /// A net against bugs, NOT against malice: a user who may drop the triggers, or write the
-    /// tables of this crate, can get around them. So can a superuser in a session with
-    /// `session_replication_role = replica` (Postgres). NOT seen by triggers: in MySQL and MariaDB
-    /// `TRUNCATE`, changes of partitions and the cascades of foreign keys; in SQLite a row that
-    /// `REPLACE` removes because of a key that is not its id; in Postgres `TRUNCATE` of a partition
-    /// that is younger than the call. docs/protected-tables.md has the list.
+    /// It protects against bugs, NOT against malice: a user who may drop the triggers, or write to
+    /// the tables of this crate, can get around them. The same is true of a superuser in a session
+    /// with `session_replication_role = replica` (Postgres). NOT seen by triggers: in MySQL and
+    /// MariaDB `TRUNCATE`, changes of partitions and the cascades of foreign keys; in SQLite a row
+    /// that `REPLACE` removes because of a key that is not its id; in Postgres `TRUNCATE` of a
+    /// partition that is younger than the call. docs/protected-tables.md has the list.
     ///
     /// # Errors
     /// [`FenceError::CannotProtect`] if there is no such table or column, or if the column is of a

@@ -51,7 +51,7 @@ impl Protection {
     }
 
     /// The schema of the table; in MySQL and MariaDB this is a database. By default the connection
-    /// finds the table as it finds any other. SQLite only knows `main`.
+    /// finds the table as it finds any other table. SQLite only knows `main`.
     pub fn in_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
         self

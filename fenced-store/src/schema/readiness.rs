@@ -9,7 +9,7 @@ use crate::transaction::leaked::{to_read, unless_read_only};
 use crate::{FenceError, NotReady, Rights, dialect::Installation};
 
 /// Applies the missing migrations. If none is missing, the role only needs the right to read the
-/// migrations table. For a role that may not apply them, the error names the missing migration,
+/// migrations table. If the role may not apply a missing migration, the error names that migration,
 /// unless another caller has applied it meanwhile.
 pub(crate) async fn migrate<DB: Installation>(pool: &Pool<DB>) -> Result<(), FenceError> {
     DB::check_owner(pool).await?;

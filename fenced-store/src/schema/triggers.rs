@@ -1,5 +1,5 @@
-//! The triggers of protected tables, in databases without functions of ours. A table has one for
-//! each event.
+//! The triggers of protected tables, in databases without functions of ours. A table has one
+//! trigger for each event.
 
 use crate::{
     FenceError,
@@ -12,8 +12,8 @@ pub(crate) trait TriggerWording: Operations {
     /// The quote around names.
     const QUOTE: char;
 
-    /// Our triggers on a table: name, event and body of each. Its parameters are the schema, empty
-    /// if there is none, the table, and the prefix of their names.
+    /// The query for our triggers on a table: name, event and body of each. Its parameters are the
+    /// schema (empty if there is none), the table, and the prefix of the names of the triggers.
     const GUARDS: &'static str;
 
     /// Joins the prefix of the names of resources and the id of a row.
@@ -41,7 +41,7 @@ pub(crate) struct Table<'a> {
 /// unique in the whole database, and a renamed table keeps its triggers.
 pub(crate) const GUARD: &str = "fenced_guard_";
 
-/// The events of the triggers, and the rows that each has to judge.
+/// The events of the triggers, and the rows that each trigger has to check.
 const EVENTS: [(&str, &[&str]); 3] = [
     ("INSERT", &["NEW"]),
     ("UPDATE", &["OLD", "NEW"]),
@@ -56,7 +56,7 @@ struct Guard {
 }
 
 /// Creates the missing triggers before it drops the unwanted ones, because not every database could
-/// roll the drop back.
+/// roll back the drop.
 pub(crate) async fn protect<DB: TriggerWording>(
     connection: &mut DB::Connection,
     table: &Table<'_>,
@@ -98,8 +98,8 @@ async fn guards<DB: TriggerWording>(
     guards.iter().map(guard).collect()
 }
 
-/// The triggers run after the event, because only then the id is known that the database has given
-/// to a new row.
+/// The triggers run after the event, because the id that the database gives to a new row is known
+/// only then.
 async fn create<DB: TriggerWording>(
     connection: &mut DB::Connection,
     table: &Table<'_>,

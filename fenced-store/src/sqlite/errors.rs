@@ -51,7 +51,7 @@ impl Errors for Sqlite {
         primary_code(error) == Some(READ_ONLY)
     }
 
-    /// sqlx counts the transaction, or only SQLite knows of it.
+    /// Either sqlx counts the transaction, or only SQLite knows it.
     fn is_leaked(error: &sqlx::Error) -> bool {
         const WITHIN: &str = "cannot start a transaction within a transaction";
         matches!(error, sqlx::Error::InvalidSavePointStatement)

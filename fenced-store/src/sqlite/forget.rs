@@ -50,8 +50,9 @@ pub(super) async fn forget(
     })
 }
 
-/// The resources whose leases live in this file, of any prefix. It looks before the transaction,
-/// which keeps other writers out: a lease that is granted meanwhile has a token above the floor.
+/// The resources whose leases live in this file, whatever the prefix of the lock service is. The
+/// look comes before the transaction, because the transaction keeps other writers out. A lease that
+/// is granted after the look has a token above the floor.
 async fn leased(connection: &mut SqliteConnection) -> Result<HashSet<String>, FenceError> {
     let has_leases = "SELECT 1 FROM main.sqlite_schema WHERE name = 'fenced_lease'";
     if Sqlite::look(connection, has_leases, &[]).await?.is_empty() {
@@ -60,8 +61,8 @@ async fn leased(connection: &mut SqliteConnection) -> Result<HashSet<String>, Fe
     by_statements::leased::<Sqlite>(connection, "expires_at").await
 }
 
-/// Forgets rows of leases that are free, with tokens and waiters as old as that, if this file has
-/// leases. Then also the tombstones that have served.
+/// Forgets rows of free leases whose tokens and waiters are as old as the order says, if this file
+/// has leases. After the last batch, forgets the tombstones of that age, too.
 pub(super) async fn forget_leases(
     pool: &SqlitePool,
     order: &Forget,

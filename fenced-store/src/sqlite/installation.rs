@@ -24,7 +24,7 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
     }
 });
 
-/// There are no roles.
+/// SQLite has no roles.
 impl Installation for Sqlite {
     type Admin = ByStatements;
 
@@ -44,7 +44,7 @@ impl Installation for Sqlite {
         }
     }
 
-    /// In one transaction, which keeps all other writers out.
+    /// Applies them in one transaction, which keeps all other writers out.
     async fn apply_migrations(pool: &SqlitePool) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
         migrations::apply::<Self>(&mut tx).await?;

@@ -2,8 +2,8 @@
 //! the mark inside it is a check that holds until the transaction ends.
 //!
 //! `operations.rs` has the calls of a fenced write: open it first. `uncounted.rs` begins and
-//! commits for it, by statements that sqlx does not take for a transaction; `claim.rs` raises a
-//! mark. `installation.rs` has the migrations, and `protect.rs` the protected tables.
+//! commits, by statements that sqlx does not take for a transaction; `claim.rs` raises a mark.
+//! `installation.rs` has the migrations, and `protect.rs` the protected tables.
 
 mod by_statements;
 mod claim;
@@ -40,9 +40,9 @@ pub type SqliteFencedStore = FencedStore<Sqlite>;
 pub type SqliteFencedLocks = FencedLocks<Sqlite>;
 
 impl FencedStore<Sqlite> {
-    /// Sets what a fenced store needs of a connection: a write-ahead log, so that readers do not
-    /// block writers; `synchronous = FULL`, without which a power cut may take back a mark; and the
-    /// time for which a writer waits for another one, 5 s.
+    /// Sets the options that a fenced store needs: a write-ahead log, so that readers do not block
+    /// writers; `synchronous = FULL`, without which a power cut may undo a claim; and the time for
+    /// which a writer waits for another one, 5 s.
     #[must_use]
     pub fn recommended(options: SqliteConnectOptions) -> SqliteConnectOptions {
         options

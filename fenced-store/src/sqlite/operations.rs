@@ -54,7 +54,8 @@ impl Storage for Sqlite {
         Ok(tx.commit().await?)
     }
 
-    /// A transaction is the only writer of the file. Once this one has begun, all others are over.
+    /// A transaction is the only writer of the file. Once the transaction of this call has begun,
+    /// all others are over.
     async fn settle(pool: &SqlitePool, (): &(), sequencer: &Sequencer) -> Result<(), FenceError> {
         let mut tx = begin_unfenced(pool).await?;
         let mark = Self::mark(sequencer.resource());
@@ -135,8 +136,8 @@ impl Storage for Sqlite {
     }
 }
 
-/// All our tables are named with their file. An attached file never comes before it, but a TEMP
-/// table of the same name would.
+/// All our tables are named with `main`, their file. A name without it would never find a table of
+/// an attached file first, but it would find a TEMP table of the same name first.
 impl Operations for Sqlite {
     const ISSUER: &'static str = "SELECT name FROM main.fenced_lock_service";
 
@@ -154,12 +155,12 @@ impl Operations for Sqlite {
         )
     }
 
-    /// Rolls a leaked transaction back. The connection is not closed, because a database in memory
-    /// would lose its data with it. A `ROLLBACK` fails if there is no transaction.
+    /// Rolls back a leaked transaction. The connection is not closed, because a database in memory
+    /// would lose its data with the connection. A `ROLLBACK` fails if there is no transaction.
     async fn refuse_leaked(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         while connection.is_in_transaction() {
             match SqliteTransactionManager::rollback(connection).await {
-                // SQLite has ended it by itself, and sqlx still counts it.
+                // SQLite has ended the transaction by itself, and sqlx still counts it.
                 Err(error) if no_transaction(&error) => {
                     connection.execute("BEGIN").await?;
                 }
@@ -174,7 +175,7 @@ impl Operations for Sqlite {
 }
 
 impl RollBack for Sqlite {
-    /// The thread of the connection executes it after the statements that were dropped.
+    /// The thread of the connection executes the rollback after the statements that were dropped.
     async fn undo(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         connection.execute("ROLLBACK").await.map(drop)
     }
@@ -184,9 +185,9 @@ impl RollBack for Sqlite {
 /// of the grants.
 async fn leave(connection: &mut SqliteConnection, is_noted: bool) {
     if let Err(error) = connection.execute("ROLLBACK").await {
-        debug!(%error, "a transaction that was ended inside was the last one");
+        debug!(%error, "a statement had ended the transaction, and no other one was open");
     }
     if is_noted && let Err(error) = connection.execute(LEAVE).await {
-        warn!(%error, "a transaction that was ended inside has left its note of the grants");
+        warn!(%error, "a statement had ended the transaction, and its note of the grants is left");
     }
 }

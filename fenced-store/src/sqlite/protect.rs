@@ -21,16 +21,16 @@ impl TriggerWording for Sqlite {
          substr(sql, instr(sql, ' FOR EACH ROW ') + 14) FROM sqlite_schema \
          WHERE ?1 = '' AND type = 'trigger' AND tbl_name = ?2 AND substr(name, 1, length(?3)) = ?3";
 
-    /// Null, which is no resource, for an id that is neither an integer nor a text. The text of a
-    /// real number depends on the version of SQLite, and the text of a blob may be that of another
-    /// row.
+    /// The name of the resource. It is null, which is no resource, for an id that is neither an
+    /// integer nor a text: the text of a real number depends on the version of SQLite, and the text
+    /// of a blob may be the same as that of another row.
     fn joined(prefix: &str, id: &str) -> String {
         format!("CASE WHEN typeof({id}) IN ('integer', 'text') THEN {prefix} || {id} END")
     }
 
-    /// The checks fail unless each resource fences the transaction, and the mark still shows that
-    /// token. A null resource fences no transaction. Before SQLite 3.47 the text of `RAISE` has to
-    /// be a constant.
+    /// The checks fail unless each resource fences the transaction, and the mark of the resource
+    /// still shows the token of the transaction. A null resource fences no transaction. Before
+    /// SQLite 3.47 the text of `RAISE` has to be a constant.
     fn body(table: &Table<'_>, resources: &[String]) -> String {
         let text = |refusal: &str| format!("'{refusal} {}'", table.name.replace('\'', "''"));
         let check = |resource: &String| {
@@ -87,7 +87,7 @@ async fn name(
     let (schema, table) = (protection.schema.as_deref(), &protection.table);
     if schema.is_some_and(|schema| schema != "main") {
         return Err(FenceError::cannot_protect(
-            "its triggers could not see this schema, which is not main",
+            "its triggers could only work in the schema main, and not in the named one",
         ));
     }
     let of_table =

@@ -1,9 +1,9 @@
 //! Transactions that sqlx does not count.
 //!
 //! A transaction of sqlx takes one step to the thread of the connection for `BEGIN` and one for
-//! `COMMIT`, and these steps can do nothing else. Here each of them also does the work of the
-//! fence. sqlx does not count this transaction, so it nests no other one in it, and has no wrong
-//! belief about its end.
+//! `COMMIT`, and these steps can do nothing else. Here each of these steps also does the work of
+//! the fence. sqlx does not count this transaction. So sqlx nests no other transaction in it, and
+//! is not wrong about its end.
 
 use lock_core::{ResourceName, Sequencer};
 use sqlx::{Connection, Executor, Row, Sqlite, SqliteConnection, SqlitePool, sqlite::SqliteRow};
@@ -30,9 +30,9 @@ const BEGIN: &str = concat!(
 /// If the savepoint is gone, the first statement fails, and `COMMIT` is not executed.
 const COMMIT: &str = "RELEASE fenced_tx; COMMIT";
 
-/// The savepoint comes first here, too. If it is gone, another writer may have the file. The
-/// deletion of the note could then fail because of that writer, and this error would hide the real
-/// one.
+/// The release of the savepoint comes first here, too. If the savepoint is gone, another writer may
+/// have the file. The deletion of the note could then fail because of that writer, and its error
+/// would hide the real one.
 const LEAVE_AND_COMMIT: &str = concat!(
     "RELEASE fenced_tx; ",
     include_str!("sql/leave.sql"),
@@ -56,8 +56,9 @@ pub(super) async fn only_writer(
     match row(&mut tx, BEGIN, request.first().resource()).await {
         Ok(mark) => Ok((tx, mark)),
         Err(error) => {
-            // The transaction that was left open is not ours. It is rolled back here, because
-            // SQLite gives it the write lock before it finds that it is open.
+            // The transaction that was left open is not ours. It is rolled back here, because our
+            // `BEGIN IMMEDIATE` gives it the write lock before SQLite finds that a transaction is
+            // open.
             if Sqlite::is_leaked(&error) {
                 Sqlite::undo(&mut tx).await?;
                 tx.end();
@@ -107,7 +108,7 @@ pub(super) async fn note(
     Ok(())
 }
 
-/// Commits if the transaction of the beginning is still open.
+/// Commits if the transaction that [`only_writer`] began is still open.
 ///
 /// The statements of a query are answered one by one. The first answer would wake this task while
 /// the disk works on the second statement, and that costs more than parsing both. A text that sqlx

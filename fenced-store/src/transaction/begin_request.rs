@@ -26,8 +26,9 @@ pub(crate) struct Fence {
 
 impl BeginRequest {
     /// Sorts the grants by resource, because all transactions have to check their resources in the
-    /// same order. Otherwise a transaction in `a` could wait for `b`, behind a claim, while one in
-    /// `b` waits for `a`, behind another claim. These four would wait for ever.
+    /// same order. Otherwise a transaction that has entered `a` could wait for `b`, behind a claim
+    /// of `b`, while a transaction that has entered `b` waits for `a`, behind a claim of `a`. These
+    /// two transactions and two claims would wait for ever.
     pub(crate) fn of(
         mut first: Fence,
         mut others: Vec<Fence>,
@@ -54,7 +55,7 @@ impl BeginRequest {
         Ok(request)
     }
 
-    /// In the order of their resources' names, each resource once.
+    /// The fences in the order of their resources' names, each resource once.
     pub(crate) fn fences(&self) -> impl Iterator<Item = &Fence> {
         iter::once(&self.first).chain(&self.others)
     }
@@ -71,12 +72,12 @@ impl BeginRequest {
         &self.others
     }
 
-    /// The name by which the commit finds out whether it is still in this transaction.
+    /// The name by which the commit finds out whether the connection is still in this transaction.
     pub(crate) const fn tx_name(&self) -> TxName {
         self.tx_name
     }
 
-    /// Where its work is finished if a caller goes away.
+    /// The tasks that finish the work if a caller goes away.
     pub(crate) const fn tasks(&self) -> &Tasks {
         &self.tasks
     }

@@ -13,21 +13,21 @@ use crate::{
     transaction::uninterrupted::uninterrupted,
 };
 
-/// A transaction that the store has let in: until it ends, no newer holder can claim a resource
+/// A transaction that the store has accepted: until it ends, no newer holder can claim a resource
 /// that fences it.
 ///
 /// It derefs to the connection of the database, so your own queries run on `&mut *tx`; savepoints
 /// are [`tx.begin()`](FencedTx::begin). Its reads are current: older holders have committed all
 /// that they are going to commit.
 ///
-/// A statement of yours that ends the transaction (`COMMIT`, `ROLLBACK`) gives up the fence, and
-/// sqlx does not notice it. The commit then fails.
+/// A statement of yours that ends the transaction (`COMMIT`, `ROLLBACK`) also ends the fence, and
+/// sqlx does not notice that. [`commit`](FencedTx::commit) then fails.
 ///
 /// NOT for use on that connection: sqlx's own `Connection::begin` and `Acquire::begin`. In sqlx
-/// 0.9.0, dropping their future rolls the whole transaction back, and later statements would be
+/// 0.9.0, the drop of their future rolls back the whole transaction, and later statements would be
 /// stored one by one, unfenced. In Postgres the session is ended the next time that the connection
-/// is taken from here; in SQLite these calls fail, and do no harm; in MySQL nothing stops them, and
-/// only the commit detects it.
+/// is taken from this type. In SQLite these calls fail, and do no harm. In MySQL nothing stops
+/// later statements, and only the commit detects the end.
 ///
 /// # Dropping
 /// Dropping it rolls back. The mark stays as it is.
@@ -76,7 +76,7 @@ impl<DB: Storage> FencedTx<DB> {
         }
     }
 
-    /// Where its work is finished if a caller goes away.
+    /// The tasks that finish its work if a caller goes away.
     pub(crate) fn tasks(&self) -> &Tasks {
         self.tx.tasks()
     }
@@ -87,7 +87,7 @@ impl<DB: Storage> FencedTx<DB> {
         &self.sequencers[0]
     }
 
-    /// All grants that fence it, in the order in which they were named.
+    /// All grants that fence this transaction, in the order in which they were named.
     pub fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
         self.sequencers.iter()
     }
@@ -101,12 +101,12 @@ impl<DB: Storage> FencedTx<DB> {
     /// Commits. A receipt means that everything since `begin` is committed, and was fenced.
     ///
     /// sqlx's own `commit` returns `Ok` for a transaction that a failed statement has already
-    /// aborted, although nothing is stored. This one does not.
+    /// aborted, although nothing is stored. This method returns an error.
     ///
     /// # Errors
     /// [`FenceError::Aborted`] if a statement failed and its error was ignored, or a savepoint was
-    /// neither committed nor rolled back. [`FenceError::CommitUnknown`] if no answer came, or one
-    /// that leaves the result open. Otherwise errors of the database, and then nothing was
+    /// neither committed nor rolled back. [`FenceError::CommitUnknown`] if no answer came, or the
+    /// answer leaves the result open. Otherwise errors of the database, and then nothing was
     /// committed. In MySQL a statement whose future was dropped may make the commit fail. The
     /// commit is not sent if that statement has no answer after 5 s.
     ///
@@ -118,8 +118,8 @@ impl<DB: Storage> FencedTx<DB> {
         Ok(receipt)
     }
 
-    /// Commits, and asks the database to release this lease after that, if there is one, by its
-    /// name in the lock service. Also returns whether the lease was released.
+    /// Commits. If the name of a lease in the lock service is given, the database then releases
+    /// that lease. Also returns whether the lease was released.
     pub(crate) async fn commit_with(
         self,
         lease: Option<(Cow<'_, str>, &Sequencer)>,

@@ -21,8 +21,9 @@ use crate::{
 /// The number of attempts before the error of a call is passed on.
 const ATTEMPTS: usize = 3;
 
-/// Runs a call on connections of the pool until it gets one without a leaked transaction: one that
-/// the application has left open on the connection, and that nothing is going to end.
+/// Runs a call on connections of the pool until it gets a connection without a leaked transaction.
+/// A transaction is leaked if the application has left it open on the connection, and nothing is
+/// going to end it.
 ///
 /// In sqlx 0.9.0 an application leaks a transaction when it drops the future of its own
 /// `pool.begin()`. A write on that connection, such as one of our claims, returns `Ok` and is lost.
@@ -30,7 +31,7 @@ const ATTEMPTS: usize = 3;
 /// connection is closed here.
 ///
 /// If the pool has no connection in time, the error gives the reason why the database accepts no
-/// further one.
+/// further connection.
 pub(crate) async fn past_leaked<DB, T, F>(
     pool: &Pool<DB>,
     call: impl Fn() -> F,
@@ -73,7 +74,7 @@ pub(crate) fn unless_read_only<DB: Operations, T>(
     result
 }
 
-/// The same for an error of ours.
+/// Whether this error of ours says that the server takes no writes.
 #[cfg(feature = "mysql")]
 pub(crate) fn says_read_only<DB: Operations>(error: &FenceError) -> bool {
     match error {
@@ -118,8 +119,8 @@ pub(crate) async fn begin_unfenced<DB: Installation>(
 }
 
 /// Looks at every idle connection, because a connection that is given back queues behind the idle
-/// ones. The loop runs once more than the pool has connections: one that is on its way back, such
-/// as that of the failed call, is not idle yet.
+/// ones. The loop runs once more than the pool has connections, because a connection that is on its
+/// way back, such as that of the failed call, is not idle yet.
 async fn close_leaked<DB: Operations>(pool: &Pool<DB>) -> Result<(), sqlx::Error> {
     for _ in 0..=pool.size() {
         let mut connection = pool.acquire().await?;

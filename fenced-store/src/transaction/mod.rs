@@ -1,10 +1,10 @@
 //! A fenced transaction, from `begin` to its receipt.
 //!
-//! `begin/` is where a caller comes in: [`Begin`] collects the grants, and awaiting it gives a
-//! [`FencedTx`] (`fenced_tx.rs`), whose commit makes a [`Receipt`]. Each dialect gets the grants as
-//! a `BeginRequest` and answers with an `OpenTx` (`open_tx.rs`), which a task rolls back if it is
+//! A caller starts in `begin/`: [`Begin`] collects the grants, and awaiting it gives a [`FencedTx`]
+//! (`fenced_tx.rs`), whose commit makes a [`Receipt`]. Each dialect gets the grants as a
+//! `BeginRequest` and answers with an `OpenTx` (`open_tx.rs`), which a task rolls back if it is
 //! dropped. `uninterrupted.rs` finishes a call whose future is dropped, and `leaked.rs` gets a
-//! connection that nothing has left inside a transaction.
+//! connection that was not left inside a transaction.
 
 pub(crate) mod begin;
 pub(crate) mod begin_request;

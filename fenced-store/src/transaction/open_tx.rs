@@ -37,10 +37,11 @@ pub trait RollBack: Database {
     }
 }
 
-/// The time that a server gets for an answer that needs no work.
+/// The time that a server has for an answer that needs no work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A pooled connection inside a transaction. If this is dropped, a task rolls it back.
+/// A pooled connection inside a transaction. If this value is dropped, a task rolls the transaction
+/// back.
 ///
 /// The task waits for the answer up to a limit of the dialect. Then it ends the session and closes
 /// the connection. Until then the connection keeps its place in the pool, so that an application
@@ -64,7 +65,7 @@ struct Held<DB: RollBack> {
 
 impl<DB: RollBack> OpenTx<DB> {
     /// A transaction that has begun, or is about to begin. A rollback waits up to `patience` for
-    /// its answer, and without bound if there is none.
+    /// its answer. If `patience` is `None`, it waits without bound.
     pub(crate) fn new(
         pool: &Pool<DB>,
         connection: PoolConnection<DB>,

@@ -11,12 +11,12 @@ use crate::{Dialect, FenceError, transaction::tx_name::TxName};
 /// A savepoint of a [`FencedTx`](crate::FencedTx): later writes can be undone without ending the
 /// transaction.
 ///
-/// It derefs to the connection, like the transaction, and savepoints nest.
+/// It derefs to the connection, as the transaction does. Savepoints can be nested.
 ///
 /// # Dropping
-/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). If it
-/// is dropped instead, it is undecided, and its transaction can then only be rolled back: its
-/// commit fails with [`FenceError::Aborted`].
+/// End it by [`commit`](FencedSavepoint::commit) or [`rollback`](FencedSavepoint::rollback). A
+/// savepoint that is dropped instead is undecided. The transaction can then only be rolled back:
+/// the commit of the transaction fails with [`FenceError::Aborted`].
 ///
 /// # Examples
 /// ```
@@ -57,8 +57,8 @@ pub struct FencedSavepoint<'tx, DB: Dialect> {
 }
 
 impl<'tx, DB: Dialect> FencedSavepoint<'tx, DB> {
-    /// Uses a name that is never used again, so that a savepoint that a dropped future has left
-    /// behind does no harm.
+    /// Uses a name that is never used again, so that a savepoint that was left behind by a dropped
+    /// future does no harm.
     pub(crate) async fn set(
         connection: &'tx mut DB::Connection,
         undecided: &'tx mut usize,

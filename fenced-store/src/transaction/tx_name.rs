@@ -2,16 +2,16 @@ use std::fmt;
 
 use lock_core::backend::Runtime;
 
-/// The name of one transaction. By this name its commit finds out whether it is still in that
-/// transaction.
+/// The name of one transaction. The commit uses the name to find out whether the connection is
+/// still in that transaction.
 ///
-/// It is random, so that no other transaction has left the same name behind. The token cannot serve
-/// as the name, because the other transactions of its holder have the same token.
+/// The name is random, so that no other transaction has left the same name behind. The token cannot
+/// be the name, because all transactions of a holder have the same token.
 #[derive(Clone, Copy, Debug)]
 #[expect(unnameable_types, reason = "in the sealed part of `Dialect`")]
 pub struct TxName {
     name: u64,
-    /// Whether triggers have a note of it, which its commit has to remove.
+    /// Whether there is a note of the transaction for the triggers, which the commit has to remove.
     #[cfg(feature = "sqlite")]
     is_noted: bool,
 }

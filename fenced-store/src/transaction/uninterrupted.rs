@@ -9,11 +9,11 @@ use tracing::Instrument;
 /// forgets the transaction that it has opened. The connection goes back to the pool inside that
 /// transaction, and the writes of its next user are silently rolled back later. Here the `begin`
 /// runs to its end, and the drop of its result rolls the transaction back. The same is true of a
-/// claim that opens a transaction. A commit has more than one step: after half of them sqlx would
-/// still count a transaction that is over.
+/// claim that opens a transaction. A commit has more than one step: after some of its steps sqlx
+/// would still count a transaction that is over.
 ///
 /// The caller's own task does the work as long as it polls the future, because a task for each call
-/// has a price (decision 23). Work that was never polled is not begun.
+/// costs time (decision 23). Work that was never polled is not begun.
 pub(crate) async fn uninterrupted<T: Send + 'static>(
     tasks: Tasks,
     work: impl Future<Output = T> + Send + 'static,
@@ -40,9 +40,9 @@ struct Unfinished<T: Send + 'static> {
     tasks: Tasks,
 }
 
-/// Spawns a task, although a drop should not do that. The runtime is known, so the drop cannot
-/// panic. The task ends by itself, within the timeouts of pool and database. It is lost with the
-/// runtime, as a task that ran from the start would be.
+/// Spawns a task, although a drop should not do that. The spawn names its runtime, so the drop
+/// cannot panic. The task ends by itself, within the timeouts of pool and database. The end of the
+/// runtime ends the task, too, as it would end a task that was spawned at the start.
 impl<T: Send + 'static> Drop for Unfinished<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {

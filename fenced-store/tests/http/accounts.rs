@@ -1,11 +1,11 @@
-//! A store that has accounts in it, and grants of one of them.
+//! A store with accounts, and grants of one account.
 
 use fenced_store::SqliteFencedStore;
 use lock_core::{FencingToken, Holder, Issuer, ResourceName, Sequencer};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
-/// Accounts 42 and 43 with nothing on them. The file is gone with the folder.
+/// A store with accounts 42 and 43, whose balances are 0. The file is deleted with the folder.
 pub(crate) async fn store() -> (SqliteFencedStore, TempDir) {
     let dir = TempDir::new().unwrap();
     let options = SqliteConnectOptions::new()
@@ -23,7 +23,7 @@ pub(crate) async fn store() -> (SqliteFencedStore, TempDir) {
     (store, dir)
 }
 
-/// A grant of account 42, of a holder of its own.
+/// A grant of account 42 for a fresh holder.
 pub(crate) fn sequencer(token: u64) -> Sequencer {
     Sequencer::new(
         Issuer::new("redis").unwrap(),

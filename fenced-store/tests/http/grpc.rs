@@ -1,5 +1,5 @@
-//! Fencing over gRPC: the same token, as metadata. It is an example, too: service and client are
-//! written by hand, so no `protoc` is needed.
+//! Fencing over gRPC: the same token, as metadata. This file is an example, too: service and client
+//! are written by hand, so no `protoc` is needed.
 
 use std::{
     convert::Infallible,
@@ -87,7 +87,8 @@ impl Accounts {
     }
 }
 
-/// The status of gRPC that says the same, with the name of the problem beside it.
+/// The status of gRPC with the same meaning as the problem, and with the name of the problem as
+/// metadata.
 fn status(kind: ProblemType, words: &str) -> Status {
     let code = match kind.status().as_u16() {
         400 => Code::InvalidArgument,
@@ -133,7 +134,7 @@ impl Service<http::Request<Body>> for Accounts {
     }
 }
 
-/// A server on a free port and everything behind it.
+/// A server on a free port, with its store and its lock service.
 struct World {
     store: SqliteFencedStore,
     ring: KeyRing,
@@ -176,7 +177,7 @@ impl World {
         Credential::of(key.sign(FencingHeader::new(sequencer))).unwrap()
     }
 
-    /// The client: the token goes out as metadata, and an answer counts only with an acceptance.
+    /// The client: it sends the token as metadata, and accepts an answer only with an acceptance.
     async fn deposit(
         &self,
         account: &str,

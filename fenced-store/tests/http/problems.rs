@@ -1,4 +1,4 @@
-//! Every error of the store is a problem.
+//! Every error of the store becomes a problem document.
 
 use std::{borrow::Cow, error::Error};
 
@@ -206,7 +206,7 @@ impl DatabaseError for Told {
     }
 }
 
-/// A repetition helps against the first kind only.
+/// A repetition helps only if the database is in trouble.
 #[test]
 fn a_database_in_trouble_is_503_and_a_service_without_rights_is_500() {
     for (status, states) in [

@@ -27,7 +27,7 @@ struct Service {
 }
 
 impl Service {
-    /// One account with nothing on it.
+    /// A service with one account, whose balance is 0.
     async fn start() -> Self {
         let (store, dir) = accounts::store().await;
 
@@ -50,7 +50,7 @@ impl Service {
         }
     }
 
-    /// And a grant of it that was claimed.
+    /// The same service, and a claimed grant of the account.
     async fn claimed() -> (Self, Sequencer) {
         let (service, sequencer) = (Self::start().await, sequencer(33));
         service.store.claim(&sequencer).await.unwrap();
@@ -101,7 +101,7 @@ async fn touch(State(store): Store, fenced: Fenced) -> Result<Receipt, FenceErro
     store.begin(&fenced).await?.commit().await
 }
 
-/// It says that a cache may keep its answer.
+/// A handler whose answer says that a cache may keep it.
 async fn read(
     State(store): Store,
     fenced: Fenced,
@@ -110,8 +110,8 @@ async fn read(
     Ok((receipt, [(CACHE_CONTROL, "max-age=60")]))
 }
 
-/// A mistake of a programmer: the layer is there, and the write is not fenced. The handler sets the
-/// acceptance all the same.
+/// A mistake of a programmer: the layer is there, but the write is not fenced. The handler sets the
+/// acceptance nevertheless.
 async fn ignore_the_token(
     State(store): Store,
 ) -> Result<(StatusCode, [(HeaderName, &'static str); 1]), FenceError> {
@@ -195,7 +195,7 @@ async fn only_a_receipt_sets_fencing_accepted() {
     );
 }
 
-/// A cache that repeats it would say "accepted" without a look at the store.
+/// A cache that repeats an acceptance would say "accepted" without a check by the store.
 #[tokio::test]
 async fn an_acceptance_is_for_no_cache() {
     let (service, sequencer) = Service::claimed().await;
@@ -205,7 +205,7 @@ async fn an_acceptance_is_for_no_cache() {
         let told: Vec<_> = response.headers().get_all(CACHE_CONTROL).iter().collect();
         assert_eq!(told, ["no-store"], "{method}");
     }
-    // Without a layer, too.
+    // The same holds without a layer.
     let tx = service.store.begin(&sequencer).await.unwrap();
     let receipt = tx.commit().await.unwrap();
     let mut response = Response::new(());
@@ -235,7 +235,8 @@ async fn another_holder_with_the_same_token_gets_409() {
     assert_eq!(service.balance().await, 0);
 }
 
-/// Clocks differ, so its end is advice: the next holder's claim shuts it out.
+/// Clocks differ, so the end of the lease is only advice: the claim of the next holder shuts the
+/// token out.
 #[tokio::test]
 async fn a_token_whose_lease_has_ended_is_good_until_the_next_claim() {
     let service = Service::start().await;

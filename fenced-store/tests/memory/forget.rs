@@ -1,4 +1,4 @@
-//! Marks of living guards, and of those that are gone.
+//! Marks of living guards, and marks whose guards are gone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ fn pair(clock: &ManualClock) -> MemoryFencedLocks {
     MemoryFencedLocks::new(locks.build(service).unwrap(), store)
 }
 
-/// Lets time go by, and each task go on after each step.
+/// Lets time pass in steps. After each step all tasks run.
 async fn pass(clock: &ManualClock, time: Duration) {
     let step = Duration::from_secs(5 * 60);
     for _ in 0..time.as_secs() / step.as_secs() {
@@ -36,7 +36,7 @@ async fn a_living_guard_keeps_its_mark() {
     let clock = ManualClock::new();
     let accounts = pair(&clock);
     let lives = accounts.acquire("lives").renew(false).await.unwrap();
-    // The control has no guard that lives.
+    // The control has no living guard.
     let gone = accounts.acquire("gone").renew(false).await.unwrap();
     let gone = gone.detach();
     pass(&clock, 3 * HOUR).await;
@@ -48,7 +48,7 @@ async fn a_living_guard_keeps_its_mark() {
     let floor = accounts.store().memory().floor();
     assert_eq!(floor, Some(gone.sequencer.token()));
 
-    // And with its guard the next mark goes.
+    // When its guard is gone, this mark is forgotten, too.
     lives.release().await.unwrap();
     pass(&clock, 3 * HOUR).await;
     assert_eq!(accounts.forget_marks(HOUR).await.unwrap().marks, 1);

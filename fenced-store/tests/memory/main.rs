@@ -1,4 +1,4 @@
-//! The store in memory: the cases of the rule that speak no SQL, and messages that are lost.
+//! The store in memory: the cases of the rule that use no SQL, and messages that are lost.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

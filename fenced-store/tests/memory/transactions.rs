@@ -33,7 +33,7 @@ async fn a_transaction_keeps_its_writes_to_itself_until_it_commits() {
     assert_eq!(memory.open_transactions(), 0);
 }
 
-/// Two of the same holder, who may have both open at once.
+/// Two transactions of the same holder, which may have both open at once.
 /// Catches: an update that is lost.
 #[tokio::test]
 async fn of_two_transactions_that_change_a_row_one_is_stored() {

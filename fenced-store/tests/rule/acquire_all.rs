@@ -7,10 +7,10 @@ use lock_core::{Attempt, ErrorKind, FencingToken, InitialToken, LockManager, Seq
 
 use super::{Harness, assert_kind, at_every_await, balance, fresh, grant_by, high_water, trusting};
 
-/// For resources that are free.
+/// The wait for resources that are free.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// For leases that have to be gone long before they would run out.
+/// The ttl of leases that have to be released long before they would run out.
 const LONG: Ttl = Ttl::secs(600);
 
 const BOTH: [&str; 2] = ["account:43", "account:42"];
@@ -70,7 +70,7 @@ pub(crate) async fn several_are_locked_and_claimed_and_entered_by_one_transactio
     }
 }
 
-/// An acquire that does not get all of them shuts no holder out.
+/// An acquire that does not get all resources shuts no holder out.
 pub(crate) async fn several_are_not_claimed_unless_all_were_acquired<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let held = accounts.locks().acquire("account:43").await.unwrap();
@@ -114,7 +114,7 @@ pub(crate) async fn a_claim_that_is_refused_gives_all_of_several_back<H: Harness
     }
 }
 
-/// One that is shut out refuses the transaction of all.
+/// One grant that is shut out makes the store refuse the transaction of all guards.
 pub(crate) async fn one_stale_grant_among_several_guards_refuses_all<H: Harness>() {
     let (world, accounts) = protected_by::<H>(forgetful().await).await;
     let guards = accounts.acquire_all(BOTH, WAIT).await.unwrap();
@@ -148,7 +148,7 @@ pub(crate) async fn an_acquisition_of_several_that_is_dropped_at_any_await_leave
     at_every_await(async |at| {
         let acquire = accounts.acquire_all(BOTH, WAIT).ttl(LONG);
         let completed = at.poll(acquire).await.is_some();
-        // Leases that were left would be waited for in vain: they are longer than that.
+        // If leases were left behind, this wait would fail, because their ttl is longer.
         let next = accounts.acquire_all(BOTH, WAIT).await.unwrap();
         next.begin().await.unwrap().commit().await.unwrap();
         next.release_all().await.unwrap();

@@ -67,7 +67,8 @@ pub(crate) async fn seal_again_changes_nothing<H: SqlHarness>() {
     fenced_add(&world, &new).await.unwrap();
 }
 
-/// One of them seals, the others find it done; none gets an error about a deadlock with another.
+/// One of the calls seals, and the others find the work done. No call fails because of a deadlock
+/// with another one.
 pub(crate) async fn seals_at_the_same_time_agree<H: SqlHarness>() {
     const ROUNDS: usize = 4;
     let world: H = fresh().await;
@@ -91,11 +92,11 @@ pub(crate) async fn seals_at_the_same_time_agree<H: SqlHarness>() {
         }
         services.swap(0, 1);
     }
-    // In each round one issuer and three marks.
+    // Each round writes one change of the issuer and three of marks.
     assert_eq!(world.administration().await.len(), 4 * ROUNDS);
 }
 
-/// A store without any claim is handed over, too.
+/// A store can be handed over before its first claim.
 pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: SqlHarness>() {
     let world: H = fresh().await;
     let done = hand_over(world.store(), "redis", &service("etcd")).await;
@@ -107,7 +108,7 @@ pub(crate) async fn seal_of_an_empty_store_sets_the_issuer<H: SqlHarness>() {
     );
 }
 
-/// Hands over, and goes away when it has sealed one mark.
+/// Hands over, and drops the future when it has sealed one mark.
 async fn interrupted_at_the_first_mark<H: SqlHarness>(world: &H, order: &Handover) {
     let goes_away = |step: HandoverStep<'_>| {
         if matches!(step, HandoverStep::Sealed(..)) {
@@ -119,8 +120,8 @@ async fn interrupted_at_the_first_mark<H: SqlHarness>(world: &H, order: &Handove
     assert!(interrupted.await.is_err(), "it was not interrupted");
 }
 
-/// An interrupted order has left marks. A later one does not seal them, but reports them. The first
-/// order is taken up again, and each mark is written down once.
+/// An interrupted order has left marks. A later order does not seal these marks, but reports them.
+/// Then the first order is repeated and completed. The log has each mark once.
 pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: SqlHarness>() {
     let world: H = fresh().await;
     for number in 1..=5 {
@@ -145,7 +146,7 @@ pub(crate) async fn a_later_seal_tells_what_an_earlier_one_has_left<H: SqlHarnes
     let rest = hand_over(world.store(), "redis", &zookeeper).await;
     assert_eq!(rest.sealed, left);
     assert_eq!(tried(world.store(), &later).await.unwrap().sealed, 0);
-    // Two changes of the issuer, five marks, and the first of them once more.
+    // Two changes of the issuer, five marks, and the first mark once more.
     assert_eq!(world.administration().await.len(), 8);
     for number in 1..=5 {
         let mark = high_water(&world, &format!("account:{number}")).await;
@@ -170,7 +171,7 @@ pub(crate) async fn a_mark_is_not_put_out_of_reach_by_mistake<H: SqlHarness>() {
     let trusting = trusting(&world);
     trusting.admin().reset_high_water(&raise).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(ABSURD));
-    // A way down is never refused, be it to where no service counts either.
+    // An order that lowers a mark is never refused, even if the new mark is still too great.
     let down = Reset::lower(
         name("account:42"),
         token(ABSURD),

@@ -36,7 +36,7 @@ pub(crate) async fn foreign_issuer_is_refused<H: Harness>() {
     fenced_add(&world, &ours).await.unwrap();
 }
 
-/// The first claim sets the issuer, but one that is refused does not, nor a look, nor a begin.
+/// The first claim sets the issuer. A refused claim, a look and a begin do not set it.
 pub(crate) async fn refused_first_claim_leaves_nothing<H: SqlHarness>() {
     let world: H = fresh().await;
     let before = world.dump().await;
@@ -57,8 +57,8 @@ pub(crate) async fn refused_first_claim_leaves_nothing<H: SqlHarness>() {
     assert_eq!(mark.issuer(), &Issuer::new("redis").unwrap());
 }
 
-/// A stale claim must not queue: behind an open transaction of the live holder it would wait, and
-/// later requests behind it.
+/// A stale claim must not queue: it would wait behind an open transaction of the live holder, and
+/// later requests would wait behind the claim.
 pub(crate) async fn stale_claim_does_not_wait_for_the_live_holder<H: Harness>() {
     let world: H = fresh().await;
     let (old, live) = (grant("account:42", 33), grant("account:42", 34));
@@ -77,8 +77,8 @@ pub(crate) async fn stale_claim_does_not_wait_for_the_live_holder<H: Harness>() 
     assert_eq!(balance(&world).await, 101);
 }
 
-/// While a transaction of the older holder is open, the claim is not through: otherwise that
-/// transaction could commit after it.
+/// While a transaction of the older holder is open, the claim does not succeed: otherwise that
+/// transaction could commit after the claim.
 pub(crate) async fn claim_waits_for_the_older_holder_and_gives_up_busy<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -122,7 +122,8 @@ pub(crate) async fn concurrent_claims_leave_the_greatest<H: Harness>() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// The first claims of two lock services: the issuer is looked at again when it is locked.
+/// The first claims of two lock services at once: each claim reads the issuer again after it has
+/// locked it.
 /// Catches: two first claims that both set the issuer.
 pub(crate) async fn concurrent_first_claims_leave_one_issuer<H: Harness>() {
     for _ in 0..4 {
@@ -155,7 +156,8 @@ pub(crate) async fn extreme_tokens_fit<H: Harness>() {
     assert_eq!(high_water(&world, "account:42").await, Some(greatest));
 }
 
-/// The case above is the control: a store that takes every token has a mark that no token passes.
+/// The case above is the control: there a store that takes every token gets a mark that no token
+/// exceeds.
 pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
     let (world, ours) = claimed::<H>().await;
     let thousand = world.store().clone();
@@ -173,8 +175,8 @@ pub(crate) async fn implausible_token_is_not_claimed<H: Harness>() {
     thousand.claim(&grant("account:42", 1000)).await.unwrap();
 }
 
-/// A transaction that was left open on a pooled connection. Inside it the claim would be lost with
-/// its session, as the write of the control is.
+/// A transaction was left open on a pooled connection. Inside that transaction the claim would be
+/// lost with the session, as the write of the control is.
 pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -200,8 +202,8 @@ pub(crate) async fn claim_on_a_stray_shuts_the_older_holder_out<H: SqlHarness>()
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Connections that were left inside a transaction. However many there are, a call meets all of
-/// them at most.
+/// All connections of the pool were left inside a transaction. A call meets each of them at most
+/// once.
 pub(crate) async fn a_pool_full_of_strays_is_cleared<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let pool = world.store().pool();
@@ -213,7 +215,7 @@ pub(crate) async fn a_pool_full_of_strays_is_cleared<H: SqlHarness>() {
     }
     let all = strays.len();
     drop(strays);
-    // Those on their way back are not met.
+    // A call does not meet a connection that is still on its way back to the pool.
     while pool.num_idle() < all {
         tokio::task::yield_now().await;
     }

@@ -1,5 +1,5 @@
-//! Every operation, dropped at every await that it has. The pool has one connection, whose next
-//! user finds all that was left behind.
+//! Every operation is dropped at each of its awaits. The pool has one connection, so the next user
+//! of the connection finds everything that was left behind.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use tokio::time::timeout;
 
 use super::{Harness, SqlHarness, assert_kind, balance, claimed, grant};
 
-/// An operation that takes longer never ends.
+/// An operation that takes longer counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// How often to try at most, and how often an operation has to come to its end: an answer that is
-/// there at once leaves no await to be dropped at.
+/// The most tries of a case.
 const TRIES: usize = 100;
+/// The number of tries in which an operation has to come to its end. One is not enough, because an
+/// answer that is there at once leaves no await at which the future could be dropped.
 const ENDS: usize = 3;
 
-/// Before the answer is there, and after.
+/// A future is dropped before its answer is there, and after.
 const MOMENTS: [fn(usize) -> DropAt; 2] = [DropAt::waiting, DropAt::woken];
 
-/// Has a case drop a future at each of its awaits, at both moments, until the future comes to its
-/// end before that; then the case returns true. Returns how many awaits there are at least.
+/// Runs a case that drops a future at one await after the other, at both moments. The case returns
+/// true when the future has come to its end before that await. Returns the least number of awaits.
 pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) -> usize {
     let mut least = usize::MAX;
     for moment in MOMENTS {
@@ -38,8 +39,8 @@ pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) ->
                 break;
             }
         }
-        assert!(is_over, "it comes to its end in {TRIES} tries");
-        assert!(number > 1, "it has an await at which it can be dropped");
+        assert!(is_over, "the operation comes to its end in {TRIES} tries");
+        assert!(number > 1, "the operation has an await at which it can be dropped");
         least = least.min(number - 1);
     }
     least
@@ -47,9 +48,9 @@ pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) ->
 
 struct World<H: Harness> {
     world: H,
-    /// With one connection.
+    /// A store with one connection.
     store: FencedStore<H::Db>,
-    /// It has been claimed.
+    /// A grant that was claimed.
     grant: Sequencer,
 }
 
@@ -64,8 +65,8 @@ impl<H: SqlHarness> World<H> {
         }
     }
 
-    /// The connection is outside of any transaction: a write there by itself is stored at once. So
-    /// is that of a fenced transaction.
+    /// Checks that the connection is outside of any transaction: a single write on it is stored at
+    /// once, and so is the write of a fenced transaction.
     async fn is_sound(&self, at: DropAt) {
         let mut connection = self.store.pool().acquire().await.unwrap();
         assert!(!connection.is_in_transaction(), "dropped {at:?}");
@@ -79,20 +80,21 @@ impl<H: SqlHarness> World<H> {
         assert_eq!(balance(&self.world).await, before + 2, "dropped {at:?}");
     }
 
-    /// A write of 1000 was finished, or was stored, or was not.
+    /// Checks a write that adds 1000. If it was finished, it is stored. Otherwise it may be stored
+    /// or not.
     async fn has_added_or_not(&self, before: i64, finished: bool, at: DropAt) {
         self.is_sound(at).await;
         let added = balance(&self.world).await - before;
         assert!(added == 1002 || added == 2 && !finished, "dropped {at:?}");
     }
 
-    /// No lock is held any more.
+    /// Checks that no lock is held any more.
     async fn is_free(&self) {
         let next = grant("account:42", 1_000_000);
         self.world.impatient().await.claim(&next).await.unwrap();
     }
 
-    /// Has a case drop a future in a world of its own, in which nothing is left then.
+    /// Runs a case that drops a future in a fresh world. Checks that nothing is left behind there.
     async fn at_every_await(mut case: impl AsyncFnMut(&Self, DropAt) -> bool) {
         let world = Self::new().await;
         at_every_await(async |at| {
@@ -112,7 +114,7 @@ pub(crate) async fn begin_can_be_dropped_at_every_await<H: SqlHarness>() {
     .await;
 }
 
-/// It has happened, or it has not.
+/// The commit has happened, or it has not.
 pub(crate) async fn commit_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let before = balance(&world.world).await;
@@ -138,7 +140,7 @@ pub(crate) async fn rollback_can_be_dropped_at_every_await<H: SqlHarness>() {
     .await;
 }
 
-/// It is finished, or was never sent: claimed again, it is claimed.
+/// The claim is finished, or was never sent. A repeated claim succeeds.
 pub(crate) async fn claim_can_be_dropped_at_every_await<H: SqlHarness>() {
     let mut world = World::<H>::new().await;
     let mut token = 33;
@@ -172,7 +174,7 @@ pub(crate) async fn a_single_write_can_be_dropped_at_every_await<H: SqlHarness>(
     .await;
 }
 
-/// A look leaves its connection outside of any transaction.
+/// A look at the mark leaves its connection outside of any transaction.
 pub(crate) async fn high_water_can_be_dropped_at_every_await<H: SqlHarness>() {
     World::<H>::at_every_await(async |world, at| {
         let look = world.store.high_water(world.grant.resource());
@@ -181,9 +183,9 @@ pub(crate) async fn high_water_can_be_dropped_at_every_await<H: SqlHarness>() {
     .await;
 }
 
-/// A statement of the application itself, whose transaction is then dropped or committed. The
-/// commit says whether it is stored, with the statement before it; if the outcome is unknown,
-/// settling makes it final.
+/// A statement of the application is dropped, and then its transaction is dropped or committed. The
+/// commit says whether the statement is stored, together with the statement before it. If the
+/// outcome is unknown, settling makes it final.
 pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     for commits in [false, true] {
@@ -224,7 +226,8 @@ pub(crate) async fn a_statement_can_be_dropped_at_every_await<H: SqlHarness>() {
     world.is_free().await;
 }
 
-/// The transaction goes on without it. Dropped at its end, it can only be rolled back.
+/// The transaction goes on without the savepoint. If the end of the savepoint is dropped, the
+/// transaction can only be rolled back.
 pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     at_every_await(async |at| {
@@ -266,7 +269,7 @@ pub(crate) async fn a_savepoint_can_be_dropped_at_every_await<H: SqlHarness>() {
     world.is_free().await;
 }
 
-/// The table is protected then, or it is not: either can be changed.
+/// Afterwards the table is protected, or it is not. In both states the protection can be changed.
 pub(crate) async fn protect_can_be_dropped_at_every_await<H: SqlHarness>() {
     let world = World::<H>::new().await;
     let rows = Protection::rows("accounts", "id", "account:").unwrap();

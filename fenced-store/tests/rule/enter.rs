@@ -11,7 +11,7 @@ use super::{
 /// Statements that end a transaction behind sqlx's back.
 pub(crate) const ENDS: [&str; 4] = ["ROLLBACK", "COMMIT", "ROLLBACK; BEGIN", "COMMIT; BEGIN"];
 
-/// A statement that ends the transaction gives up the fence; a receipt would be a lie.
+/// A statement that ends the transaction also ends the fence, so a receipt would be wrong.
 pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     let store = world.store_of_one().await;
@@ -28,7 +28,7 @@ pub(crate) async fn a_transaction_that_was_ended_inside_has_no_receipt<H: SqlHar
     assert_eq!(balance(&world).await, 101);
 }
 
-/// And the control: without the fence its write is stored.
+/// The control: without the fence the write of the stale holder is stored.
 pub(crate) async fn stale_holder_cannot_begin<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -49,7 +49,7 @@ pub(crate) async fn stale_holder_cannot_begin<H: SqlHarness>() {
     }
     fenced_add(&world, &new).await.unwrap();
     assert_eq!(balance(&world).await, 102);
-    // In a transaction, because a pooler may give another session to each statement.
+    // This is in a transaction, because a pooler may give another session to each statement.
     let mut tx = world.store().pool().begin().await.unwrap();
     H::add(&mut *tx, 1).await.unwrap();
     assert_eq!(H::balance(&mut *tx).await, 103);
@@ -95,8 +95,8 @@ pub(crate) async fn duplicate_token_is_refused<H: Harness>() {
     fenced_add(&world, &first).await.unwrap();
 }
 
-/// Neither a grant that is not claimed yet, nor one that is above the mark: a stale holder's
-/// delayed begin must not claim by the way.
+/// A grant cannot begin before its claim, even if its token is above the mark: otherwise the
+/// delayed begin of a stale holder would claim, too.
 pub(crate) async fn unclaimed_grant_cannot_begin<H: Harness>() {
     let world: H = fresh().await;
     let early = grant("account:42", 33);
@@ -183,7 +183,7 @@ pub(crate) async fn a_mark_that_the_store_forgot_is_lost<H: SqlHarness>() {
     );
 }
 
-/// Also after a failed statement, and inside each other.
+/// Savepoints are rolled back after a failed statement, and inside each other.
 /// Catches: an inner savepoint that outlives the outer one, or has its name.
 pub(crate) async fn a_rolled_back_savepoint_takes_those_inside_with_it<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;

@@ -15,7 +15,7 @@ pub(crate) const REAL_IO: Duration = Duration::from_secs(1);
 
 pub(crate) struct World<H: Harness> {
     pub(crate) world: H,
-    /// Does not wait long for a holder that is stopped inside a transaction.
+    /// This store does not wait long for a holder that is stopped inside a transaction.
     pub(crate) store: FencedStore<H::Db>,
     /// How many deposits were acknowledged.
     pub(crate) deposits: Cell<i64>,
@@ -37,7 +37,7 @@ impl<H: Harness> World<H> {
 
     async fn add_to(&self, before: i64) -> Result<(), FencedLockError> {
         let now = H::balance(&mut *to_read(&self.store).await?).await;
-        // Sets it to the value that it has read and one more.
+        // Sets the balance to the value that was read, plus one.
         H::add_unfenced(&self.store, before + 1 - now).await?;
         Ok(())
     }
@@ -47,7 +47,7 @@ impl<H: Harness> World<H> {
     }
 }
 
-/// A deposit: reads, and sets the balance to one more.
+/// A deposit: reads the balance, and sets it to one more.
 async fn deposit<H: Harness>(bank: &World<H>, me: &Process) -> Result<(), FencedLockError> {
     let guard = bank.protected(me).acquire("account:42").await?;
     let before = balance(&bank.world).await;
@@ -69,7 +69,7 @@ pub(crate) async fn a_deposit_that_is_stopped_anywhere_loses_nothing<H: Harness>
     assert!(passed.refused > 0);
 }
 
-/// The control: the same under the lease alone.
+/// The control: the same deposit under the lease alone.
 pub(crate) async fn an_unfenced_deposit_that_is_stopped_loses_another<H: Harness>() {
     let unfenced = async |bank: &World<H>, me: &Process| {
         let guard = me.locks().acquire("account:42").await?;
@@ -79,7 +79,8 @@ pub(crate) async fn an_unfenced_deposit_that_is_stopped_loses_another<H: Harness
         guard.release().await?;
         Ok::<_, FencedLockError>(())
     };
-    // An answer that is there at once is no await: not every try stops it in the middle.
+    // If an answer is there at once, there is no await. So not every try stops the deposit half
+    // way.
     for _ in 0..20 {
         let test = pause::at_every_await(World::<H>::new, unfenced).real_io(REAL_IO);
         let broken = test.try_check(World::balance_is_that_of_the_deposits).await;
@@ -90,7 +91,7 @@ pub(crate) async fn an_unfenced_deposit_that_is_stopped_loses_another<H: Harness
     panic!("the control has to lose what the fence keeps");
 }
 
-/// Each of them on the one thread that stopping takes.
+/// Makes a test of each case. A test has one thread, because the simulated stop needs that.
 macro_rules! pause_cases {
     ($harness:ty) => {
         pause_cases!($harness:

@@ -1,4 +1,4 @@
-//! Idle marks are forgotten, and a floor takes their place.
+//! Idle marks are forgotten, and a floor replaces them.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 
 const OLD: Forget = Forget::older_than(HOUR);
 
-/// The token of a service that follows the clock, at a time so long ago.
+/// The token that a service which follows the clock issued this time ago.
 fn ago(time: Duration) -> u64 {
     InitialToken::clock_token(TokioRuntime.unix_time() - time)
 }
@@ -80,7 +80,7 @@ pub(crate) async fn a_forgotten_mark_leaves_a_floor<H: SqlHarness>() {
     fenced_add(&world, &next).await.unwrap();
 }
 
-/// A resource that has a mark takes tokens above that, whatever the floor is.
+/// A resource that has a mark takes tokens above the mark, whatever the floor is.
 pub(crate) async fn a_mark_that_stays_is_not_below_the_floor<H: SqlHarness>() {
     let world: H = fresh().await;
     let (low, high) = (ago(4 * HOUR), ago(2 * HOUR));
@@ -102,7 +102,7 @@ pub(crate) async fn a_mark_that_stays_is_not_below_the_floor<H: SqlHarness>() {
     fenced_add(&world, &next).await.unwrap();
 }
 
-/// One poisoned mark, or one that is far ahead, lifts no floor.
+/// A poisoned mark, or a mark that is far ahead of the clock, does not lift the floor.
 pub(crate) async fn a_mark_that_is_young_or_ahead_or_in_use_stays<H: SqlHarness>() {
     let world: H = fresh().await;
     let store = trusting(&world);
@@ -141,7 +141,7 @@ pub(crate) async fn a_mark_that_is_young_or_ahead_or_in_use_stays<H: SqlHarness>
     for stays in ["recent", "ahead", "poisoned", "young"] {
         assert!(high_water(&world, stays).await.is_some(), "{stays}");
     }
-    // A grant of now is above the floor.
+    // A grant of the present time is above the floor.
     let fresh = grant("account:42", ago(Duration::ZERO));
     world.store().claim(&fresh).await.unwrap();
 }
@@ -160,7 +160,7 @@ pub(crate) async fn a_store_whose_tokens_are_no_times_is_refused<H: SqlHarness>(
         other => panic!("{other:?}"),
     }
     assert_eq!(floor(&world).await, None);
-    // If they are revisions, the present one is the bound.
+    // If tokens are revisions, the present revision is the bound.
     let below = OLD.below(token(50));
     assert_eq!(world.store().forget_marks(&below).await.unwrap().marks, 1);
     assert_eq!(floor(&world).await, Some(33));
@@ -212,7 +212,7 @@ pub(crate) async fn a_mark_that_was_refreshed_is_young<H: SqlHarness>() {
     fenced_add(&world, &second).await.unwrap();
 }
 
-/// Early grants of the new service are not claimed for a resource whose mark is forgotten.
+/// Early grants of the new service cannot be claimed for a resource whose mark is forgotten.
 pub(crate) async fn a_handover_chooses_above_the_floor<H: SqlHarness>() {
     let world: H = fresh().await;
     let at = ago(2 * HOUR);
@@ -291,8 +291,8 @@ async fn went_back<H: SqlHarness>(has_floor: bool) -> usize {
             for resource in 0..RESOURCES {
                 let name = format!("order:{resource}");
                 let seen = &mut greatest[usize::try_from(resource).unwrap()];
-                // A zombie of an earlier round, beside the other half and after it, and a new
-                // holder every other time.
+                // A zombie of an earlier round claims at the same time as the other half and after
+                // it. Every second time a new holder claims, too.
                 let (zombie, new) = (first + 3 * round, first + 10 * round + resource);
                 let is_new = (round + resource).is_multiple_of(2);
                 for number in [zombie, if is_new { new } else { zombie }] {

@@ -1,4 +1,4 @@
-//! One lock service takes the place of another in front of the store.
+//! One lock service replaces another in front of the store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -61,18 +61,18 @@ pub(crate) async fn hand_over<DB: Dialect>(
     tried(store, &order(from, new)).await.unwrap()
 }
 
-/// The token that the clock has reached by then.
+/// The token that the clock reaches after this time.
 pub(crate) fn in_time(ahead: Duration) -> FencingToken {
     let time = TokioRuntime.unix_time() + ahead;
     FencingToken::new(InitialToken::clock_token(time)).unwrap()
 }
 
-/// Where a mark is after it was sealed, unless it was there before.
+/// The token of a mark after it was sealed, unless the mark was above it before.
 pub(crate) fn sealed_at(done: &HandedOver) -> Option<u64> {
     Some(done.floor.get() - 1)
 }
 
-/// Its service is the one in place: it acquires, claims and writes.
+/// Acquires, claims and writes, which works only for the present lock service of the store.
 async fn writes<H: Harness>(world: &H, locks: &LockManager) -> FencingToken {
     let protected = FencedLocks::new(locks.clone(), world.store().clone());
     let guard = protected.acquire(RESOURCE).await.unwrap();
@@ -82,14 +82,14 @@ async fn writes<H: Harness>(world: &H, locks: &LockManager) -> FencingToken {
     token
 }
 
-/// Each holder of a lease of the old service is shut out, whether or not it had claimed it.
+/// Each holder of a lease of the old service is shut out, whether or not the holder had claimed.
 pub(crate) async fn a_handover_shuts_the_old_service_out<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
     let holder = old.acquire(RESOURCE).await.unwrap();
     world.store().claim(holder.sequencer()).await.unwrap();
     let late = old.acquire("account:43").await.unwrap();
-    // A client that comes too early has a lease, and the store takes nothing of it.
+    // A client that comes too early gets a lease, but the store accepts no claim of that client.
     let early = new.acquire("account:44").await.unwrap();
     let refused = world.store().claim(early.sequencer()).await.unwrap_err();
     assert_kind!(refused, WrongIssuer);
@@ -108,7 +108,7 @@ pub(crate) async fn a_handover_shuts_the_old_service_out<H: SqlHarness>() {
     assert_eq!(done.sealed, 1);
     assert!(done.floor > late.token() && done.floor > early.token());
 
-    // The old service does not know of the handover, so it goes on granting.
+    // The old service does not know about the handover, so it goes on granting.
     let zombie = old.acquire("account:45").await.unwrap();
     for grant in [holder.sequencer(), late.sequencer(), zombie.sequencer()] {
         let claimed = world.store().claim(grant).await.unwrap_err();
@@ -130,7 +130,7 @@ pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused
     let new = service("etcd");
     let done = hand_over(world.store(), "redis", &new).await;
 
-    // However far the clock has got since.
+    // The bounds hold however much time has passed since.
     let (least, most) = (Duration::from_secs(50), Duration::from_secs(60));
     assert!(done.floor > in_time(least) && done.floor <= in_time(most));
     let low = new.acquire("account:43").await.unwrap();
@@ -161,7 +161,8 @@ pub(crate) async fn the_new_service_is_lifted_by_the_first_claim_that_is_refused
     world.store().claim(high.sequencer()).await.unwrap();
 }
 
-/// And back. Leases of the first time are as worthless as those of the time between.
+/// A handover in the other direction. It shuts out leases from before the first handover and leases
+/// from the time between.
 pub(crate) async fn a_handover_goes_back<H: SqlHarness>() {
     let world: H = fresh().await;
     let (one, two) = (service("redis"), service("etcd"));
@@ -182,7 +183,7 @@ pub(crate) async fn a_handover_goes_back<H: SqlHarness>() {
     assert_eq!(balance(&world).await, 103);
 }
 
-/// Each time it goes the other way, and every other time it turns back half way.
+/// The direction changes each time, and every second handover turns back half way.
 pub(crate) async fn a_handover_dropped_at_any_await_is_finished_or_turned_back<H: SqlHarness>() {
     let world: H = fresh().await;
     let mut services = [service("redis"), service("etcd")];
@@ -271,7 +272,7 @@ pub(crate) async fn a_planned_handover_changes_nothing<H: SqlHarness>() {
     assert_eq!((plan.marks, plan.issuer), (0, Some(issuer("etcd"))));
 }
 
-/// One mark that cannot be sealed now does not stop the others and the new service.
+/// A mark that cannot be sealed now holds up neither the other marks nor the new service.
 pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: SqlHarness>() {
     let world: H = fresh().await;
     let (old, new) = (service("redis"), service("etcd"));
@@ -295,7 +296,7 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: SqlHarness>() {
         }
         other => panic!("{other}"),
     }
-    // Its write is stored before its mark is sealed, and counted as its own.
+    // The write of this holder is stored before its mark is sealed.
     let before = balance(&world).await;
     H::add(&mut tx, 1).await.unwrap();
     tx.commit().await.unwrap();
@@ -306,8 +307,8 @@ pub(crate) async fn a_handover_goes_on_past_what_is_held_up<H: SqlHarness>() {
     writes(&world, &new).await;
 }
 
-/// One that does not grant, one that would never get above the floor, and one whose early tokens
-/// may be above it.
+/// The new service does not grant, or it would never get above the floor, or its early tokens may
+/// be above the floor.
 pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anything_is_changed<
     H: SqlHarness,
 >() {
@@ -349,7 +350,7 @@ pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anyth
         assert_eq!((world.dump().await, world.administration().await), before);
     }
     writes(&world, &old).await;
-    // A holder of the probe is in the way of no handover, and shows a token, too.
+    // A holder of the probe does not stop a handover, because its token is enough.
     let held = ahead.acquire(PROBE).await.unwrap();
     let refused = tried(world.store(), &order("redis", &ahead)).await;
     assert!(matches!(refused, Err(HandoverError::CountsPast { .. })));
@@ -360,7 +361,8 @@ pub(crate) async fn a_new_service_that_cannot_take_over_is_an_error_before_anyth
     held.release().await.unwrap();
 }
 
-/// An error about the changes of others is reported as it is: the issuer was changed by then.
+/// An error about changes by others does not say "nothing was changed", because the issuer was
+/// changed before.
 pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_changed<
     H: SqlHarness,
 >() {
@@ -379,7 +381,7 @@ pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_c
     let admin = world.store().admin();
     let before = high_water(&world, RESOURCE).await;
     let refused = admin.hand_over(&there, |_| meanwhile(&to_a_third)).await;
-    // It has sealed nothing for a service that is history by then.
+    // The handover has sealed nothing for the new service, which was replaced meanwhile.
     assert_eq!(high_water(&world, RESOURCE).await, before);
     let text = refused.as_ref().unwrap_err().to_string();
     let Err(HandoverError::OtherIssuer { phase, current, .. }) = refused else {
@@ -387,7 +389,7 @@ pub(crate) async fn an_error_after_the_beginning_does_not_say_that_nothing_was_c
     };
     assert_eq!((phase, current.as_str()), (HandoverPhase::Sealing, "third"));
     assert!(text.contains("hand over from \"third\""), "{text}");
-    // As it said, with the marks that it has left.
+    // The marks that the interrupted handover has left can be handed over to the third service.
     hand_over(world.store(), "redis", &third).await;
     writes(&world, &third).await;
 

@@ -1,4 +1,4 @@
-//! The tables of fenced-store live beside the application's.
+//! The tables of fenced-store are beside those of the application.
 
 use fenced_store::{FenceError, FencedStore, Rights};
 use tokio::task::JoinSet;

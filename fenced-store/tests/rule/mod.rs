@@ -1,4 +1,5 @@
-//! The store rule as behaviour: one case per sentence, the same for every database.
+//! The store rule as behaviour: one case for each sentence of the rule, and the same cases for
+//! every database.
 //!
 //! A database brings a [`Harness`]; `rule_cases!` makes one named test of each case. The end-to-end
 //! tests mount this module too, for the databases that need a server.
@@ -34,12 +35,12 @@ pub(crate) use self::{
 pub(crate) trait Harness: Send + Sync + Sized + 'static {
     type Db: Storage;
 
-    /// One that is ready for fenced writes.
+    /// A world that is ready for fenced writes.
     fn fresh() -> impl Future<Output = Self> + Send;
 
     fn store(&self) -> &FencedStore<Self::Db>;
 
-    /// The same store, which waits 100 ms for others, not seconds.
+    /// The same store with a lock timeout of 100 ms in place of seconds.
     fn impatient(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
     /// Adds to the balance of account 42.
@@ -48,7 +49,7 @@ pub(crate) trait Harness: Send + Sync + Sized + 'static {
         amount: i64,
     ) -> impl Future<Output = Result<(), FenceError>> + Send;
 
-    /// The same, unfenced and outside of any transaction.
+    /// Adds to the balance of account 42, unfenced and outside of any transaction.
     fn add_unfenced(
         store: &FencedStore<Self::Db>,
         amount: i64,
@@ -63,21 +64,22 @@ pub(crate) trait SqlHarness: Harness<Db: Dialect> {
     /// The migrations table.
     const BOOKS: &'static str;
 
-    /// An empty one, without the tables of fenced-store.
+    /// An empty world, without the tables of fenced-store.
     fn unmigrated() -> impl Future<Output = Self> + Send;
 
-    /// The one that migrates, if there are several ways to the database.
+    /// The store that migrates, if there are several ways to the database.
     fn to_migrate(&self) -> &FencedStore<Self::Db> {
         self.store()
     }
 
-    /// A store with a single connection: its next user gets all that the one before left behind.
+    /// A store with a single connection: its next user finds everything that the user before left
+    /// behind.
     fn store_of_one(&self) -> impl Future<Output = FencedStore<Self::Db>> + Send;
 
-    /// Around the names of tables and columns.
+    /// The quote around the names of tables and columns.
     const QUOTE: char = '"';
 
-    /// How many rows a statement affects. Nothing is prepared.
+    /// Executes a statement, which is not prepared. Returns the number of affected rows.
     fn execute(
         connection: &mut <Self::Db as Storage>::Session,
         statement: &str,
@@ -106,7 +108,7 @@ pub(crate) trait SqlHarness: Harness<Db: Dialect> {
     /// issuers before and after, reason.
     fn administration(&self) -> impl Future<Output = Vec<String>> + Send;
 
-    /// All triggers, in an order of their own.
+    /// All triggers, in an order that does not change.
     fn triggers(&self) -> impl Future<Output = Vec<String>> + Send;
 
     /// Deletes the mark by hand, which no operator should do.
@@ -165,7 +167,7 @@ macro_rules! assert_kind {
 }
 pub(crate) use assert_kind;
 
-/// The same store, which takes every token for one that may have been issued.
+/// The same store, for which every token is plausible.
 pub(crate) fn trusting<H: Harness>(world: &H) -> FencedStore<H::Db> {
     world
         .store()
@@ -297,7 +299,7 @@ macro_rules! rule_cases {
 }
 pub(crate) use rule_cases;
 
-/// The cases that speak no SQL.
+/// The cases that use no SQL.
 macro_rules! store_cases {
     ($harness:ty) => {
         store_cases!($harness:

@@ -7,7 +7,7 @@ use super::{SqlHarness, balance, fresh, grant};
 
 const ADD: &str = "UPDATE accounts SET balance = balance + 10 WHERE id = 42";
 
-/// The observer counts these writes, and they are stored: the control of all refusals.
+/// The observer counts these writes, and they are stored. So this is the control of all refusals.
 pub(crate) async fn a_write_that_would_be_refused_is_reported_and_stored<H: SqlHarness>() {
     let world: H = fresh().await;
     let observer = world.store().observe().await.unwrap();

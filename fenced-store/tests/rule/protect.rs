@@ -47,7 +47,7 @@ async fn protected<H: SqlHarness>(protection: &Protection) -> H {
     world
 }
 
-/// Writes through the pool, as a script would that knows nothing of fences.
+/// Writes through the pool, as a script does that knows nothing about fences.
 async fn unfenced<H: SqlHarness>(world: &H, statement: &'static str) -> Result<u64, FenceError> {
     let mut connection = world.store().pool().acquire().await.unwrap();
     Ok(H::execute(&mut connection, statement).await?)
@@ -62,7 +62,7 @@ pub(crate) async fn protected_table_refuses_unfenced_writes<H: SqlHarness>() {
             assert!(!error.is_retryable() && !error.is_fenced());
         }
         assert_eq!(balance(&world).await, 100);
-        // The control: it is the protection that refuses.
+        // The control: without the protection the write is accepted.
         world.store().unprotect(&protection).await.unwrap();
         unfenced(&world, WRITES[0]).await.unwrap();
         assert_eq!(balance(&world).await, 101);
@@ -126,7 +126,7 @@ pub(crate) async fn a_whole_table_is_one_resource<H: SqlHarness>() {
 }
 
 /// Whatever the end of a fenced transaction was, its connection has no fence afterwards. The pool
-/// has more than one connection, so each is looked at.
+/// has more than one connection, so each connection is checked.
 pub(crate) async fn a_fence_ends_with_its_transaction<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let own = grant("account:42", 33);
@@ -153,7 +153,7 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: SqlHarness>() {
             connections.push(world.store().pool().acquire().await.unwrap());
         }
         for connection in &mut connections {
-            // In a transaction, so that a pooler does not take the connection away meanwhile.
+            // This is in a transaction, so that a pooler does not change the connection meanwhile.
             let mut unfenced = Connection::begin(&mut **connection).await.unwrap();
             let error: FenceError = H::add(&mut unfenced, 1).await.unwrap_err();
             assert_kind!(error, Unfenced);
@@ -163,7 +163,7 @@ pub(crate) async fn a_fence_ends_with_its_transaction<H: SqlHarness>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// The next holder has no token that the old one's triggers would take.
+/// The triggers accept the token of the next holder, and refuse that of the old holder.
 pub(crate) async fn protected_rows_go_to_the_next_holder<H: SqlHarness>() {
     let world: H = protected(&by_row()).await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));
@@ -227,7 +227,8 @@ pub(crate) async fn a_table_that_cannot_be_protected_is_named<H: SqlHarness>() {
     assert_eq!(world.triggers().await, Vec::<String>::new());
 }
 
-/// Ended behind sqlx's back, it leaves no fence on its connection.
+/// A transaction that a statement has ended, which sqlx does not notice, leaves no fence on its
+/// connection.
 pub(crate) async fn the_commit_of_a_transaction_that_was_ended_clears_its_note_away<
     H: SqlHarness,
 >() {

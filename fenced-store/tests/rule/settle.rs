@@ -1,8 +1,8 @@
-//! After a commit that was not answered.
+//! Calls of `settle` after a commit that was not answered.
 
 use super::{Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, grant, high_water};
 
-/// Until the transaction that may still commit is over.
+/// Settling waits until the transaction that may still commit is over.
 pub(crate) async fn settling_waits_for_an_open_transaction<H: Harness>() {
     let (world, grant) = claimed::<H>().await;
     let impatient = world.impatient().await;
@@ -24,7 +24,7 @@ pub(crate) async fn settling_changes_nothing<H: SqlHarness>() {
     assert_eq!(world.dump().await, before);
 }
 
-/// Nothing of it is under way then either.
+/// After this error, too, no transaction of the holder is in progress.
 pub(crate) async fn a_stale_holder_gets_an_error_when_it_settles<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -33,8 +33,8 @@ pub(crate) async fn a_stale_holder_gets_an_error_when_it_settles<H: Harness>() {
     assert_kind!(error, Stale);
 }
 
-/// Claiming instead would let a holder in again that others have followed, which the store has
-/// forgotten as well.
+/// A claim in its place would let a holder in again that has successors, because the store may have
+/// lost their claims, too.
 pub(crate) async fn settling_without_a_mark_does_not_claim<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     world.delete_mark(grant.resource()).await;

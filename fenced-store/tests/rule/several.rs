@@ -49,7 +49,8 @@ pub(crate) async fn several_resources_share_a_transaction<H: Harness>() {
     }
 }
 
-/// More often than the pool has connections, so that one that is kept would be missed.
+/// The begin is repeated more often than the pool has connections, so that a connection that is not
+/// given back would be missing.
 pub(crate) async fn a_stale_one_among_several_refuses_all<H: SqlHarness>() {
     let world: H = fresh().await;
     let first = claimed(&world, "account:1", 33).await;
@@ -74,14 +75,14 @@ pub(crate) async fn a_stale_one_among_several_refuses_all<H: SqlHarness>() {
         assert_eq!(error.resource(), Some(unclaimed.resource()));
     }
     assert_eq!(world.dump().await, before);
-    // Nothing is kept of those that were entered before it.
+    // The resources that were entered before it are free again.
     for named in [&first, &last] {
         world.impatient().await.claim(named).await.unwrap();
         fenced_add(&world, named).await.unwrap();
     }
 }
 
-/// Before anything is sent: the pool is closed.
+/// The refusal comes before anything is sent, because the pool is closed.
 pub(crate) async fn the_same_resource_twice_is_refused_unsent<H: SqlHarness>() {
     let world: H = fresh().await;
     let (grant, twin) = (grant("account:42", 33), grant("account:42", 34));
@@ -101,7 +102,8 @@ pub(crate) async fn the_same_resource_twice_is_refused_unsent<H: SqlHarness>() {
     assert_kind!(error, Db);
 }
 
-/// While one that was named in the other order waits for `account:2`, it is in `account:1` already.
+/// A transaction that named its resources in the other order waits for `account:2`, and has entered
+/// `account:1` already.
 pub(crate) async fn resources_are_entered_in_the_order_of_their_names<H: Harness>() {
     let world: H = fresh().await;
     let one = claimed(&world, "account:1", 33).await;
@@ -144,7 +146,7 @@ pub(crate) async fn resources_are_entered_in_the_order_of_their_names<H: Harness
     impatient.claim(&one).await.unwrap();
 }
 
-/// Transactions that name two resources either way round, and claims of both in between.
+/// Transactions that name two resources in both orders, with claims of both resources in between.
 pub(crate) async fn either_order_of_names_goes_with_claims<H: Harness>() {
     let world: H = fresh().await;
     let one = claimed(&world, "account:1", 33).await;

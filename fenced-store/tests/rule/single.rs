@@ -21,7 +21,8 @@ pub(crate) async fn single_write_is_stored_and_has_a_receipt<H: SqlHarness>() {
     }
 }
 
-/// Whether the statement would have matched a row or not: "stale" is never "0 rows".
+/// The refusal is the same whether or not the statement would have matched a row: "stale" is never
+/// "0 rows".
 pub(crate) async fn single_write_of_a_stale_holder_is_refused<H: SqlHarness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);
@@ -56,7 +57,7 @@ pub(crate) async fn single_write_of_other_grants_is_refused<H: SqlHarness>() {
     assert_eq!(high_water(&world, "account:42").await, Some(33));
 }
 
-/// Its error is the user's to see, and the next write goes through.
+/// The user gets the error of the statement, and the next write succeeds.
 pub(crate) async fn single_write_that_fails_stores_nothing<H: SqlHarness>() {
     let (world, grant) = claimed::<H>().await;
     for _ in 0..3 {
@@ -81,7 +82,7 @@ pub(crate) async fn single_write_that_fails_stores_nothing<H: SqlHarness>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// All of them are checked, and all of them are in the receipt.
+/// All resources are checked, and all are in the receipt.
 pub(crate) async fn single_write_may_enter_several_resources<H: SqlHarness>() {
     let world: H = fresh().await;
     let (one, other) = (grant("account:43", 5), grant("account:42", 33));

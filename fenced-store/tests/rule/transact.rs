@@ -15,8 +15,8 @@ fn busy() -> FenceError {
     FenceError::Busy { source }
 }
 
-/// The writes of the first attempts are rolled back. In a task of its own, with the values that it
-/// owns.
+/// The writes of the first attempts are rolled back. The call runs in a task, so its future must
+/// own its values.
 pub(crate) async fn busy_work_is_done_again<H: Harness>() {
     let (world, ours) = claimed::<H>().await;
     let attempts = Arc::new(AtomicU32::new(0));
@@ -39,7 +39,7 @@ pub(crate) async fn busy_work_is_done_again<H: Harness>() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// Neither a refusal of the grant nor an error of the work's own.
+/// No other try follows a refusal of the grant, or an error of the work itself.
 pub(crate) async fn a_final_error_is_not_followed_by_another_try<H: Harness>() {
     let (world, old) = claimed::<H>().await;
     let new = grant("account:42", 34);

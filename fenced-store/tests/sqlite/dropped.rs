@@ -1,5 +1,5 @@
-//! Futures and transactions that are dropped. Each time the pool has one connection, whose next
-//! user finds all that was left behind.
+//! Futures and transactions that are dropped. Each time the pool has one connection, so its next
+//! user finds everything that was left behind.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ async fn after_a_rollback_inside_the_pool_goes_on() {
     assert_eq!(balance(&world).await, 109);
 }
 
-/// A savepoint of sqlx, which the documentation says not to use: SQLite refuses it as a second
-/// `BEGIN`, and nothing is lost by it, even if its future is dropped.
+/// The documentation advises against a savepoint of sqlx. SQLite refuses it as a second `BEGIN`,
+/// and nothing is lost, even if its future is dropped.
 #[tokio::test]
 async fn a_savepoint_of_sqlx_is_refused_and_harmless() {
     let (world, store, grant) = with_one_connection().await;
@@ -88,7 +88,7 @@ const SLOW: &str = "WITH RECURSIVE number (n) AS \
     (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 200000) \
     SELECT count(*) FROM number";
 
-/// Of more messages than the thread of the connection takes at a time, the rollback is the last.
+/// The rollback comes last, behind more messages than the thread of the connection takes at a time.
 #[tokio::test]
 async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
     let (world, _, grant) = with_one_connection().await;
@@ -109,7 +109,7 @@ async fn behind_dropped_statements_a_dropped_transaction_is_rolled_back() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// When the other writer is gone, SQLite lets in a begin that was cancelled.
+/// When the other writer is gone, SQLite still executes a begin that was cancelled.
 #[tokio::test]
 async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {
     let (world, store, grant) = with_one_connection().await;
@@ -126,7 +126,7 @@ async fn begin_that_is_cancelled_while_it_waits_leaves_the_file_free() {
     assert_eq!(balance(&world).await, 106);
 }
 
-/// Its data would be gone with its connection, so that is never closed.
+/// The data would be lost with the connection, so the connection is never closed.
 #[tokio::test]
 async fn a_database_in_memory_stays_whatever_is_dropped() {
     let pool = SqlitePoolOptions::new()
@@ -166,7 +166,8 @@ fn dropped_outside_of_its_runtime_it_is_rolled_back() {
     drop(tx);
     runtime.block_on(add_fenced(&store, &grant));
     assert_eq!(runtime.block_on(balance(&world)), 101);
-    // No runtime is left that could roll it back; the end of the file's last connection does.
+    // No runtime is left that could roll the transaction back. The end of the last connection to
+    // the file does that.
     let tx = runtime.block_on(async { store.begin(&grant).await.unwrap() });
     drop(runtime);
     drop(tx);

@@ -20,12 +20,12 @@ pub(crate) struct SqliteFile {
 }
 
 impl SqliteFile {
-    /// Where the file is.
+    /// The folder of the file.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A pool of one connection: its next user gets what the one before left behind.
+    /// A pool of one connection: its next user finds everything that the user before left behind.
     pub(crate) async fn pool_of_one(&self) -> SqlitePool {
         let pool = SqlitePoolOptions::new().max_connections(1);
         pool.connect_with(self.options.clone()).await.unwrap()
@@ -152,7 +152,8 @@ impl SqlHarness for SqliteFile {
     }
 
     async fn triggers(&self) -> Vec<String> {
-        // The floor has one of its own.
+        // The table of marks has a trigger for the floor, too, which protects no table of an
+        // application.
         let of_tables = "SELECT sql FROM sqlite_schema
             WHERE type = 'trigger' AND name <> 'fenced_above_floor' ORDER BY name";
         sqlx::query_scalar(of_tables)

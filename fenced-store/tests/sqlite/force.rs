@@ -29,7 +29,7 @@ async fn protected() -> (SqliteFile, FencedLocks<Sqlite>) {
     (world, protected)
 }
 
-/// The control: an end of the lease alone stops no holder, and unfenced writes go on.
+/// The control: if only the lease is ended, the holder still writes, and unfenced writes go on.
 #[tokio::test]
 async fn force_shuts_a_holder_out_at_once_without_another_acquire() {
     let (world, accounts) = protected().await;
@@ -63,7 +63,7 @@ async fn force_shuts_a_holder_out_at_once_without_another_acquire() {
     assert_eq!(balance(&world).await, 102, "the control lost nothing");
 }
 
-/// Catches: several guards that hear only of the loss of the first of them.
+/// Catches: several guards that notice only the loss of the first guard.
 #[tokio::test]
 async fn several_guards_are_lost_with_any_of_them() {
     let (_world, accounts) = protected().await;
@@ -102,7 +102,7 @@ async fn the_next_holder_is_not_shut_out_though_it_claims_before_the_revocation(
     assert!(hung.begin().await.unwrap_err().is_fenced());
 }
 
-/// A transaction that was begun before ends before: force waits for it, and no other follows.
+/// Force waits for a transaction that began before, and the holder can begin no other one.
 #[tokio::test]
 async fn force_waits_for_a_transaction_that_is_open_and_lets_no_other_begin() {
     let (world, accounts) = protected().await;
@@ -140,7 +140,7 @@ async fn force_on_a_name_that_was_never_claimed_leaves_nothing() {
     assert_eq!(high_water(&world, NAME).await, None);
 }
 
-/// An open transaction of the holder is in the way, again and again, until it ends.
+/// Each call fails as long as a transaction of the holder is open.
 #[tokio::test]
 async fn force_may_be_repeated_until_the_holders_transaction_has_ended() {
     let (world, accounts) = protected().await;
@@ -166,7 +166,7 @@ async fn force_may_be_repeated_until_the_holders_transaction_has_ended() {
     );
 }
 
-/// Catches: a lease of the operator that stays in the way.
+/// Catches: a lease of the operator that is not given back.
 #[tokio::test]
 async fn force_that_is_dropped_at_any_await_leaves_a_resource_that_can_be_had() {
     let (world, accounts) = protected().await;

@@ -19,7 +19,7 @@ async fn execute(store: &SqliteFencedStore, statement: &str) -> u64 {
     result.rows_affected()
 }
 
-/// Two marks of two hours ago. The token of both is returned.
+/// Makes two marks that are two hours old. Returns the token of both.
 async fn idle(store: &SqliteFencedStore) -> u64 {
     let at = InitialToken::clock_token(TokioRuntime.unix_time() - 2 * HOUR);
     for resource in ["held", "free"] {
@@ -30,8 +30,9 @@ async fn idle(store: &SqliteFencedStore) -> u64 {
     at
 }
 
-/// As a client in another language claims, or the lock service in the same file.
-/// Catches: a token below the floor that comes back past the library.
+/// A client in another language, or the lock service in the same file, claims by a statement of its
+/// own.
+/// Catches: a token below the floor that is claimed without the library.
 #[tokio::test]
 async fn no_statement_brings_a_token_below_the_floor_back() {
     let world: SqliteFile = fresh().await;

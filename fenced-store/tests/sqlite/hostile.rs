@@ -14,7 +14,7 @@ use crate::{
     rule::{Harness, SqlHarness, assert_kind, balance, claimed, fenced_add, grant, high_water},
 };
 
-/// The primary result code of SQLite. None of them is a refusal of ours.
+/// The primary result code of SQLite in an error that is no refusal of ours.
 fn code_of(error: &FenceError) -> i32 {
     let FenceError::Db { source } = error else {
         panic!("{error:?}");
@@ -26,7 +26,7 @@ fn code_of(error: &FenceError) -> i32 {
 const READ_ONLY: i32 = 8;
 const FULL: i32 = 13;
 
-/// Fills the file to its last page. From then on it takes no row of this size.
+/// Fills the file to its last page. From then on it has no room for a row of this size.
 async fn fill(connection: &mut SqliteConnection) {
     for statement in [
         "CREATE TABLE ballast (of BLOB)",
@@ -39,7 +39,7 @@ async fn fill(connection: &mut SqliteConnection) {
 
 const TOO_MUCH: &str = "INSERT INTO ballast VALUES (zeroblob(1000000))";
 
-/// SQLite may end the transaction then, or only the statement.
+/// On a full disk SQLite ends either the transaction or only the statement.
 #[tokio::test]
 async fn on_a_full_disk_a_transaction_is_stored_whole_or_not_at_all() {
     let (world, grant) = claimed::<SqliteFile>().await;
@@ -64,7 +64,7 @@ async fn on_a_full_disk_a_transaction_is_stored_whole_or_not_at_all() {
             Err(error) => panic!("{error:?}"),
         }
     }
-    // No holder is kept out.
+    // No holder is kept out afterwards.
     fenced_add(&world, &grant).await.unwrap();
 }
 
@@ -91,15 +91,15 @@ async fn a_claim_on_a_full_disk_claims_nothing() {
     assert_eq!(high_water(&world, refused.resource().as_str()).await, None);
     let error = world.store().begin(&refused).await.unwrap_err();
     assert_kind!(error, NotClaimed);
-    // A mark that is there needs no room to be raised.
+    // A raise of an existing mark needs no further room.
     let new = grant("account:42", 34);
     store.claim(&new).await.unwrap();
     let stale = store.begin(&old).await.unwrap_err();
     assert_kind!(stale, Stale);
 }
 
-/// Because of how the file was opened, or by a setting of the session. In a file that it may only
-/// read, SQLite begins a transaction that has nothing to itself; in that file it writes nothing.
+/// The file is read only because of how it was opened, or by a setting of the session. In such a
+/// file SQLite begins a transaction that keeps no other writer out, but it writes nothing.
 #[tokio::test]
 async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
     let (world, own) = claimed::<SqliteFile>().await;
@@ -107,7 +107,7 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
     let options = world.store().pool().connect_options();
     let options = SqliteConnectOptions::clone(&options).read_only(true);
     let reader = FencedStore::new(SqlitePool::connect_with(options).await.unwrap());
-    // There is nothing to be migrated.
+    // No migration is missing.
     reader.migrate().await.unwrap();
     let told = reader.check(Rights::Write).await.unwrap_err();
     assert!(told.to_string().contains("takes no writes"), "{told}");
@@ -132,7 +132,8 @@ async fn a_file_that_is_only_read_takes_no_claim_and_no_write() {
     fenced_add(&world, &own).await.unwrap();
 }
 
-/// The log is a part of the file: without it, the last commits are gone, claims too.
+/// The write-ahead log is a part of the file: without the log, the last commits and claims are
+/// gone.
 #[tokio::test]
 async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an_error() {
     let (world, old) = claimed::<SqliteFile>().await;
@@ -156,7 +157,7 @@ async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an
     assert_kind!(told, NotClaimed);
     let told = rest.settle(&new).await.unwrap_err();
     assert_kind!(told, MarkLost);
-    // The next claim restores the order.
+    // After the next claim everything works again.
     rest.claim(&grant("account:42", 35)).await.unwrap();
     for gone in [&old, &new] {
         let stale = rest.begin(gone).await.unwrap_err();
@@ -164,7 +165,7 @@ async fn a_log_that_has_vanished_takes_its_claims_along_and_their_holders_get_an
     }
 }
 
-/// A library may make such a table on a connection of the pool for itself.
+/// A library may make a temporary table of that name on a connection of the pool.
 /// Catches: a table of ours that is named without its schema.
 #[tokio::test]
 async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
@@ -198,7 +199,7 @@ async fn a_temporary_table_of_an_equal_name_hides_no_mark() {
     assert_eq!(high_water(&world, "account:42").await, Some(35));
 }
 
-/// The writer has switched off the checks of the table.
+/// The program that wrote the mark had switched off the checks of the table.
 #[tokio::test]
 async fn a_mark_that_is_no_mark_admits_no_holder() {
     for broken in [

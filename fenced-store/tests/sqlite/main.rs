@@ -1,5 +1,5 @@
-//! The fenced store on SQLite: the cases of the rule that every database has to pass, and what only
-//! SQLite can do, or do wrong.
+//! The fenced store on SQLite: the cases of the rule that every database has to pass, and cases
+//! that only SQLite has.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

@@ -1,4 +1,4 @@
-//! Every name that the store's side documents is exported.
+//! Every metric that the documentation of the store names is exported.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     rule::{Harness, fresh, grant_by},
 };
 
-/// By name, or by reason or result if there is one.
+/// The counters by their names, or by the reason or the result if there is one.
 fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
     let snapshot = exported.snapshot().into_vec().into_iter();
     let counters = snapshot.filter_map(|(key, _, description, value)| match value {
@@ -32,7 +32,7 @@ fn counters(exported: &Snapshotter) -> BTreeMap<String, u64> {
     counters.collect()
 }
 
-/// The counters that the store exports: these have counted so often, and the others not at all.
+/// All counters that the store exports: the given ones with these values, and the others with 0.
 fn with(happened: &[(&str, u64)]) -> BTreeMap<String, u64> {
     let reasons = [
         "stale",
@@ -94,7 +94,7 @@ async fn each_counter_for_an_alert_begins_at_zero_and_counts() {
     let repaired = (metric::FLOOR_REPAIRS.name, 1);
     assert_eq!(counters(&exported), with(&[("duplicate", 1), repaired]));
 
-    // The acquisition above has claimed a greater token. A snapshot begins to count anew.
+    // The acquisition above has claimed a greater token. A snapshot resets the counters.
     for (issuer, token) in [
         ("memory", 1),
         ("other", 9),

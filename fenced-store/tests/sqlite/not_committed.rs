@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-/// The watchdog has done all that it can without the clock.
+/// Waits until the watchdog has done everything that it can do at this time of the clock.
 async fn settled() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -85,7 +85,7 @@ async fn in_an_error_a_guard_is_not_renewed_and_its_lease_ends() {
     assert_eq!(world.accounts.locks().stats().losses, 1);
 }
 
-/// Catches: a guard that is as good as lost when it has been taken out.
+/// Catches: a guard that is not renewed any more after it was taken out.
 #[tokio::test]
 async fn a_guard_that_is_taken_out_of_its_error_goes_on() {
     let world = World::new().await;

@@ -21,7 +21,7 @@ async fn add_unfenced(store: &SqliteFencedStore) -> Result<(), FenceError> {
     SqliteFile::add(&mut connection, 1).await
 }
 
-/// The id that the database gives to a new row is known to the triggers.
+/// The triggers know the id that the database gives to a new row.
 #[tokio::test]
 async fn a_row_is_judged_by_the_id_that_it_gets() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;
@@ -66,8 +66,8 @@ async fn conflict_clauses_do_not_silence_the_triggers() {
     assert_eq!(balance(&world).await, 8);
 }
 
-/// A statement that commits behind our back leaves the note of its transaction in the file. The
-/// next commit, or the next begin, clears it away; until then the mark decides.
+/// A statement of the user that commits leaves the note of its transaction in the file. The next
+/// commit, or the next begin, deletes the note; until then the mark decides.
 #[tokio::test]
 async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;
@@ -83,7 +83,7 @@ async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most() {
     assert_eq!(balance(&world).await, 102);
 }
 
-/// `Busy` would say that nothing has happened, and have the work done again.
+/// `Busy` would say that nothing has happened, and the caller would do the work again.
 /// Catches: work that is done twice, because its end was taken for a lock wait.
 #[tokio::test]
 async fn a_transaction_that_was_ended_is_not_busy_because_another_one_writes_by_then() {
@@ -136,7 +136,7 @@ async fn a_renamed_table_stays_protected_and_can_be_protected_anew() {
 const MOVED: &str = "UPDATE moved SET balance = balance + 1";
 const NEW: &str = "UPDATE accounts SET balance = balance + 1";
 
-/// The triggers of the renamed table have their names still, and it is protected still.
+/// The triggers of the renamed table still have their names, and still protect it.
 #[tokio::test]
 async fn another_table_of_the_old_name_is_protected_by_itself() {
     let (world, own) = protected_and_claimed::<SqliteFile>().await;
@@ -163,7 +163,8 @@ async fn another_table_of_the_old_name_is_protected_by_itself() {
     };
 
     assert!(refused(MOVED).await && !refused(NEW).await);
-    // Never protected, it has nothing to lose, and takes nothing from the other.
+    // The new table was never protected, so this call does nothing, and the other table stays
+    // protected.
     store.unprotect(&by_row()).await.unwrap();
     assert!(refused(MOVED).await);
     fenced(MOVED).await;
@@ -180,8 +181,8 @@ async fn another_table_of_the_old_name_is_protected_by_itself() {
     assert_eq!(world.triggers().await, Vec::<String>::new());
 }
 
-/// How a real number is written depends on the version of SQLite, and a blob is written like a
-/// text: with the fence of one row, another would be written.
+/// The text of a real number depends on the version of SQLite, and a blob has the same text as a
+/// text. So the fence of one row would allow a write to another row.
 #[tokio::test]
 async fn only_integers_and_texts_are_ids() {
     let world: SqliteFile = fresh().await;

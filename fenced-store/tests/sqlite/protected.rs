@@ -1,4 +1,4 @@
-//! A lock service and a store, put together: their disagreements.
+//! A lock service and a store that are combined, and do not agree.
 
 use std::{
     future::IntoFuture,
@@ -27,8 +27,9 @@ use crate::{
     },
 };
 
-/// The lease whose claim was refused has ended before its holder acquires again, although ending it
-/// takes the service a while. Otherwise the holder would find it, and be refused again.
+/// The lease whose claim was refused has ended before its holder acquires again, although the
+/// service needs a while to end it. Otherwise the holder would get the same lease, and be refused
+/// again.
 #[tokio::test]
 async fn a_holder_that_was_refused_is_lifted_though_its_lease_takes_long_to_end() {
     let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
@@ -142,7 +143,7 @@ async fn run_ends_the_section_when_the_lease_is_lost() {
     }
 }
 
-/// The store is not asked a second time: its pool is closed.
+/// The guard sends no second request to the store, whose pool is closed.
 #[tokio::test]
 async fn after_a_fenced_refusal_the_guard_stays_fenced() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
@@ -200,8 +201,9 @@ async fn a_lost_lease_among_several_begins_nothing() {
     }
 }
 
-/// A protected lease has all options of a lease. To the store an owner is one writer.
-/// Catches: options of a lease that get lost on the way through `FencedLocks`.
+/// A protected lease has all options of a lease. For the store all guards of an owner are one
+/// writer.
+/// Catches: options of a lease that `FencedLocks` does not pass on.
 #[tokio::test]
 async fn an_owner_holds_a_protected_resource_several_times_over() {
     let (world, accounts) = protected_by::<SqliteFile>(forgetful().await).await;
@@ -230,7 +232,7 @@ async fn an_owner_holds_a_protected_resource_several_times_over() {
     }
 }
 
-/// The last error is passed on.
+/// The caller gets the last error.
 #[tokio::test]
 async fn a_store_that_stays_busy_is_given_up() {
     let (world, _) = protected_by::<SqliteFile>(forgetful().await).await;

@@ -66,7 +66,7 @@ async fn a_file_that_can_only_be_read_is_not_writable() {
     }
 }
 
-/// A full disk shows only when something is written. Another connection sees that something was.
+/// A full disk is noticed only by a write. Another connection sees that the probe has written.
 #[tokio::test]
 async fn a_probe_writes_to_the_file_and_leaves_nothing() {
     let (world, _) = claimed::<SqliteFile>().await;
@@ -91,7 +91,7 @@ async fn a_file_that_another_one_writes_is_writable() {
     writer.execute("ROLLBACK").await.unwrap();
 }
 
-/// By a program that writes the file directly, and values of every type.
+/// A program writes rows of jobs to the file directly, with values of every type.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
 #[tokio::test]
 async fn a_job_with_any_content_can_be_listed() {
@@ -128,7 +128,7 @@ async fn a_job_with_any_content_can_be_listed() {
     assert_eq!(whole.progress.unwrap().len(), 3_000_000);
 }
 
-/// Catches: a mark that keeps administrators from handing the others over.
+/// Catches: a mark with wrong values that stops the handover of all other marks.
 #[tokio::test]
 async fn a_mark_has_names_and_a_token() {
     let world: SqliteFile = fresh().await;

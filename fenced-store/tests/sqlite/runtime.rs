@@ -1,4 +1,4 @@
-//! A store on a clock that moves only when told to.
+//! A store on a clock that only the test moves.
 
 use std::{
     pin::pin,
@@ -18,7 +18,7 @@ use crate::{
     rule::{Harness, assert_kind, balance, claimed, grant},
 };
 
-/// Catches: a pause that goes past the runtime of the store.
+/// Catches: a pause that does not use the runtime of the store.
 #[tokio::test]
 async fn a_busy_transaction_is_begun_again_when_the_clock_of_the_store_says_so() {
     let ((world, ours), clock) = (claimed::<SqliteFile>().await, ManualClock::new());

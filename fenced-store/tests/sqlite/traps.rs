@@ -1,4 +1,4 @@
-//! Traps of SQLite and of sqlx 0.9.0, some with the naive form as their control.
+//! Traps of SQLite and of sqlx 0.9.0. For some of them the control is the naive form.
 
 use fenced_store::FencedStore;
 use sqlx::{Executor, SqliteConnection};

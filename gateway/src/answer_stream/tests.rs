@@ -5,12 +5,12 @@ use tokio::{
 
 use super::*;
 
-/// How much is between the two ends of a connection.
+/// The number of bytes that fit between the two ends of a connection.
 const KEPT: usize = 1024;
 
 const STALLED_MAX: Duration = Duration::from_secs(15);
 
-/// Both ends of a connection, and what is under way on it.
+/// Both ends of a connection, and the count of requests under way on it.
 fn connection() -> (AnswerStream<DuplexStream>, DuplexStream, UnderWay) {
     let under_way = UnderWay::default();
     let (server, client) = duplex(KEPT);
@@ -21,7 +21,7 @@ fn connection() -> (AnswerStream<DuplexStream>, DuplexStream, UnderWay) {
     )
 }
 
-/// Takes a little each time.
+/// Reads a little, again and again.
 async fn sip(client: &mut DuplexStream, every: Duration) {
     loop {
         sleep(every).await;
@@ -46,7 +46,7 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off_after_a_minute() {
     assert!(under_way.is_none());
 }
 
-/// However long it lasts: each event leaves before the next one.
+/// A stream may last for ever, because each event leaves before the next one.
 /// Catches: a limit that counts from the first event of a stream.
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_events_goes_on_as_long_as_each_is_taken() {
@@ -61,7 +61,7 @@ async fn a_stream_of_events_goes_on_as_long_as_each_is_taken() {
     };
     let reading = async {
         for _ in 0..100 {
-            // Slow, but not too slow.
+            // The client is slow, but not too slow.
             sleep(STALLED_MAX - Duration::from_secs(1)).await;
             client.read_exact(&mut [0; 2 * KEPT]).await.unwrap();
         }

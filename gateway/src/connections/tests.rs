@@ -14,8 +14,8 @@ use crate::own_name::{HostNames, OwnNames};
 const LITTLE: usize = 64 << 10;
 const MUCH: usize = 1 << 20;
 
-/// Connections to a long answer at `/much` and none at `/never`. They have no sockets: the kernel
-/// takes its time, and a clock that is stopped jumps on meanwhile.
+/// Connections to a long answer at `/much` and none at `/never`. They have no sockets, because the
+/// kernel needs real time, and a paused clock would jump forward meanwhile.
 fn connections() -> Connections {
     let much = Bytes::from(vec![0; MUCH]);
     let router = Router::new()
@@ -29,7 +29,7 @@ fn connections() -> Connections {
     )
 }
 
-/// Sends requests one behind the other.
+/// Sends requests, one behind the other, on a new connection.
 async fn ask(connections: &mut Connections, paths: &[&str]) -> DuplexStream {
     let (mut client, server) = duplex(LITTLE);
     connections.open(server, (), ());
@@ -40,12 +40,12 @@ async fn ask(connections: &mut Connections, paths: &[&str]) -> DuplexStream {
     client
 }
 
-/// The beginning of an answer.
+/// Reads the beginning of an answer.
 async fn head_of(client: &mut DuplexStream) {
     client.read_exact(&mut [0; 12]).await.unwrap();
 }
 
-/// Reads a part of the answer, and goes on to do so now and then.
+/// Reads a part of the answer, again and again.
 async fn sip(mut client: DuplexStream) {
     let mut part = vec![0; LITTLE];
     while client.read_exact(&mut part).await.is_ok() {
@@ -75,7 +75,7 @@ async fn a_slow_reader_delays_the_end_by_20_seconds_and_makes_it_no_failure() {
 async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
     let mut connections = connections();
     let never = ask(&mut connections, &["/never"]).await;
-    // It was accepted after that one, which is under way by then.
+    // This connection is accepted after the other one, whose request is under way by now.
     let mut much = ask(&mut connections, &["/much"]).await;
     head_of(&mut much).await;
     drop(much);
@@ -86,7 +86,7 @@ async fn a_request_that_is_not_done_in_20_seconds_makes_the_end_a_failure() {
     drop(never);
 }
 
-/// Otherwise each connection without a token could fill much more memory than a body may.
+/// Otherwise each client without a token could make a connection use much more memory than a body.
 /// Catches: the default bound of the library, which is eight times as much.
 #[tokio::test(start_paused = true)]
 async fn a_head_that_is_too_long_is_refused_early() {

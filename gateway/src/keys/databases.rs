@@ -1,6 +1,6 @@
 use super::KeyTable;
 
-/// Remembers what the key was first used for, and reads it.
+/// Remembers the first request of the key, and reads it.
 const FIRST_REQUEST: &str = "INSERT INTO gateway_idempotency_keys (id, request, used_at) \
                              VALUES ($1, $2, $3) \
                              ON CONFLICT (id) DO UPDATE SET used_at = excluded.used_at \
@@ -8,7 +8,7 @@ const FIRST_REQUEST: &str = "INSERT INTO gateway_idempotency_keys (id, request, 
 
 const FORGET_REQUESTS: &str = "DELETE FROM gateway_idempotency_keys WHERE used_at < $1";
 
-/// A macro, because generic code would have bounds longer than the code itself.
+/// This is a macro, because the bounds of generic code would be longer than the code itself.
 macro_rules! key_table {
     ($database:ty, $create:expr) => {
         impl KeyTable for $database {

@@ -11,8 +11,8 @@ const FORGET_REQUESTS: &str = "DELETE FROM gateway_idempotency_keys WHERE used_a
 impl KeyTable for MySql {
     const CREATE: &'static str = include_str!("mysql.sql");
 
-    /// Two statements, because MySQL has no `RETURNING`. The second one finds the row: it was used
-    /// a moment ago, so it is not forgotten.
+    /// This takes two statements, because MySQL has no `RETURNING`. The second one finds the row,
+    /// because the key was used a moment ago and is not forgotten.
     async fn first_request(
         connection: &mut Self::Connection,
         key: &str,

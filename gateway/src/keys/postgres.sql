@@ -1,27 +1,27 @@
--- IF NOT EXISTS needs the right to create, whatever is there: so a role that may only use the
--- table must not come so far.
+-- IF NOT EXISTS needs the right to create, even if the table exists. A role may only have the right
+-- to use the table, so CREATE TABLE is skipped for an existing table.
 DO $$
 BEGIN
     IF to_regclass('gateway_idempotency_keys') IS NOT NULL
         AND to_regclass('gateway_idempotency_keys_used_at') IS NOT NULL
     THEN
-        -- Asked for a list, has_table_privilege says whether the role has one of it.
+        -- For a list of privileges, has_table_privilege is true if the role has any of them.
         IF NOT (SELECT bool_and(has_table_privilege('gateway_idempotency_keys', one))
                 FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) one)
         THEN
             RAISE insufficient_privilege
                 USING MESSAGE = format(
-                    'this role may not use the table of idempotency keys: let its owner say GRANT '
+                    'this role may not use the table of idempotency keys: let its owner run GRANT '
                     'SELECT, INSERT, UPDATE, DELETE ON gateway_idempotency_keys TO %I; see '
                     'docs/operations/rights.md', current_user);
         END IF;
         RETURN;
     END IF;
-    -- One transaction. IF NOT EXISTS alone does not help two gateways that start at the same time:
-    -- both see nothing and the slower one fails. 7077 is ours by choice, nothing else.
+    -- This is one transaction. IF NOT EXISTS alone does not help two gateways that start at the
+    -- same time: both see no table, and the slower one fails. 7077 is an arbitrary number.
     PERFORM pg_advisory_xact_lock(7077, 1);
     -- The first request of each Idempotency-Key, and when the key was used last, in seconds since
-    -- 1970. Key and request are digests, which take the secret of the gateways to compute.
+    -- 1970. Key and request are digests that only a gateway with the secret can compute.
     CREATE TABLE IF NOT EXISTS gateway_idempotency_keys (
         id      text   PRIMARY KEY,
         request text   NOT NULL,

@@ -1,5 +1,5 @@
-//! `/openapi.json`, and `/docs`, where people read it. The viewer is a part of the program: nothing
-//! is loaded from anywhere else.
+//! `/openapi.json`, and its page for people, `/docs`. The viewer is a part of the program, so the
+//! page loads nothing from another host.
 
 use axum::{
     Json, Router,
@@ -13,12 +13,13 @@ use axum::{
 use serde_json::Value;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-/// The page of the viewer has less than one kilobyte; its scripts are files of their own.
+/// The longest page that is changed. The page of the viewer has less than one kilobyte, and its
+/// scripts are other files.
 const PAGE_BYTES_MAX: usize = 64 * 1024;
 
 const DOCUMENT: &str = "/openapi.json";
 
-/// The viewer brings styles in attributes, and pictures as data.
+/// The viewer has styles in attributes, and pictures in `data:` addresses.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -36,10 +37,10 @@ pub fn documentation(document: Value) -> Router {
         .route(DOCUMENT, get(move || async move { Json(document) }))
 }
 
-/// Phones take a page without it for one that was made for a desktop, and show it small.
+/// Without this element, phones take a page for one that was made for a desktop, and show it small.
 const VIEWPORT: &str = "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
 
-/// The page of the viewer says nothing of screens.
+/// Adds [`VIEWPORT`] to the page of the viewer, which has no such element.
 async fn fitted(request: Request, next: Next) -> Response {
     let (mut head, body) = next.run(request).await.into_parts();
     let kind = head.headers.get(header::CONTENT_TYPE);

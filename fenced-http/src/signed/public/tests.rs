@@ -11,7 +11,7 @@ fn pair(id: &str) -> SigningKey {
     SigningKey::ed25519(id, &secret(), accounts()).unwrap()
 }
 
-/// The half of a pair that the store's side has.
+/// The half of a pair that a service with a store has.
 fn public(key: &SigningKey) -> VerifyingKey {
     VerifyingKey::new(key.id(), key.public_key().unwrap(), accounts()).unwrap()
 }
@@ -63,7 +63,7 @@ fn a_ring_of_public_keys_accepts_what_its_pairs_have_signed_and_nothing_else() {
     assert_eq!(verify(&both, &good.replace("kid=e1", "kid=e2")), REFUSED);
 }
 
-/// The trick that JSON Web Tokens are known for: to have a public key taken for a shared secret.
+/// An attack that is known from JSON Web Tokens: a verifier takes a public key for a shared secret.
 #[test]
 fn the_key_says_which_algorithm_it_is_and_the_token_does_not() {
     let service = ring([public(&pair("k2"))]);
@@ -95,7 +95,8 @@ fn keys_of_one_kind_take_the_place_of_the_other_without_a_gap() {
     assert_eq!(verify(&service, &signed(&mac)), REFUSED);
 }
 
-/// S + L in the place of S solves the same equation. Where it is accepted, one signature is two.
+/// S + L in the place of S solves the same equation. If it was accepted, one signature would have
+/// two forms.
 #[test]
 fn a_signature_has_one_form_only() {
     let service = ring([public(&pair("e1"))]);

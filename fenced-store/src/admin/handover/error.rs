@@ -8,10 +8,10 @@ use crate::{FenceError, admin::AdminError};
 #[non_exhaustive]
 pub enum HandoverError {
     /// Old and new lock service have the same name. Nothing was changed.
-    #[error("the old and the new lock service have the same issuer name: give one another name")]
+    #[error("the old and the new lock service have the same issuer name: rename one of them")]
     SameIssuer,
     /// The store accepts tokens of a third lock service. After the [beginning](HandoverPhase) this
-    /// means that another handover has changed it meanwhile.
+    /// means that another handover has changed the issuer meanwhile.
     #[error(
         "the store takes tokens of \"{current}\", and not of one of these lock services: {}",
         phase.how_to_leave(current),
@@ -26,8 +26,8 @@ pub enum HandoverError {
     /// A mark, or the clock, is so great that no lock service will ever exceed it. See
     /// [`FencedStore::plausibility`](crate::FencedStore::plausibility).
     #[error(
-        "{} stands at {token}, too great for a lock service to come above it; set it to what it \
-         should be first: {phase}",
+        "{} stands at {token}, too great for a lock service to come above it; set it to the right \
+         value first: {phase}",
         resource.as_ref().map_or_else(
             || "the clock".to_owned(),
             |resource| format!("the mark of \"{resource}\""),
@@ -46,8 +46,8 @@ pub enum HandoverError {
     /// distinguish its early grants from those after the handover. Nothing was changed.
     #[error(
         "\"{issuer}\" issues {token} already, and could only take over with tokens up to \
-         {greatest}, one minute ahead of the clock: nothing was changed; wait until the clock is \
-         there, or give the service another prefix"
+         {greatest}, one minute ahead of the clock: nothing was changed; wait until the clock has \
+         passed its tokens, or give the service another prefix"
     )]
     #[non_exhaustive]
     CountsPast {
@@ -68,7 +68,7 @@ pub enum HandoverError {
     },
     /// Open transactions of some resources have kept their marks from being sealed. All other
     /// resources are in service.
-    #[error("{sealed} marks are sealed, open transactions keep others: hand over again")]
+    #[error("{sealed} marks are sealed, open transactions hold up the others: hand over again")]
     #[non_exhaustive]
     Unfinished {
         /// The number of marks that this call has sealed.
@@ -76,11 +76,11 @@ pub enum HandoverError {
         /// The error of one of the others.
         source: FenceError,
     },
-    /// The handover is done, but an earlier one, from a third lock service, was never finished. It
-    /// has left marks that no client can claim.
+    /// The handover is done, but an earlier one, from a third lock service, was never finished. The
+    /// earlier one has left marks that no client can claim.
     #[error(
-        "{sealed} marks are sealed; {marks} more are those of \"{issuer}\", which an earlier \
-         handover has left: hand over from \"{issuer}\", too"
+        "{sealed} marks are sealed; {marks} more belong to \"{issuer}\", because an earlier \
+         handover did not finish: hand over from \"{issuer}\", too"
     )]
     #[non_exhaustive]
     OthersLeft {

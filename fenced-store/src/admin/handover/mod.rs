@@ -1,6 +1,7 @@
-//! A handover replaces the lock service in front of a store by another one. [`Admin::hand_over`] is
-//! the whole of it. `plan.rs` looks at the store, `probe.rs` tries the new service, and
-//! `sealing.rs` changes the issuer and the marks. `phase.rs` is the progress that an error reports.
+//! A handover replaces the lock service in front of a store by another one. [`Admin::hand_over`]
+//! carries out all of its steps. `plan.rs` looks at the store, `probe.rs` tries the new service,
+//! and `sealing.rs` changes the issuer and the marks. `phase.rs` is the progress that an error
+//! reports.
 
 mod error;
 mod phase;
@@ -24,7 +25,7 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// From the lock service of this name, which is never asked for anything, to another one.
+    /// From the lock service of this name to another one. The old service gets no request.
     ///
     /// # Errors
     /// [`HandoverError::SameIssuer`] if both have the same issuer name. Name the new one with
@@ -56,7 +57,7 @@ impl Handover {
 pub enum HandoverStep<'a> {
     /// The store accepts claims of the new lock service, and none of the old one.
     IssuerChanged,
-    /// One more mark is sealed. The number counts those of this call so far.
+    /// One more mark is sealed. The number counts the marks that this call has sealed so far.
     Sealed(&'a ResourceName, u64),
 }
 
@@ -64,7 +65,7 @@ pub enum HandoverStep<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct HandedOver {
-    /// The least token of the new lock service that the marks which this call has sealed accept.
+    /// The least token of the new lock service that a mark accepts after this call has sealed it.
     pub floor: FencingToken,
     /// The number of marks that this call has sealed.
     pub sealed: u64,
@@ -77,19 +78,21 @@ impl<DB: Dialect> Admin<'_, DB> {
     ///
     /// Decision 19 justifies the order of the steps, and a model has checked it:
     ///
-    /// 1. The new service is asked for a lease of [`PROBE`], which is given back. It must grant it,
-    ///    with a token that is no greater than all marks and the clock plus a minute.
+    /// 1. The new service must grant a lease of [`PROBE`], with a token that is no greater than all
+    ///    marks and the clock plus a minute. The lease is given back.
     /// 2. The store accepts claims of the new service only, once the claims that are under way have
     ///    ended. Holders who have claimed go on writing.
     /// 3. A floor is chosen above all marks, above the clock plus a minute, and above the floor of
     ///    a store that has forgotten marks. Resources whose marks are forgotten take only tokens
     ///    from there on.
-    /// 4. Each mark is sealed, in a transaction of its own after its open transactions: its
-    ///    holder is shut out, and it accepts tokens of the new service from the floor on.
+    /// 4. Each mark is sealed, in a transaction of its own, after the open transactions of its
+    ///    resource: its holder is shut out, and the mark accepts tokens of the new service from the
+    ///    floor on.
     ///
     /// The first acquire of a sealed resource is granted a token below the floor and refused as
     /// stale. [`FencedLocks`](crate::FencedLocks) then acquires again, above the mark. A client
-    /// that claims without it has to acquire with [`at_least`](lock_core::Acquire::at_least) the
+    /// that claims without `FencedLocks` has to acquire with
+    /// [`at_least`](lock_core::Acquire::at_least) the
     /// [`needed_token`](crate::FenceError::needed_token) of the refusal.
     ///
     /// **The order of claims depends on an assumption**: when the store changes the issuer, no

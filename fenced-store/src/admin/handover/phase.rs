@@ -22,7 +22,7 @@ impl HandoverPhase {
             Self::Before => "nothing was changed".to_owned(),
             Self::Sealing => format!(
                 "another handover was faster, and some marks may be sealed; hand over from \
-                 \"{current}\" to the one that is to be in place"
+                 \"{current}\" to the lock service that you want"
             ),
         }
     }
@@ -33,7 +33,7 @@ impl fmt::Display for HandoverPhase {
         f.write_str(match self {
             Self::Before => "nothing was changed",
             Self::Sealing => {
-                "the store takes nothing new of the old one, and some marks may not be sealed; \
+                "the store accepts no claim of the old one, and some marks may not be sealed; \
                  hand over again to go on, or in the other direction to turn back"
             }
         })

@@ -21,8 +21,8 @@ pub struct HandoverPlan {
     pub floor: FencingToken,
 }
 
-/// The greatest difference between clocks. Issued tokens are below a clock that is put forward by
-/// this.
+/// The greatest difference between clocks that a handover allows for. It takes issued tokens to be
+/// below the clock plus this difference.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 impl<DB: Dialect> Admin<'_, DB> {

@@ -6,8 +6,8 @@ use super::{Handover, HandoverError, plan::clock_token};
 /// the store.
 pub const PROBE: &str = "palisade-handover-probe";
 
-/// The ttl of that lease. It is short, because some services only grant short leases, and because a
-/// lease that cannot be given back keeps others waiting.
+/// The ttl of the lease of [`PROBE`]. It is short, because some services only grant short leases,
+/// and because a lease that cannot be given back keeps others waiting.
 const PROBING: Ttl = Ttl::secs(2);
 
 /// Checks that the new service grants, that its counter can be lifted, and that its tokens are

@@ -92,7 +92,7 @@ pub(super) fn compare(
     }
 }
 
-/// The things that have to be dropped before a new beginning.
+/// The objects to drop before the database is migrated from the start.
 fn ours(table: &str) -> &'static str {
     if table.starts_with("fenced.") {
         "the schemas fenced and fenced_guards"

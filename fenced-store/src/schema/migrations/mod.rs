@@ -26,7 +26,8 @@ pub struct Migrations {
     /// The first and the last statements of the script.
     pub(crate) first: String,
     pub(crate) last: &'static str,
-    /// The words around a migration in the script, because a client cuts it at each semicolon.
+    /// The words before and after a migration in the script, because a client cuts a script at each
+    /// semicolon.
     pub(crate) uncut: (&'static str, &'static str),
     /// Whether a migration is recorded before it is applied, because a change of the schema
     /// commits.
@@ -96,7 +97,7 @@ pub(crate) async fn check<DB: Installation>(pool: &Pool<DB>) -> Result<(), Fence
     check_on::<DB>(&mut connection).await
 }
 
-/// The same, on a connection.
+/// Does the same as [`check`], on a connection.
 pub(crate) async fn check_on<DB: Installation>(
     connection: &mut DB::Connection,
 ) -> Result<(), FenceError> {

@@ -16,11 +16,11 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// commits.
     ///
     /// In Postgres that is *one* round trip for an `INSERT`, `UPDATE`, `DELETE` or `MERGE`, which
-    /// may begin with `WITH`: the statement gets an argument more, and the server checks the mark
-    /// when it reads that. The statement runs at the isolation level of the session and with its
-    /// timeouts. The call takes three steps for any other statement, if the options of the store
-    /// set an isolation level, and on SQLite, MySQL and MariaDB. Rows of a `RETURNING` are not
-    /// returned.
+    /// may begin with `WITH`: the statement gets one more argument, and the server checks the mark
+    /// when it reads this argument. The statement runs at the isolation level of the session and
+    /// with its timeouts. The call takes three steps for any other statement, if the options of the
+    /// store set an isolation level, and on SQLite, MySQL and MariaDB. Rows of a `RETURNING` are
+    /// not returned.
     ///
     /// A stale grant is an error and never "0 rows": the check is made whether or not the statement
     /// matches anything.
@@ -31,8 +31,8 @@ impl<DB: Dialect> Begin<'_, DB> {
     /// # Errors
     /// Those of [`Begin`], when the grant is refused; then the statement had no effect. Otherwise
     /// the database's errors for the statement; then nothing was stored.
-    /// [`FenceError::CommitUnknown`] if no answer came, or one that a pooler in front of Postgres
-    /// may have made.
+    /// [`FenceError::CommitUnknown`] if no answer came, or if a pooler in front of Postgres may
+    /// have made the answer.
     ///
     /// # Cancel safety
     /// Not cancel safe: if the future is dropped, it is not known whether the statement was

@@ -19,14 +19,15 @@ use crate::{
 
 /// A fenced transaction that is being prepared: `.await` it for a [`FencedTx`].
 ///
-/// It begins only if the mark of every named resource shows the grant that is presented for it. It
-/// never claims. The resources are checked in the order of their names, whatever the order of the
-/// calls, so that two transactions and the claims between them do not wait in a circle.
+/// It begins only if the mark of every named resource shows the grant that is presented for it.
+/// Awaiting it never claims. The resources are checked in the order of their names, whatever the
+/// order of the calls, so that two transactions and the claims between them do not wait in a
+/// circle.
 ///
 /// # Errors
 /// [`FenceError::RepeatedResource`], before anything is sent. Fenced: [`FenceError::Stale`],
 /// [`FenceError::DuplicateToken`], [`FenceError::NotClaimed`], [`FenceError::WrongIssuer`], and
-/// with a guard those of [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is
+/// with a guard the errors of [`FencedGuard::begin`](crate::FencedGuard::begin). If any grant is
 /// refused, the transaction does not begin, and [`FenceError::resource`] is the resource of that
 /// grant. A refusal changes nothing.
 ///
@@ -66,7 +67,7 @@ pub struct Begin<'a, DB: Storage> {
 }
 
 impl<DB: Storage> FencedStore<DB> {
-    /// Prepares a transaction that begins if the mark shows this grant. It never claims.
+    /// Prepares a transaction that begins if the mark shows this grant. The call never claims.
     ///
     /// For several resources use [`and`](Begin::and): `store.begin(&one).and(&other).await?`.
     ///
@@ -82,7 +83,7 @@ impl<DB: Storage> FencedStore<DB> {
 }
 
 impl<'a, DB: Storage> Begin<'a, DB> {
-    /// Adds another grant: the transaction begins only if all of them are accepted.
+    /// Adds another grant: the transaction begins only if all grants are accepted.
     ///
     /// Name each resource only once. Every grant is checked against the mark of its own resource;
     /// tokens of different resources are never compared.
@@ -108,7 +109,7 @@ impl<'a, DB: Storage> Begin<'a, DB> {
         BeginRequest::of(self.first.fence(), others, self.store.tasks())
     }
 
-    /// In the order in which they were named.
+    /// The grants in the order in which they were named.
     fn presented(&self) -> impl Iterator<Item = &Presented<'a>> {
         iter::once(&self.first).chain(&self.others)
     }
@@ -118,7 +119,7 @@ impl<'a, DB: Storage> Begin<'a, DB> {
         counted::refusal(answer).map_err(|error| self.refused(error))
     }
 
-    /// If the refused grant is that of a guard, the guard remembers the refusal.
+    /// If the refused grant belongs to a guard, the guard remembers the refusal.
     fn refused(&self, error: FenceError) -> FenceError {
         let is_its =
             |presented: &&Presented<'_>| error.resource() == Some(presented.sequencer().resource());

@@ -2,9 +2,9 @@ use lock_core::Sequencer;
 
 use crate::{FenceError, fenced_locks::Held, transaction::begin_request::Fence};
 
-/// A grant that is presented to the store: a [`Sequencer`]; a
-/// [`FencedGuard`](crate::FencedGuard), which knows more about it; or, with feature `http`,
-/// a `fenced_http::Fenced`, the grant of a request.
+/// A grant that is presented to the store: a [`Sequencer`]; a [`FencedGuard`](crate::FencedGuard),
+/// which also knows the lease and earlier refusals; or, with feature `http`, a
+/// `fenced_http::Fenced`, the grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Presented<'a> {
     sequencer: &'a Sequencer,

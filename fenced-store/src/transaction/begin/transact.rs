@@ -18,15 +18,15 @@ impl<DB: Storage> Begin<'_, DB> {
     /// did not become free, a transaction that could not be serialized. There are up to ten
     /// retries, with pauses that grow from 5 ms to 1 s, halved at random. Fenced refusals and all
     /// other errors are returned at once. The work is done once per attempt. The writes of an
-    /// attempt are rolled back before the next one; its effects elsewhere are not.
+    /// attempt are rolled back before the next one; its effects outside of the database are not.
     ///
     /// If the commit is not answered, nothing is repeated. The call [settles](FencedStore::settle)
     /// the store, so that the commit is no longer in progress, and returns the error. Look at the
     /// data, in a fenced transaction, to find out whether the commit happened.
     ///
     /// # Errors
-    /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself; a retryable one after
-    /// the last attempt. [`FenceError::CommitUnknown`] as described above.
+    /// Those of [`Begin`], of [`FencedTx::commit`] and of the work itself. A retryable error is
+    /// returned after the last attempt. [`FenceError::CommitUnknown`] as described above.
     ///
     /// # Cancel safety
     /// The transaction is rolled back, unless it is being committed: see [`FencedTx::commit`].

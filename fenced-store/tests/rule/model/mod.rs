@@ -1,5 +1,5 @@
-//! Random histories: for each request the store answers and holds the same as a model of a few
-//! lines.
+//! Random histories: after each request the store has given the same answer, and has the same
+//! state, as a model of a few lines.
 
 mod reference;
 mod steps;
@@ -21,7 +21,7 @@ const HISTORIES: u32 = 16;
 /// The write of a single statement.
 const ADD: &str = "UPDATE accounts SET balance = balance + 1";
 
-/// Every history has resources and holders of its own; all of them share a database, whose issuer
+/// Every history has resources and holders of its own. All histories share a database, whose issuer
 /// is set.
 pub(crate) async fn the_store_does_what_the_model_says<H: SqlHarness>() {
     let world: H = fresh().await;
@@ -48,7 +48,7 @@ pub(crate) async fn the_store_does_what_the_model_says<H: SqlHarness>() {
     if let Err(error) = played {
         panic!("{error}");
     }
-    // A run that met none of one kind has tested nothing of it.
+    // A run without any answer of a kind has not tested that kind.
     for kind in ["Ok", "Stale", "DuplicateToken", "NotClaimed", "WrongIssuer"] {
         assert!(answers.contains_key(kind), "no {kind} in {answers:?}");
     }
@@ -162,7 +162,7 @@ async fn write<H: SqlHarness>(begin: Begin<'_, H::Db>, end: End) -> Result<(), F
     tx.commit().await.map(drop)
 }
 
-/// Errors are the same if they say the same.
+/// Errors are equal if their texts are equal.
 fn text(answer: &Result<(), FenceError>) -> String {
     match answer {
         Ok(()) => "Ok".to_owned(),

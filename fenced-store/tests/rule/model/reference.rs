@@ -57,7 +57,7 @@ impl Reference {
         }
     }
 
-    /// A grant that settles has been claimed before.
+    /// A grant that settles was claimed before.
     pub(super) fn settle(&self, grant: &Sequencer) -> Result<(), FenceError> {
         self.enter(grant).map_err(|error| match error {
             FenceError::NotClaimed {

@@ -15,9 +15,9 @@ pub(super) enum Step {
 /// The grant of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Which {
-    /// That of the grant that may write.
+    /// The grant that may write.
     Current { resource: usize },
-    /// That of any grant: stale, a replay, one that shares the token with another, or has it from
+    /// Any grant: a stale one, a replay, one that shares its token with another grant, or one of
     /// another lock service.
     Certain {
         resource: usize,

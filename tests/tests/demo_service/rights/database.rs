@@ -97,7 +97,7 @@ async fn a_gateway_that_may_create_nothing_does_not_start_unless_all_is_there() 
         (
             "INSERT INTO fenced._migrations SELECT 99, 'later', installed_on, true, checksum, 0 \
              FROM kept LIMIT 1",
-            "migration 99 (later), and this version knows none after".to_owned(),
+            "migration 99 (later), and this version knows no migration after".to_owned(),
             "DELETE FROM fenced._migrations WHERE version = 99",
         ),
         (

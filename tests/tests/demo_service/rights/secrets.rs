@@ -65,7 +65,7 @@ async fn one_secret_under_two_ids_or_for_two_algorithms_is_refused_and_not_shown
             let said = refusal_of_keys(&lines);
             assert!(said.contains(id) && said.contains("k1"), "{said}");
             assert!(
-                said.contains("have one secret") && !said.contains(secret),
+                said.contains("have the same secret") && !said.contains(secret),
                 "{said}"
             );
         }
