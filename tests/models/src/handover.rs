@@ -109,7 +109,8 @@ enum Acquisition {
         by: usize,
         token: Token,
         order: u8,
-        /// The number of handovers when it was refused as stale while its service was the current one.
+        /// The number of handovers when it was refused as stale while its service was the current
+        /// one.
         again: Option<u8>,
         /// The number of handovers before the grant, if its service was the current one then.
         in_place: Option<u8>,
