@@ -72,7 +72,7 @@ fn arguments_that_cannot_be_right_are_2() {
             "{said}"
         );
     }
-    // It would be an empty one, of the command itself.
+    // `memory:` would be an empty lock service of the command's own process.
     for command in [
         &["list"][..],
         &["inspect", "account:1"],
