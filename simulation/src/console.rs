@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use simulation::Totals;
 
-/// A situation that has come up too rarely: its name, its count, and the least one.
+/// A situation that has come up too rarely: its name, its count, and the least count.
 pub(crate) type Missing = (&'static str, u64, u64);
 
 /// The second in which the last progress line was written.

@@ -1,4 +1,4 @@
-//! How often each situation has come up: what never comes up is not tested.
+//! How often each situation has come up: a situation that never comes up is not tested.
 //!
 //! `least.rs` has the least counts, and `under_way.rs` finds situations that need a memory.
 
@@ -37,7 +37,7 @@ impl Coverage {
         self.counts.iter().map(|(name, count)| (*name, *count))
     }
 
-    /// How often this has come up.
+    /// How often this situation has come up.
     #[must_use]
     pub fn of(&self, name: &str) -> u64 {
         self.counts.get(name).copied().unwrap_or(0)
@@ -53,7 +53,7 @@ impl Coverage {
         }
     }
 
-    /// The decisions of the machine that an acquisition is, each with its count.
+    /// The decisions of the state machine of an acquisition, each with its count.
     #[must_use]
     pub const fn machine(&self) -> &Decisions {
         &self.machine
@@ -70,7 +70,8 @@ impl Coverage {
         self.machine = decisions;
     }
 
-    /// The situations that came up too rarely in so many schedules: name, count and least count.
+    /// The situations that came up too rarely in this number of schedules: name, count and least
+    /// count.
     #[must_use]
     pub fn missing(&self, schedules: u64) -> Vec<(&'static str, u64, u64)> {
         let scaled = |least: u64| least.saturating_mul(schedules) / SCHEDULES;
@@ -218,7 +219,7 @@ mod tests {
             let plan = crate::plan::drawn_plan(seed);
             coverage.add(&crate::schedule::run(&plan, false).coverage);
         }
-        // As for half as many: so few schedules differ more.
+        // The least counts are halved, because the counts of so few schedules differ more.
         assert_eq!(coverage.missing(RUN / 2), []);
     }
 }

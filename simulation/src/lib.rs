@@ -2,9 +2,9 @@
 //! order of tasks, so that the same seed repeats the same run.
 //!
 //! A `plan` says what clients do and what goes wrong, a `schedule` runs it, and a `judge` compares
-//! the events with the promises. The clients (`clients`) are the shipped ones. Their surroundings
-//! are made for this: the `world` with its time and tasks, the lock `service` with its network,
-//! the way to the `store` in memory, and a service over HTTP behind its `edge`.
+//! the events with the promises. The clients (`clients`) use the shipped code. Their surroundings
+//! are made for the simulation: the `world` with its time and tasks, the lock `service` with its
+//! network, the way to the `store` in memory, and a service over HTTP behind its `edge`.
 #![forbid(unsafe_code)]
 
 mod clients;

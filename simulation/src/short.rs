@@ -12,7 +12,7 @@ pub(crate) fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// A moment as lines show it.
+/// A moment in the form that lines show.
 pub(crate) fn at(moment: Moment) -> String {
     ms(moment.since_origin())
 }

@@ -66,7 +66,7 @@ fn is_over_sqlite(seed: u64, options: &Options) -> bool {
     options.promises() == Promises::Ours && schedule::is_over_sqlite(seed)
 }
 
-/// Such a schedule does not become smaller, because no run is as the one before.
+/// Shows a schedule over SQLite. It does not become smaller, because no two of its runs are alike.
 fn over_sqlite(seed: u64, broken: &Broken, options: &Options) -> ExitCode {
     let plan = plan::drawn_plan(seed).shortened();
     if options.json {
@@ -103,7 +103,7 @@ fn json_of(seed: u64, broken: &Broken, plan: &Plan) {
     say!("{result}");
 }
 
-/// Writes the recording, if there is to be one.
+/// Writes the recording, if the options ask for it.
 fn record(options: &Options, plan: &Plan, report: &Report) -> io::Result<()> {
     let Some(file) = &options.recording else {
         return Ok(());

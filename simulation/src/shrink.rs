@@ -8,7 +8,7 @@ use crate::{
     schedule::{self, Promises},
 };
 
-/// No failure needs more runs to become small.
+/// The most runs in which a failing plan is made smaller. No failure needs more.
 const MOST_RUNS: usize = 2_000;
 
 /// A plan that breaks a promise.

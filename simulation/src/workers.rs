@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) threads: usize,
     pub(crate) promises: Promises,
     pub(crate) shows_progress: bool,
-    /// Becomes true when no more are to begin.
+    /// Becomes true when no more schedules may begin.
     pub(crate) is_over: Arc<AtomicBool>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Runs all of them, or all up to the first that breaks a promise.
+/// Runs all schedules, or all up to the first that breaks a promise.
 pub(crate) fn work(job: &Job) -> (Totals, Duration) {
     let started = Instant::now();
     let next = AtomicU64::new(0);

@@ -68,7 +68,7 @@ fn a_broken_promise_ends_with_1_and_shows_the_smallest_plan() {
     assert_eq!(json["seed"].to_string(), seed);
 }
 
-/// Catches: wrong arguments that run something else than what was meant.
+/// Catches: wrong arguments with which another run starts than was meant.
 #[test]
 fn wrong_arguments_and_files_end_with_2() {
     for arguments in [
@@ -94,7 +94,7 @@ fn a_situation_that_is_too_rare_ends_with_3() {
     assert_eq!(json["too_rare"], serde_json::json!(["made-up"]));
 }
 
-/// Catches: a night that is ended by hand, and says nothing about what it has run.
+/// Catches: a long run that is ended by hand, and does not report the schedules that it has run.
 #[test]
 fn ctrl_c_prints_what_was_run_and_ends_with_130() {
     let mut night = simulation(&["--minutes", "60", "--seed", "1", "--quiet"]);
@@ -115,7 +115,7 @@ fn ctrl_c_prints_what_was_run_and_ends_with_130() {
     );
 }
 
-/// Catches: a panic in `| head`, and an exit code that is not that of the schedule.
+/// Catches: a panic in `| head`, and an exit code that is not the one of the schedule.
 #[test]
 fn a_reader_that_goes_away_changes_no_exit_code() {
     for (arguments, code) in [

@@ -90,7 +90,7 @@ fn an_offer_at_the_end_of_a_wait_does_not_prolong_it() {
     });
 }
 
-/// The watchdog had only leases that it renews in its schedule.
+/// The watchdog had a schedule only for leases that it renews.
 /// Catches: a lease that is not renewed, and counts as held until a call uses its guard.
 #[test]
 fn the_loss_of_a_lease_that_is_not_renewed_is_noticed() {

@@ -38,7 +38,7 @@ fn digests_here(seeds: std::ops::Range<u64>) -> Vec<String> {
     seeds.filter(repeats).map(digest).collect()
 }
 
-/// Builds what `scripts/prove` runs. There is nothing to do after `scripts/prove`.
+/// Builds the program that `scripts/prove` runs. After `scripts/prove` it is built already.
 fn build_optimized() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let built = Command::new(root.join("scripts/prove"))
@@ -67,7 +67,7 @@ fn two_runs_of_a_seed_are_the_same() {
     }
 }
 
-/// Catches: two seeds with one schedule: then a million of them would be fewer.
+/// Catches: two seeds with one schedule. Then a million seeds would be fewer schedules.
 #[test]
 fn other_seeds_are_other_schedules() {
     let mut digests = digests_here(0..200);
@@ -84,7 +84,8 @@ fn another_process_repeats_a_seed() {
     assert_eq!(digests(program, 0..20), digests_here(0..20));
 }
 
-/// Catches: a decision that depends on the build, so that a failure of a night cannot be repeated.
+/// Catches: a decision that depends on the build, so that a failure of a nightly run cannot be
+/// repeated.
 #[test]
 fn an_optimized_build_repeats_a_seed() {
     assert_eq!(digests(build_optimized(), 0..20), digests_here(0..20));

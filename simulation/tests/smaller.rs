@@ -16,8 +16,8 @@ fn works(plan: &Plan) -> usize {
     plan.clients.iter().map(|client| client.works.len()).sum()
 }
 
-/// Catches: a smaller plan that breaks nothing, or something else, and so leads astray; and one
-/// that is as large as before.
+/// Catches: a smaller plan that breaks nothing or another promise, and so misleads its reader; and
+/// a plan that is as large as before.
 #[test]
 fn a_smaller_plan_breaks_the_same_promise() {
     let seeds = (0..300).filter_map(|seed| Some((seed, broken(&plan::drawn_plan(seed))?)));

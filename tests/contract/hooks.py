@@ -1,4 +1,4 @@
-"""Hooks for schemathesis: how to come by a lease, and the promises of the gateway beyond its OpenAPI
+"""Hooks for schemathesis: how to get a lease, and the promises of the gateway beyond its OpenAPI
 document."""
 
 import os
@@ -25,7 +25,7 @@ class Gateway:
         self.operator = {"Authorization": f"Bearer {os.environ['PALISADE_ADMIN_TOKEN']}"}
 
     def token(self, resource):
-        """A new lease of it."""
+        """The token of a new lease of the resource."""
         path = segment(resource)
         admin = f"{self.base}/v1/admin/leases/{path}"
         requests.delete(admin, headers=self.operator, timeout=30)
@@ -40,11 +40,11 @@ def is_name(text):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """A token that was made up gets no further than the edge. So what is as it should be in every
-    other way gets a real one."""
+    """The edge refuses a token that was made up. So a request that is right in every other way gets
+    a real token."""
     label = case.operation.label
     if label == ACQUIRE and isinstance(case.body, dict):
-        # It would be right to wait so long, and of no use here.
+        # The gateway may wait so long, but for this test the wait is of no use.
         wait = case.body.get("wait_ms")
         if isinstance(wait, int) and 100 < wait <= 60_000:
             case.body["wait_ms"] = 100
@@ -63,7 +63,7 @@ def before_call(context, case, kwargs):
 
 @schemathesis.check
 def no_fault(ctx, response, case):
-    """No mistake of a client is a fault of the service; 503 says when to try again."""
+    """A mistake of a client must cause no fault of the service. A 503 must say when to try again."""
     status = response.status_code
     if status >= 500 and not (status == 503 and response.headers.get("retry-after")):
         raise AssertionError(f"{status} is a fault of the service")
@@ -71,7 +71,7 @@ def no_fault(ctx, response, case):
 
 @schemathesis.check
 class EveryEndpointWorks:
-    """Refusals alone would prove nothing."""
+    """Each endpoint must work at least once, because refusals alone would prove nothing."""
 
     def __init__(self):
         self.asked = set()

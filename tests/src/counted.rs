@@ -6,7 +6,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 /// How often something was counted, with any labels.
 ///
 /// # Panics
-/// If it was never exported, not even as zero.
+/// If the metric was never exported, not even as zero.
 pub fn times(recorder: &DebuggingRecorder, metric: &Metric) -> u64 {
     let exported = recorder.snapshotter().snapshot().into_vec();
     let counted: Vec<u64> = exported

@@ -12,11 +12,11 @@ use tokio::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Debian's own, which has the drivers of databases.
+/// Debian's own interpreter, which has the drivers of databases.
 pub const DEBIANS_PYTHON: &str = "/usr/bin/python3";
 
-/// A program in Python that prints lines of JSON, and goes on at each line of its input. It is
-/// killed when this is dropped.
+/// A program in Python that prints lines of JSON, and goes on at each line of its input. When this
+/// value is dropped, the program is killed.
 #[derive(Debug)]
 pub struct Depositor {
     child: Child,
@@ -25,7 +25,7 @@ pub struct Depositor {
 }
 
 impl Depositor {
-    /// Starts it at a database, in Debian's Python.
+    /// Starts the program at a database, in Debian's Python.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -34,7 +34,7 @@ impl Depositor {
         Self::start_in(Path::new(DEBIANS_PYTHON), program, database, amount)
     }
 
-    /// The same, in another interpreter.
+    /// Starts the program in another interpreter.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -62,7 +62,7 @@ impl Depositor {
     /// Its next line.
     ///
     /// # Panics
-    /// If it ends, says something else than JSON, or nothing for 30 s.
+    /// If the program ends, or prints something else than JSON, or nothing for 30 s.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -74,7 +74,7 @@ impl Depositor {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// Gives it a line.
+    /// Sends the program a line.
     ///
     /// # Panics
     /// If it has ended.
@@ -86,7 +86,7 @@ impl Depositor {
         written.unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Sends it a signal.
+    /// Sends the program a signal.
     ///
     /// # Panics
     /// If it has ended.
@@ -98,7 +98,7 @@ impl Depositor {
         kill_process(id, signal).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Whether it ends well.
+    /// Whether the program ends with success.
     ///
     /// # Panics
     /// If the system loses it.

@@ -1,8 +1,8 @@
 //! The events of a run of many tasks, and checks whether they can all have happened.
 //!
 //! Every record has the moment of a request and the moment of its answer. Two records whose times
-//! overlap may have happened in either order. The checks ignore such pairs, so whatever they report
-//! is a fault and never bad luck. Tokens define the order: nothing is searched.
+//! overlap may have happened in either order. The checks ignore such pairs, so everything that they
+//! report is a fault and no coincidence. Tokens define the order, so no order is searched for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use lock_core::{
     backend::{Moment, Runtime, TokioRuntime},
 };
 
-/// A grant, or an action under one, with its times.
+/// A grant, or an action under a grant, with its times.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The grant.
@@ -39,9 +39,9 @@ impl Event {
 /// Two events that cannot both be right.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// The one that was over before the other was requested; or the first of two equals.
+    /// The event that was over before the other was requested, or the first of two equal events.
     pub earlier: Event,
-    /// The other one, whose token should be greater.
+    /// The other event, whose token should be greater.
     pub later: Event,
 }
 
@@ -164,7 +164,7 @@ fn overtaken(first: &[Event], second: &[Event]) -> Vec<Violation> {
     found
 }
 
-/// The event that was answered first, and the first one of any other acquisition.
+/// The event that was answered first, and the first event of any other acquisition.
 #[derive(Default)]
 struct Soonest {
     first: Option<Event>,

@@ -14,7 +14,7 @@ const TTL: Ttl = Ttl::secs(10);
 /// The first error.
 ///
 /// # Panics
-/// If anything has another result than it would have had.
+/// If a call has another result than without the cut.
 pub async fn nothing_is_noticed(locks: &LockManager, cut: impl AsyncFn()) -> Result<(), Error> {
     let acquire = |name: &str| {
         let name = format!("idle:{name}:{:016x}", rand::random::<u64>());
@@ -33,7 +33,7 @@ pub async fn nothing_is_noticed(locks: &LockManager, cut: impl AsyncFn()) -> Res
     let free = acquire("free").try_acquire().await?;
     assert!(matches!(free, Attempt::Granted(_)));
 
-    // A release of a lost lease is none, whatever becomes of the connection.
+    // The release of a lost lease counts as none, whether or not the connection is cut.
     for is_cut in [false, true] {
         let short = acquire("lost").ttl(Ttl::secs(2)).renew(false).await?;
         short.lost().await;

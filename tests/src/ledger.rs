@@ -41,7 +41,7 @@ impl Ledger {
     /// half ends.
     ///
     /// # Cancel safety
-    /// It may be claimed. Nothing is written.
+    /// The ledger may be claimed. Nothing is written.
     pub async fn enter<'a>(&'a self, guard: &LeaseGuard, history: &'a History) -> Section<'a> {
         let grant = guard.sequencer().clone();
         let asked = TokioRuntime.now();
@@ -66,7 +66,7 @@ impl Ledger {
         missing(&self.accepted, &self.fenced.value())
     }
 
-    /// The same for the twin.
+    /// How many writes are missing from the twin.
     pub fn lost_from_twin(&self) -> usize {
         missing(&self.written_to_twin, &self.twin.value())
     }
@@ -85,7 +85,8 @@ impl Section<'_> {
     /// refused.
     ///
     /// # Cancel safety
-    /// It may be written, but the task does not know: it counts as neither accepted nor lost.
+    /// The number may be written, but the task does not know. So it counts as neither accepted nor
+    /// lost.
     pub async fn add(mut self, number: u64) -> bool {
         self.twin.push(number);
         self.ledger.twin.write_unfenced(self.twin).await;

@@ -1,4 +1,5 @@
-//! The end-to-end harness: real servers and real processes, gone with the test that started them.
+//! The end-to-end harness: real servers and real processes, which end with the test that started
+//! them.
 //!
 //! - [`python`]: programs in Python, with the packages that they need from PyPI.
 //! - [`servers`]: Redis, Postgres, MySQL and others as child processes on free loopback ports.
@@ -12,7 +13,7 @@
 //! - [`port`]: ports without a listener.
 //! - [`process`]: the workspace's own programs as child processes that a test can stop at any
 //!   moment.
-//! - [`project`]: the files and packages of the workspace, for the tests that check those.
+//! - [`project`]: the files and packages of the workspace, for the tests that check them.
 //! - [`proxy`]: network faults between a client and its server.
 //! - [`wall_clock`]: the time of day as one server sees it.
 //! - [`warden`]: the process that outlives a killed test for long enough to clean up after it.

@@ -1,4 +1,4 @@
-//! Tasks that add to ledgers under locks, and the checks of what they saw and wrote.
+//! Tasks that add to ledgers under locks, and the checks of their reads and writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -62,7 +62,7 @@ impl<const N: usize> Load<N> {
     /// Checks that grants are in order, and that no ledger has lost a number.
     ///
     /// # Panics
-    /// If that is not so, or a ledger has accepted nothing.
+    /// If grants are out of order, a number is lost, or a ledger has accepted nothing.
     #[track_caller]
     pub fn assert_sound(&self) {
         self.history.assert_sound();

@@ -39,7 +39,7 @@ impl Observer {
         self.ask(redis::cmd("KEYS").arg(pattern)).await
     }
 
-    /// The keys of leases that match a pattern, but for those that say that there is no lease.
+    /// The keys of leases that match a pattern, without keys that say that there is no lease.
     ///
     /// # Panics
     /// If the server does not answer.
@@ -65,7 +65,7 @@ impl Observer {
             let left: i64 = self.ask(redis::cmd("PTTL").arg(&key)).await;
             let permanent = key.ends_with(":counter") || key.ends_with(":config");
             assert_eq!(permanent, left == -1, "{key} lives for {left} ms");
-            // -2: it has meanwhile expired.
+            // -2: the key has expired meanwhile.
             if let Ok(left) = u64::try_from(left) {
                 passing.push((key, Duration::from_millis(left)));
             }
@@ -146,7 +146,7 @@ pub async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     until_within(PATIENCE, what, condition).await;
 }
 
-/// The same for a condition that takes longer.
+/// Waits until a condition holds that takes longer.
 ///
 /// # Panics
 /// If it takes longer than that.

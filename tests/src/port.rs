@@ -7,17 +7,18 @@ use std::{
 };
 
 /// Below the range from which Linux and macOS take the ports of outgoing connections (32768 and
-/// 49152). Otherwise a client that keeps calling a killed server may be given that very port for
-/// its own end, connects to itself, and keeps the server from coming back.
+/// 49152). Otherwise a client that keeps calling a killed server may get the server's port for
+/// its own end. Then it connects to itself, and keeps the server from coming back.
 const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 const ATTEMPTS: u32 = 100;
 
-/// The sockets that keep other processes from being given our ports, until this one ends.
+/// The sockets that keep other processes from getting our ports, until this process ends.
 static MARKS: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
-/// A loopback port without a listener, which no test is given as long as this process lives.
-/// Servers take it seconds later, or again after they were killed, while other tests start theirs.
+/// A loopback port without a listener, which no other test gets as long as this process lives.
+/// Servers take the port seconds later, or again after they were killed, while other tests start
+/// their servers.
 ///
 /// # Errors
 /// If all ports that were tried are taken.
@@ -37,8 +38,8 @@ pub fn free() -> io::Result<u16> {
     Err(last.unwrap_or_else(|| io::Error::other("no free port")))
 }
 
-/// The mark is the UDP port of the same number, which no server takes: all processes see it, and
-/// the kernel removes it.
+/// The mark of a port is the UDP port of the same number, which no server takes. All processes see
+/// the mark, and the kernel removes it.
 fn marked(port: u16) -> io::Result<UdpSocket> {
     let mark = UdpSocket::bind(("127.0.0.1", port))?;
     TcpListener::bind(("127.0.0.1", port))?;

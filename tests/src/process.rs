@@ -6,7 +6,7 @@
 //! let mut worker = Process::spawn("e2e-worker", ["--url", "redis://127.0.0.1:6379"]);
 //! let acquired: serde_json::Value = worker.event().await;
 //! worker.pause().await;
-//! // .. its lease runs out, another client gets the lock ..
+//! // .. the worker's lease runs out, another client gets the lock ..
 //! worker.resume();
 //! # }
 //! ```
@@ -25,8 +25,9 @@ use crate::{signal, warden::workspace_binary};
 /// A running program of this workspace.
 ///
 /// It leads a process group, and dropping it kills the whole group, stopped or not. If the test
-/// itself is killed, the kernel kills this process, too (on Linux; elsewhere this process, and
-/// everywhere the processes that it has started, must end when their standard input ends).
+/// itself is killed, on Linux the kernel kills this process, too. On other systems the process must
+/// end when its standard input ends. On all systems this is true of the processes that it has
+/// started.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -37,7 +38,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a program with piped input and output; its errors go where the test's go.
+    /// Starts a program with piped input and output; its errors go to the standard error of the
+    /// test.
     ///
     /// Wait for its first line before you pause it: until then it may not have reached its `main`.
     ///
@@ -48,7 +50,7 @@ impl Process {
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"))
     }
 
-    /// The same, with its standard error in a file, so that its log can be read.
+    /// Starts a program whose standard error goes to a file, so that its log can be read.
     ///
     /// # Panics
     /// If the program was not built or cannot be started, or if the file cannot be written.
@@ -124,7 +126,7 @@ impl Process {
     /// Writes one line of JSON to its input.
     ///
     /// # Panics
-    /// If it does not read any more.
+    /// If the program does not read any more.
     ///
     /// # Cancel safety
     /// Not cancel safe: half a line may have been written.
@@ -179,7 +181,7 @@ impl Process {
     /// Closes its input and returns when it has ended by itself.
     ///
     /// # Panics
-    /// If the system cannot tell.
+    /// If the system does not know the exit status.
     pub async fn finish(&mut self) -> ExitStatus {
         drop(self.input.take());
         let status = self.child.wait().await;

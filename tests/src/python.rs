@@ -7,8 +7,8 @@ use std::{
     process::Command,
 };
 
-/// A virtual environment below `scratch` with the packages of a list of requirements. Created once,
-/// and again whenever the list changes.
+/// A virtual environment below `scratch` with the packages of a list of requirements. It is created
+/// once, and again whenever the list changes.
 ///
 /// # Panics
 /// If it cannot be created, for instance because PyPI cannot be reached.

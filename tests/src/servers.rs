@@ -6,7 +6,7 @@
 //! against servers that are already running, set `PALISADE_TEST_REDIS_URL`,
 //! `PALISADE_TEST_POSTGRES_URL` (a role that may create databases), `PALISADE_TEST_MARIADB_URL` and
 //! `PALISADE_TEST_MYSQL_URL` (users with all rights). A [`Redis`] is always a separate server,
-//! because a test that asks for one is going to stop or kill it.
+//! because a test that asks for a `Redis` is going to stop or kill it.
 
 mod browser;
 mod certificates;

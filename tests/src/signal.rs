@@ -33,7 +33,7 @@ pub fn resume(child: Pid) -> io::Result<()> {
 
 /// The children of a child of ours.
 ///
-/// Their pids remain theirs for as long as it is stopped.
+/// Their pids remain valid as long as their parent is stopped.
 ///
 /// # Errors
 /// If processes cannot be listed.

@@ -1,4 +1,4 @@
-//! Waits that end when they say, whatever the lock service does.
+//! Waits that end on time, whatever the lock service does.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -25,12 +25,12 @@ struct Case {
 /// kind of wait at once.
 ///
 /// # Panics
-/// If a wait ends before it is over, or late each time, or not as unavailable.
+/// If a wait ends too early, or is late in each try, or fails with another error than unavailable.
 pub async fn ends_when_it_says(locks: &LockManager) {
     ends_with_a_look_of(Bounds::USUAL.short, locks).await;
 }
 
-/// The same for a lock service whose look may take longer than others.
+/// As [`ends_when_it_says`], for a lock service whose look may take longer than others.
 ///
 /// # Panics
 /// As [`ends_when_it_says`].
@@ -61,7 +61,7 @@ pub async fn ends_with_a_look_of(look: Duration, locks: &LockManager) {
     panic!("late each time, by wait: {late:?}");
 }
 
-/// Acquires in vain. How long that took.
+/// Acquires in vain. Returns how long this took.
 async fn fails(locks: &LockManager, case: &Case) -> Duration {
     let asked = TokioRuntime.now();
     let acquire = locks.acquire(format!("waits:{:?}", case.wait));

@@ -9,8 +9,8 @@ use crate::{
     proxy::{Fault, Proxy},
 };
 
-/// How long a waiter may take until it is served: a new connection, and a look. Less than it takes
-/// until leases and places run out, by which the waiter would be served in the end.
+/// How long a waiter may take until it is served by a new connection and a look. This is less than
+/// the time until leases and places run out, because then the waiter would be served anyway.
 const SERVED: Duration = Duration::from_secs(8);
 
 /// A waiter whose wake-up was lost with its connection is served all the same, and another waiter

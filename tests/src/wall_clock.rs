@@ -14,11 +14,11 @@ use crate::servers::ClockOffset;
 /// The file in the directory of a server that says how far its clock is ahead.
 const FILE: &str = "clock-offset";
 
-/// The library that moves it.
+/// The library that moves the clock.
 const LIBRARY: &str = "libclock_shim.so";
 
-/// Makes a server's clock movable. Initially it is right; a server that is started again in the
-/// same directory keeps its offset.
+/// Makes a server's clock movable. Initially the clock is right. A server that is started again in
+/// the same directory keeps its offset.
 ///
 /// # Errors
 /// If the library was not built, or the directory cannot be written to.
@@ -27,7 +27,8 @@ pub fn make_movable(server: &mut Command, dir: &Path) -> io::Result<()> {
     if !file.exists() {
         fs::write(&file, 0_i64.to_ne_bytes())?;
     }
-    // The account of the server may not be able to read where Cargo puts it.
+    // The account of the server may not be able to read the folder into which Cargo puts the
+    // library.
     let copy = dir.join(LIBRARY);
     fs::copy(library()?, &copy)?;
     server

@@ -20,17 +20,17 @@ use serde::{Deserialize, Serialize};
 pub enum ServerKind {
     /// `redis-server`, without persistence.
     Redis,
-    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) can move.
+    /// `redis-server` with a wall clock that [`wall_clock`](crate::wall_clock) can move.
     RedisWithOwnClock,
     /// `redis-server` that only speaks TLS, with the certificates in its arguments.
     RedisTls,
     /// `redis-server` as a sentinel that does not watch over anything yet.
     RedisSentinel,
-    /// `postgres`, with a cluster of its own. Its arguments are those of the server, after
-    /// `--copy-of=URL` to begin as a base backup of another one, or `--standby-of=URL` to replicate
-    /// it afterwards, too.
+    /// `postgres`, with a cluster of its own. Its arguments are those of the server. Before them
+    /// may stand `--copy-of=URL`, to begin as a base backup of another server, or
+    /// `--standby-of=URL`, to replicate that server afterwards, too.
     Postgres,
-    /// The same, with a wall clock that [`wall_clock`](crate::wall_clock) can move.
+    /// `postgres` with a wall clock that [`wall_clock`](crate::wall_clock) can move.
     PostgresWithOwnClock,
     /// `mariadbd`, with a data directory of its own.
     MariaDb,
@@ -99,11 +99,11 @@ pub enum Order {
     Resume,
     /// SIGKILL to the server and all its children, answered when they are gone.
     Kill,
-    /// The same for a server that has nothing to lose but its memory: the quickest end that it
-    /// supports. For Postgres this is an immediate shutdown, for the others SIGKILL.
+    /// The quickest end that the server supports. It loses only the server's memory. For Postgres
+    /// this is an immediate shutdown, for the others SIGKILL.
     Stop,
-    /// The end that an operator gives it: for Postgres a fast shutdown, which ends the sessions and
-    /// saves everything; for the others the same as `Stop`.
+    /// The end as an operator ends the server: for Postgres a fast shutdown, which ends the
+    /// sessions and saves everything. For the others the same as `Stop`.
     ShutDown,
     /// Starts a server that was killed or stopped, on the same port.
     Start,
@@ -113,7 +113,7 @@ pub enum Order {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// The order was carried out; this is the present server.
+    /// The order was carried out. This is the present server.
     Done(Running),
     /// The order was not carried out, and why.
     Failed(String),
@@ -161,7 +161,7 @@ impl Warden {
         Self::start_with(kind, &[])
     }
 
-    /// The same, with arguments for the server.
+    /// Starts a server with arguments.
     ///
     /// # Errors
     /// As [`start`](Self::start).

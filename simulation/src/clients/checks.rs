@@ -72,8 +72,8 @@ impl<S: Ledger> Me<S> {
         }
     }
 
-    /// Begins a transaction; a refusal is reported. A guard that is lost, or was refused, says so
-    /// without a server.
+    /// Begins a transaction; a refusal is reported. A guard whose lease is lost, or that was
+    /// refused, says so without a server.
     pub(super) async fn begin(&self, guard: &FencedGuard<S>) -> Result<FencedTx<S>, FenceError> {
         if !guard.is_held() {
             return self.begin_without(guard, "G5").await;

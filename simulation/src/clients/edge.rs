@@ -25,7 +25,7 @@ use crate::{
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How often a client asks for the same at most.
+/// How often a client sends the same request at most.
 const TRIES: u64 = 3;
 
 /// How long a client pauses before another try, if the service does not say.
@@ -69,7 +69,7 @@ async fn under<S: Ledger>(
     };
     me.still_holds(&guard);
     if plan.choice & 4 == 0 && me.release(guard, false).await? == Released::Released {
-        // Nothing has to refuse this one, until the next holder claims.
+        // Nothing has to refuse this repeated request, until the next holder claims.
         if wish.is_repeated && calls.once(&sequencer, wish).await == Some(Ok(())) {
             me.saw("request accepted after a release");
         }
@@ -148,7 +148,7 @@ impl<S: Ledger> Calls<'_, S> {
         let answered = async {
             match answered.await {
                 Ok(answer) => answer,
-                // It was lost on its way.
+                // The request or its answer was lost.
                 Err(_) => pending().await,
             }
         };

@@ -106,7 +106,7 @@ async fn repeat_after_release<S: Ledger>(me: &Me<S>, acquire: lock_core::Acquire
     }
 }
 
-/// Two holds of one owner: each gives back its own.
+/// Two holds of one owner. Each guard gives back its own hold.
 pub(super) async fn owner<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     if !me.locks().capabilities().has(Extension::Holds) {
         return Ok(How::Done);

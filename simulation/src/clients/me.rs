@@ -121,7 +121,7 @@ impl<S: Ledger> Me<S> {
         self.around.log.tell(line);
     }
 
-    /// The same, where another process runs.
+    /// As [`tell`](Self::tell), for a line that is written while another process runs.
     pub(crate) fn tell_of(&self, line: impl FnOnce() -> String) {
         let process = &self.process;
         process.tell_of(|| (process.name().into(), line()));
@@ -237,7 +237,7 @@ impl<S: Ledger> Me<S> {
         released
     }
 
-    /// Reads a row, and writes it with one more after a while.
+    /// Reads a row, and after a while writes it with a count that is greater by one.
     pub(crate) async fn write(
         &self,
         tx: &mut FencedTx<S>,

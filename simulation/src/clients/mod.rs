@@ -67,7 +67,7 @@ fn task<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> BoxFuture<'_, Worked> 
     }
 }
 
-/// The situation that a failure is.
+/// The name of the situation in which a piece of work has failed.
 const fn name_of(error: &FencedLockError) -> &'static str {
     match error {
         FencedLockError::Lock(error) => match error.kind() {

@@ -15,7 +15,7 @@ pub(super) async fn force<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
     Ok(How::Done)
 }
 
-/// Looks at a resource, and at all.
+/// Looks at a resource, and at all resources.
 pub(super) async fn inspect<S: Ledger>(me: &Me<S>, plan: Work) -> Worked {
     me.locks().inspect(me.resource(plan.on)).await?;
     if me.locks().capabilities().has(Extension::List) {

@@ -9,7 +9,7 @@ use super::{Me, me::named};
 use crate::edge::{Body, Door, Flaw, Manner};
 use crate::store::Ledger;
 
-/// A request as a client means it.
+/// The properties of a request that a client wants to make.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish {
     pub(super) door: Door,
@@ -30,7 +30,7 @@ pub(super) struct Presented {
 }
 
 impl Wish {
-    /// The two lowest bits of a kind are those of every lease.
+    /// Leases of every kind use the two lowest bits of the choice, too.
     pub(super) fn of(choice: u8) -> Self {
         let door = match choice & 2 {
             0 => Door::Open,
@@ -95,7 +95,7 @@ impl Presented {
         }
     }
 
-    /// The token that it shows.
+    /// The token that the request shows.
     pub(super) const fn token(&self) -> u64 {
         self.credential.token().get()
     }
@@ -130,7 +130,7 @@ fn unsigned(sequencer: &Sequencer) -> Credential {
     Credential::new(sequencer).expect("a sequencer has no bytes that no header may have")
 }
 
-/// The grant that the token shows, which is another one if that is the flaw.
+/// The grant that the token shows, which is another grant if that is the flaw.
 fn shown<S: Ledger>(
     me: &Me<S>,
     own: &Sequencer,

@@ -20,7 +20,7 @@ pub(super) async fn section<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Wo
     in_section(me, id, guard, plan).await
 }
 
-/// The same, if the lease is free.
+/// As [`section`], if the lease is free.
 pub(super) async fn attempt<S: Ledger>(me: &Me<S>, id: WorkId, plan: Work) -> Worked {
     let resource = me.resource(plan.on);
     me.asks(id, &resource);

@@ -1,7 +1,7 @@
 //! A run that misses one of these has become too narrow: a change of the plans or of the code keeps
 //! schedules away from it.
 
-/// The least counts are those of so many schedules.
+/// The least counts are meant for this number of schedules.
 pub(super) const SCHEDULES: u64 = 100_000;
 
 /// How often each situation has to come up at least: a third of its usual count, or less.
@@ -63,7 +63,7 @@ pub(super) const LEAST: &[(&str, u64)] = &[
     ("fault: clock back", 1_500),
 ];
 
-/// The same for decisions of an acquisition that need luck.
+/// How often decisions of an acquisition that depend on chance have to come up at least.
 pub(super) const DECISIONS: &[(&str, u64)] = &[
     ("Asking Cancel x Replied Cancelled -> Answer Failed", 100),
     ("Asking Cancel x Woken Offered -> Wait for the answer", 150),

@@ -12,7 +12,7 @@ use crate::{service::SimBackend, world::Process};
 /// Signs the tokens of clients, and has the key of the service that checks them.
 pub(crate) struct Gateway {
     ring: KeyRing,
-    /// The key of another service, whose tokens this one refuses.
+    /// The key of another service, whose tokens this service refuses.
     elsewhere: KeyRing,
 }
 

@@ -85,7 +85,7 @@ impl Edge {
         &self.gateway
     }
 
-    /// Sends a request of this client. No two of its requests have one number.
+    /// Sends a request of this client. No two requests of a client have the same number.
     pub(crate) fn send(
         self: &Arc<Self>,
         client: u32,

@@ -38,24 +38,25 @@ pub(crate) enum Flaw {
     LongerPath,
     /// The name of the resource in the path is the beginning of that of the token.
     ShorterPath,
-    /// The path is the one above.
+    /// The path is the parent of the right path.
     ParentPath,
     NoToken,
     TwoTokens,
-    /// The token has no form.
+    /// The token is malformed.
     Garbled,
     /// The number of the token is greater by one.
     OtherNumber,
-    /// The token is for the resource of the path, and was granted for another one.
+    /// The token is for the resource of the path, and was granted for another resource.
     OtherResource,
     OtherHolder,
     /// The token is of another lock service.
     OtherIssuer,
     /// No lock service can have issued the token.
     TooGreat,
-    /// The signature is for another service, or there is one where none is checked.
+    /// The signature is for another service, or there is a signature where none is checked.
     OtherSignature,
-    /// The token has no signature where one is checked, or the wrong one where none is.
+    /// The token has no signature where a signature is checked, or a wrong one where none is
+    /// checked.
     NoSignature,
 }
 
@@ -73,7 +74,7 @@ impl Door {
         Scope::path(self.path(), "")
     }
 
-    /// The beginning of the paths behind it.
+    /// The beginning of the paths behind this door.
     pub(crate) const fn path(self) -> &'static str {
         match self {
             Self::Open => "/open/",
@@ -126,7 +127,7 @@ impl Flaw {
         Self::NoSignature,
     ];
 
-    /// Whether the layer can see it. Otherwise only the store can.
+    /// Whether the layer can see the flaw. Otherwise only the store can.
     pub(crate) const fn shows(self, door: Door) -> bool {
         match self {
             Self::OtherNumber | Self::OtherResource | Self::OtherHolder => {
@@ -138,7 +139,7 @@ impl Flaw {
 }
 
 impl Flaw {
-    /// The promise that a request with it is refused.
+    /// The promise that a request with this flaw is refused.
     pub(crate) const fn promise(self) -> &'static str {
         match self {
             Self::OtherPath | Self::LongerPath | Self::ShorterPath | Self::ParentPath => {

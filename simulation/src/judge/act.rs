@@ -24,46 +24,46 @@ pub(crate) enum Act {
         /// The watchdog renews its lease, as long as the guard lives.
         renews: bool,
     },
-    /// It asks for a lease.
+    /// The client asks for a lease.
     Asks { work: WorkId, resource: String },
-    /// It has a lease.
+    /// The client has a lease.
     Holds {
         work: WorkId,
         resource: String,
         token: u64,
-        /// How long, by its own clock.
+        /// How long, by the client's clock.
         left: Duration,
         /// Its token is claimed in the store.
         is_claimed: bool,
-        /// It may share the lease with another hold.
+        /// The work may share the lease with another hold.
         is_shared: bool,
     },
-    /// It believes that it still holds a lease.
+    /// The client believes that it still holds a lease.
     StillHolds {
         resource: String,
         token: u64,
         left: Duration,
     },
-    /// It has released a lease. `None` if it does not know.
+    /// The client has released a lease. `None` if the outcome is unknown.
     Released {
         resource: String,
         token: u64,
         was_held: Option<bool>,
-        /// It knew that the lease was lost.
+        /// The client knew that the lease was lost.
         saw_loss: bool,
         is_shared: bool,
     },
     /// The store has refused a grant before anything was written.
     Refused { resource: String, token: u64 },
-    /// It has read a row of this resource.
+    /// The client has read a row of this resource.
     Reads { resource: String, count: u64 },
-    /// It has a row in a transaction, under this name.
+    /// The client has put a row of this name into its transaction.
     Puts { write: WriteId, name: String },
-    /// It is about to commit a write.
+    /// The client is about to commit a write.
     Writes { write: WriteId, token: u64 },
     /// The commit has this outcome.
     Wrote { write: WriteId, outcome: Outcome },
-    /// A job has this outcome. `Some(token)` if it is done, under which token.
+    /// A job has this outcome. `Some(token)` if the job is done under this token.
     Job {
         row: String,
         ran: bool,
@@ -75,9 +75,9 @@ pub(crate) enum Act {
         token: u64,
         left: Duration,
     },
-    /// It has claimed a token in the store.
+    /// The client has claimed a token in the store.
     Claimed { resource: String, token: u64 },
-    /// It sends a request to the service behind the edge.
+    /// The client sends a request to the service behind the edge.
     Requests {
         request: WriteId,
         token: u64,
@@ -105,7 +105,7 @@ pub(crate) enum Act {
         /// The client takes the write as fenced.
         is_believed: bool,
     },
-    /// An unfenced client writes what it has read, and one more.
+    /// An unfenced client writes a count that is greater by one than the count it has read.
     Unfenced { resource: String, read: u64 },
     /// A piece of work has ended.
     Ends { work: WorkId, how: How },
@@ -116,22 +116,22 @@ pub(crate) enum Act {
 pub(crate) enum Outcome {
     /// There is a receipt.
     Committed,
-    /// The client does not know.
+    /// The client does not know whether the write is committed.
     Unknown,
     /// The store has refused the grant.
     Refused,
-    /// It failed, and nothing of it is stored.
+    /// The commit failed, and nothing of the write is stored.
     Failed,
 }
 
 /// The end of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum How {
-    /// It did what it was to do.
+    /// The work was done.
     Done,
-    /// Somebody else had the lease.
+    /// Another holder had the lease.
     Held,
-    /// It was refused as stale, or its lease was lost.
+    /// The work was refused as stale, or its lease was lost.
     Fenced,
     /// It failed.
     Failed,
@@ -146,7 +146,7 @@ pub(crate) struct Row {
     pub(crate) count: u64,
     /// The token under which it was written last.
     pub(crate) token: u64,
-    /// The write.
+    /// The last write.
     pub(crate) write: WriteId,
     /// The steps of the job that it belongs to.
     pub(crate) steps: u64,
@@ -186,7 +186,7 @@ pub(crate) enum Stored {
         /// The client whose message has raised it, if that is known.
         by: Option<u32>,
     },
-    /// A row was written. `mark` is that of its resource.
+    /// A row was written. `mark` is the mark of its resource.
     Row {
         name: String,
         resource: String,

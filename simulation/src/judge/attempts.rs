@@ -1,4 +1,4 @@
-//! `replay` and `held-means-nothing-left`: what late requests of an attempt that is over get.
+//! `replay` and `held-means-nothing-left`: the answers to late requests of an attempt that is over.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ pub(super) struct Attempts {
     sent: BTreeMap<u32, u64>,
     /// The pieces of work that may ask once: their resources, and the requests before theirs.
     asking: BTreeMap<WorkId, Asking>,
-    /// Those that were answered that another one holds the lease.
+    /// The pieces of work that got the answer that another holder has the lease.
     refused: Vec<Refused>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     client: u32,
-    /// The request by which the lock service knows it.
+    /// The request by which the lock service knows the attempt.
     number: u64,
     was_granted: bool,
-    /// It is over: by a release, or by a cancel.
+    /// How the attempt ended, if it is over: by a release, or by a cancel.
     over: Option<HowEnded>,
 }
 
@@ -64,7 +64,7 @@ impl Attempts {
     pub(super) fn act(&mut self, client: u32, act: &Act) {
         let from = self.sent_by(client);
         match act {
-            // Others ask several times, by several attempts.
+            // Other kinds of work ask several times, by several attempts.
             Act::Begins {
                 work,
                 task: Task::Section | Task::Try | Task::Lease,
@@ -182,7 +182,7 @@ impl Attempts {
                 && refused.resource == resource
                 && refused.requests.contains(&attempt.number)
         };
-        // One that was granted before came too late, and is being given back.
+        // A lease that was granted before came too late, and is being given back.
         self.refused.iter().filter(|_| !was_granted).find(is_its)?;
         let what = format!("{who} was answered \"held\", and is granted {resource}");
         Some(("held-means-nothing-left", what))

@@ -1,4 +1,4 @@
-//! A service over HTTP: its answers, beside the rows of its store.
+//! A service over HTTP: its answers are compared with the rows of its store.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ impl Edge {
         Some((flaw.promise(), what))
     }
 
-    /// An answer tells the truth of its write.
+    /// An answer tells the truth about its write.
     fn is_honest(
         &mut self,
         request: WriteId,

@@ -1,5 +1,5 @@
 //! Deeds of clients and of the store in words: each is the rest of a sentence that begins with the
-//! one who does it.
+//! name of the client or of the store.
 
 use std::fmt;
 

@@ -10,7 +10,7 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     rows: BTreeMap<String, Row>,
-    /// The runs that say that they have done a slot.
+    /// How many runs report that they have done a slot, by the row of the slot.
     ran: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! G5 and G6: what a client believes of its lease, beside what the lock service knows.
+//! G5 and G6: a client's belief about its lease is compared with the state of the lock service.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -27,7 +27,7 @@ pub(crate) struct Leases {
 struct Known {
     until: Moment,
     ended: Option<HowEnded>,
-    /// The piece of work that shares it.
+    /// The piece of work that shares the lease.
     sharing: Option<Task>,
 }
 
@@ -91,7 +91,7 @@ impl Leases {
         }
     }
 
-    /// A client never believes in a lease for longer than the lock service does.
+    /// A client never counts a lease as held for longer than the lock service does.
     fn is_within(&self, at: Moment, resource: &str, token: u64, left: Duration) -> Finding {
         let key = (resource.to_owned(), token);
         let Some(known) = self.known.get(&key) else {

@@ -1,6 +1,6 @@
-//! Compares what happens with what is promised, while it happens.
+//! Compares each event with the promises, as soon as it happens.
 //!
-//! Each file judges some promises: `tokens` the order of grants, `order` that of waiters, `leases`
+//! Each file judges some promises: `tokens` the order of grants, `order` the waiters, `leases`
 //! deadlines and releases, `attempts` late requests, `renewals` the watchdog, `rows` the contents
 //! of the store, `jobs`, `terms` and `edge` the layers above. [`Judge`] hands them the acts of
 //! clients (`act.rs`), of the store, and of the lock service.
@@ -107,7 +107,7 @@ impl Judge {
         }
     }
 
-    /// The same, for a store whose steps are not seen.
+    /// A judge for a store whose steps are not seen.
     pub(crate) fn blind(plan: &Plan) -> Self {
         Self {
             unseen: Some(Unseen::default()),

@@ -1,5 +1,5 @@
-//! `guard-renewal` and `guard-partial-outage`: a lease is renewed in time, and while nothing is
-//! answered the service is asked again and again.
+//! `guard-renewal` and `guard-partial-outage`: a lease is renewed in time, and while the
+//! service does not answer, the client asks it again and again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::service::{Event, Kind, MessageId, Sent};
 /// The renewals that clients send.
 #[derive(Debug, Default)]
 pub(super) struct Renewals {
-    /// The latest one of each client.
+    /// The latest renewal of each client.
     latest: BTreeMap<u32, Renewal>,
     /// The pieces of work whose lease is renewed.
     renewing: BTreeSet<WorkId>,

@@ -1,4 +1,4 @@
-//! G3, G4 and receipts: what the store has, beside what clients were answered.
+//! G3, G4 and receipts: the rows of the store are compared with the answers to clients.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) struct Rows {
 struct Write {
     is_stored: bool,
     outcome: Option<Outcome>,
-    /// The client that commits it. The service behind the edge writes for others.
+    /// The client that commits the write. The service behind the edge writes for others.
     client: Option<u32>,
 }
 
@@ -131,7 +131,7 @@ impl Rows {
         }
     }
 
-    /// Another client that has written under this token.
+    /// Another client that has written under the same token.
     fn other_writer(&mut self, resource: &str, token: u64, client: u32) -> Option<u32> {
         let writer = self.writers.entry((resource.to_owned(), token));
         Some(*writer.or_insert(client)).filter(|writer| *writer != client)

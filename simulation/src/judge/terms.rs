@@ -1,4 +1,4 @@
-//! Leaders: terms rise, one leads at a time, and steps down early.
+//! Leaders: terms rise, one leader leads at a time, and it steps down early.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ use super::{
 pub(super) struct Tokens {
     /// The greatest token that any client has got, by resource.
     returned: BTreeMap<String, u64>,
-    /// The same, when the request of a piece of work began.
+    /// That token as it was when the request of a piece of work began.
     before: BTreeMap<(WorkId, String), u64>,
 }
 

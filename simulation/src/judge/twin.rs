@@ -1,10 +1,10 @@
-//! The same writes without a fence: what they lose is the reason for it all.
+//! The same writes without a fence. They lose updates, which is the reason for fencing.
 
 use std::collections::BTreeMap;
 
 use super::act::Act;
 
-/// Rows that unfenced clients write, each with what it has read and one more.
+/// Rows that unfenced clients write. Each writes a count that is greater by one than it has read.
 #[derive(Debug, Default)]
 pub(crate) struct Twin {
     rows: BTreeMap<String, u64>,

@@ -36,7 +36,7 @@ impl Unseen {
         }
     }
 
-    /// Every committed write is in its rows once, and no refused one.
+    /// Every committed write is in its rows once, and no refused write is.
     pub(super) fn end(&self, rows: &[(String, Row)]) -> Finding {
         let rows: BTreeMap<_, _> = rows
             .iter()

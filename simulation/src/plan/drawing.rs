@@ -15,7 +15,7 @@ use crate::{
     world::{Order, draw},
 };
 
-/// The plan of a seed, with the smaller ones that proptest can make of it.
+/// The plan of a seed, with the smaller plans that proptest can make of it.
 ///
 /// # Panics
 /// Never: no strategy rejects a value.
@@ -45,7 +45,7 @@ pub fn plans(seed: u64) -> impl Strategy<Value = Plan> {
     swarms().prop_flat_map(move |swarm| of_swarm(seed, &swarm))
 }
 
-/// All tasks. The first ones are what most users do.
+/// All tasks. The first tasks are those of most users.
 const TASKS: [Task; 13] = [
     Task::Section,
     Task::Try,
@@ -65,8 +65,9 @@ const TASKS: [Task; 13] = [
 /// The stream of the keys of plans.
 const KEYS: u64 = 1;
 
-/// Which kinds of faults there are in a schedule. A little of each would hide some: a fault that is
-/// rare needs a schedule that others do not end (Groce and others, "Swarm Testing", 2012).
+/// Which kinds of faults there are in a schedule. If every schedule had all kinds, some would hide:
+/// a rare fault needs a schedule that other faults do not end (Groce and others, "Swarm Testing",
+/// 2012).
 #[derive(Clone, Debug)]
 struct Swarm {
     ttl: Duration,
@@ -105,7 +106,7 @@ fn swarms() -> impl Strategy<Value = Swarm> {
     )
 }
 
-/// A few of the tasks, so that clients meet. Every third schedule has what most users do.
+/// A few of the tasks, so that clients meet. Every third schedule has the tasks of most users.
 fn tasks() -> impl Strategy<Value = Vec<Task>> {
     prop_oneof![
         1 => subsequence(vec![Task::Section, Task::Try, Task::Both, Task::Lease], 1..=3),

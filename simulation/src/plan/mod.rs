@@ -51,7 +51,7 @@ pub struct Net {
     pub copied: u16,
     /// How many take longer than a lease.
     pub late: u16,
-    /// How much longer at most.
+    /// How much longer a late message takes at most.
     pub late_by: Duration,
 }
 
@@ -61,9 +61,9 @@ pub struct Net {
 pub struct Client {
     /// Its works, in this order.
     pub works: Vec<Work>,
-    /// It is stopped before these of its polls, for so long.
+    /// Before which of its polls the client is stopped, and for how long.
     pub pauses: Vec<(u16, Duration)>,
-    /// Its process ends then, and another process does what it has not begun.
+    /// When its process ends, and how. Another process does the works that it has not begun.
     pub killed: Option<(Duration, Death)>,
 }
 
@@ -71,9 +71,9 @@ pub struct Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "as a plan")]
 pub enum Death {
-    /// It is killed.
+    /// The process is killed.
     Killed,
-    /// It shuts its manager down in the middle of its work, and is killed after that.
+    /// The process shuts its manager down in the middle of its work, and is killed after that.
     ShutDown,
 }
 
@@ -81,11 +81,11 @@ pub enum Death {
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::exhaustive_structs, reason = "as a plan")]
 pub struct Work {
-    /// When it begins, after the one before.
+    /// How long after the work before it begins.
     pub after: Duration,
     /// The kind of work.
     pub task: Task,
-    /// On which resource, or job, or lead.
+    /// The number of the resource, of the job, or of the leader.
     pub on: u8,
     /// How long it takes, between reading and writing.
     pub takes: Duration,
@@ -108,11 +108,11 @@ pub const PLACES: u8 = 5;
 pub enum Task {
     /// Locks, reads, writes under the fence, releases.
     Section,
-    /// The same, if the lease is free.
+    /// As `Section`, if the lease is free.
     Try,
     /// A lease of the lock service alone, whose guard is dropped or released.
     Lease,
-    /// An acquisition with a holder that is given, and that is repeated.
+    /// An acquisition with a holder that the caller gives. It is repeated.
     Given,
     /// Two holds of one owner.
     Owner,
@@ -138,13 +138,13 @@ pub enum Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "as a plan")]
 pub enum Fault {
-    /// It answers nothing for so long.
+    /// The service answers nothing for so long.
     Silent(Duration),
-    /// It refuses connections for so long.
+    /// The service refuses connections for so long.
     Down(Duration),
-    /// It forgets who waits.
+    /// The service forgets its waiters.
     QueueLost,
-    /// It comes back empty.
+    /// The service comes back empty.
     EverythingLost,
     /// A copy of that age goes on.
     FailOver(Duration),
@@ -157,7 +157,7 @@ pub enum Fault {
 }
 
 impl Plan {
-    /// The same for fewer clients that do less: for a store that takes real time.
+    /// The plan with fewer clients that do less, for a store that takes real time.
     #[must_use]
     pub fn shortened(mut self) -> Self {
         self.clients.truncate(3);
@@ -167,7 +167,7 @@ impl Plan {
         self
     }
 
-    /// Whether the lock service forgets what was given back: then a late request may get a lease.
+    /// Whether the lock service forgets ended acquisitions: then a late request may get a lease.
     #[must_use]
     pub fn loses_state(&self) -> bool {
         let mut faults = self.faults.iter();
@@ -205,7 +205,7 @@ impl Plan {
 }
 
 impl Work {
-    /// Whether it has one lease, which the watchdog renews without an end.
+    /// Whether the work has one lease, which the watchdog renews without an end.
     #[must_use]
     pub const fn renews(&self) -> bool {
         let has_end = matches!(self.task, Task::Lease) && self.choice & 8 == 8;

@@ -36,7 +36,7 @@ pub(super) struct Event {
     pub(super) what: What,
 }
 
-/// The kinds of events, as there.
+/// The kinds of events, as that program has them.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum What {
@@ -112,7 +112,7 @@ impl Side {
 }
 
 impl What {
-    /// The lane in which it is drawn.
+    /// The lane in which the event is drawn.
     pub(super) const fn lane(&self, side: Option<Side>) -> &'static str {
         match (self, side) {
             (

@@ -194,7 +194,7 @@ impl Recorder<'_> {
         self.add(at, self.cast.side_of_token(token), what);
     }
 
-    /// A client believes no more that it has a lease, and waits for none.
+    /// A client no longer believes that it has a lease, and waits for no lease.
     fn let_go(&mut self, at: Moment, side: Side) {
         let number = side as usize;
         if self.waits[number] || self.believes[number] {

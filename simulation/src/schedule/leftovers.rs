@@ -1,4 +1,4 @@
-//! The state after the last piece of work: nothing of the living is left.
+//! The state after the last piece of work: nothing is left of clients that live.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// No schedule needs so many polls to end.
 const MOST_POLLS: u64 = 100_000;
 
-/// Judges the quiet point after the last piece of work, before any lease that is long has ended.
+/// Judges the quiet point after the last piece of work, before any long lease has ended.
 pub(super) fn judge<S: Ledger>(world: &World, around: &Surroundings<S>, slots: &[Arc<Slot<S>>]) {
     let log = &around.log;
     if !around.plan.is_long {
@@ -102,7 +102,7 @@ pub(super) fn go_on<S: Ledger>(world: &World, around: &Surroundings<S>, operator
     operator.process().start(async move {
         me.runtime().sleep_until(calm).await;
         for name in names {
-            // The leases of the past may go on: no client knows of them.
+            // Leases from before the loss may go on: no client knows of them.
             let acquired = me.fenced().acquire(name.as_str()).wait(PATIENCE).await;
             let begun = match acquired {
                 Ok(guard) => guard.begin().await.map(drop),

@@ -20,7 +20,7 @@ use crate::{
     world::Process,
 };
 
-/// All that happens in a schedule, in order: it is judged, counted and, on request, written down.
+/// The events of a schedule, in order. They are judged, counted and, on request, written down.
 pub(crate) struct Log {
     world: Process,
     judge: Mutex<Judge>,
@@ -122,7 +122,7 @@ impl Log {
         self.judge().end_with(self.now(), rows);
     }
 
-    /// Somebody outside has done something.
+    /// Something outside of the clients has happened.
     pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
         self.world.tell(line);
     }

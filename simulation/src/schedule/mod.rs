@@ -48,7 +48,7 @@ pub struct Report {
     pub digest: u64,
     /// The lines of its trace, if lines were kept.
     pub lines: Vec<Line>,
-    /// The same for pictures.
+    /// The events for pictures, if lines were kept.
     pub(crate) history: History,
     /// Whether the same clients without fences have lost a write.
     pub unfenced_lost: bool,
@@ -62,13 +62,13 @@ pub struct Report {
     pub takeovers: u64,
 }
 
-/// All is over by then, because every piece of work has a bound.
+/// Every schedule is over by then, because every piece of work has a bound.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// No schedule needs so many polls.
 const MOST_POLLS: u64 = 400_000;
 
-/// The number of the operator who clears up behind the dead.
+/// The number of the operator who clears up after dead clients.
 pub(crate) const OPERATOR: u32 = 900;
 
 /// The number of a client's second process is greater by this.
@@ -123,11 +123,11 @@ pub fn run(plan: &Plan, keeps_lines: bool) -> Report {
 pub enum Promises {
     /// All that we make.
     Ours,
-    /// And a wrong one, which tests of the simulator break: no lease runs out.
+    /// Also a wrong promise, which tests of the simulator break: no lease runs out.
     AndMadeUp,
 }
 
-/// As [`run`], judged by these promises.
+/// As [`run`], but judged by these promises.
 ///
 /// # Panics
 /// As [`run`].
@@ -306,7 +306,7 @@ impl<S: Ledger> Slot<S> {
         self.has_ended.load(Ordering::Relaxed) == 1
     }
 
-    /// Has a process do all that has not begun.
+    /// Has a process do all works that have not begun.
     fn work_as(self: &Arc<Self>, me: Me<S>) {
         let slot = Arc::clone(self);
         let process = me.process().clone();

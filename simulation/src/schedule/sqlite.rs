@@ -10,7 +10,7 @@ use sqlx::{
 
 use crate::judge::act::Row;
 
-/// The way to a database in this folder. Nothing is as durable as it has to be elsewhere, because
+/// The way to a database in this folder. It is less durable than a database in production, because
 /// no machine of a schedule loses its power.
 pub(super) fn options(folder: &Path) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new()
@@ -21,7 +21,7 @@ pub(super) fn options(folder: &Path) -> SqliteConnectOptions {
         .busy_timeout(Duration::from_millis(50))
 }
 
-/// Makes it ready, with an empty ledger.
+/// Makes the database ready, with an empty ledger.
 pub(super) async fn prepare(
     options: &SqliteConnectOptions,
 ) -> Result<(), fenced_store::FenceError> {

@@ -125,7 +125,7 @@ fn has_left_the_queue<S: Ledger>(around: &Surroundings<S>, client: u32) {
 /// An operator looks for leases of the dead after this time, again and again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often an operator looks: a lease that ends may go to another of the dead, who still waits.
+/// How often an operator looks: a lease that ends may go to another dead client, who still waits.
 const LOOKS: usize = 20;
 
 /// All faults end. If leases do not end by themselves, an operator ends those of dead clients,

@@ -37,7 +37,7 @@ pub(super) struct Asker {
 struct Heard {
     /// The latest push that the attempt has not read, and the moment when it came.
     unread: Option<(Pushed, Moment)>,
-    /// A push has the attempt look.
+    /// Whether a push asks the attempt to look.
     must_look: bool,
     /// When the last answered request was sent, and when the service answered it.
     exchange: Option<(Moment, Stamp)>,
@@ -57,7 +57,7 @@ pub(super) struct Stamp {
 #[derive(Debug)]
 pub(super) struct Push {
     pub(super) asker: Arc<Asker>,
-    /// `None` has the waiter look.
+    /// `None` asks the waiter to look.
     pub(super) pushed: Option<Pushed>,
 }
 
@@ -108,12 +108,12 @@ impl Asker {
         self.copied.load(Ordering::Relaxed)
     }
 
-    /// A copy of a request of it may arrive later.
+    /// Notes that a copy of a request of the attempt may arrive later.
     pub(super) fn set_copied(&self) {
         self.copied.store(true, Ordering::Relaxed);
     }
 
-    /// A request is sent. Returns whether another one was sent before.
+    /// Notes that a request is sent. Returns whether another one was sent before.
     pub(super) fn sends(&self, now: Moment) -> bool {
         let first_sent = &mut lock(&self.heard).first_sent;
         let is_again = first_sent.is_some();
@@ -167,7 +167,7 @@ impl Asker {
             return must_look.then_some(Wake::Look);
         };
         let grant = self.grant_of(pushed, received, &heard);
-        // One of which less than half is left has to be confirmed, so that it is of use.
+        // A lease with less than half of its time has to be confirmed, so that it is of use.
         let left = grant.lease.deadline().since(received);
         let is_whole = pushed.is_whole && left >= self.request.ttl.get() / 2;
         Some(match is_whole {
@@ -177,9 +177,9 @@ impl Asker {
     }
 
     /// The grant of a push. Its lease is counted from the time when the service granted it. An
-    /// earlier answer with the service's time says when that was; without one it is counted from
-    /// the first request. A service whose clock was set forward meanwhile makes it no longer than
-    /// if it had been granted when the push arrived.
+    /// earlier answer with the service's time says when that was. Without such an answer the lease
+    /// is counted from the first request. If the clock of the service was set forward meanwhile,
+    /// the lease is no longer than if it had been granted when the push arrived.
     ///
     /// A push that is older than the last answer grants nothing, because that answer said that the
     /// attempt has nothing.

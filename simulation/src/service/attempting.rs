@@ -54,7 +54,7 @@ impl<'a> Attempting<'a> {
         let now = client.runtime.now();
         let is_short = |grant: Grant| grant.lease.deadline().since(now) < ttl.get() / 2;
         Ok(match looked {
-            // It was pushed, and the push was lost: it has to be confirmed to be of use.
+            // The lease was pushed, and the push was lost: it has to be confirmed to be of use.
             Looked::Granted(given) if is_again && is_short(given.grant(sent, ttl)) => {
                 Reply::Offered(given.grant(sent, ttl))
             }

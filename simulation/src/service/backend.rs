@@ -1,4 +1,4 @@
-//! The contract, on a client's side.
+//! The contract of lock services, implemented at the client's end of the network.
 
 use std::{fmt, sync::Arc};
 
@@ -19,7 +19,7 @@ use super::{
     settings::Settings,
 };
 
-/// The end of one client: its lock service.
+/// A client's end of the network: the lock service as this client has it.
 #[derive(Clone)]
 pub struct SimBackend {
     pub(super) network: Arc<Network>,
@@ -43,7 +43,7 @@ impl SimBackend {
         }
     }
 
-    /// Sends a request of no attempt, or one of which a copy is harmless.
+    /// Sends a request that belongs to no attempt, or whose copy is harmless.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         kind: Kind,

@@ -8,7 +8,7 @@ use super::observe::{Change, Effect, Event, Fault, HowEnded, Kind, MessageId, Se
 use crate::short::{at, ms, token as short};
 
 impl Event {
-    /// The one who does it: a client, or the service.
+    /// The subject of the sentence: a client, or the service.
     #[must_use]
     pub fn who(&self) -> Arc<str> {
         match self {

@@ -1,7 +1,7 @@
 //! A lock service for simulations, with the network between it and its clients.
 //!
-//! [`Service`] is the service, [`SimBackend`] the end of one client. All that happens is reported
-//! to an [`Observe`].
+//! [`Service`] is the service, and [`SimBackend`] is the end of the network at one client. All
+//! events are reported to an [`Observe`].
 
 #![expect(
     clippy::exhaustive_enums,
@@ -65,7 +65,7 @@ impl Service {
         }
     }
 
-    /// The end of a client with this number, which no other client has.
+    /// The end of the network at a client with this number, which no other client has.
     #[must_use]
     pub fn client(&self, number: u32, runtime: Arc<dyn Runtime>) -> SimBackend {
         let client = Client::new(number, runtime);
@@ -101,7 +101,7 @@ impl Service {
         lock(&self.network.server).copy()
     }
 
-    /// A copy that lacks what has happened since goes on.
+    /// The service goes on as this copy, which lacks everything that has happened since.
     pub fn fail_over_to(&self, copy: ServerCopy) {
         lock(&self.network.server).fail_over_to(copy);
         self.network.observe(Event::Fault(Fault::FailedOver));

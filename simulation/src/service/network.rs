@@ -24,22 +24,22 @@ use super::{
     table::{Step, Table},
 };
 
-/// The fortune of one message.
+/// The fate of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fate {
     /// How long it takes.
     pub delay: Duration,
     /// It does not arrive.
     pub lost: bool,
-    /// A copy of it arrives so long after it, or after it would have. The answer to the copy is
-    /// lost. An answer has no copies.
+    /// A copy of the message arrives so long after it, or after the time at which it would have
+    /// arrived. The answer to the copy is lost. An answer has no copies.
     pub copy_after: Option<Duration>,
 }
 
 /// Decides the fate of messages.
 pub trait Fates: Send + Sync {
     /// The fate of a message of this client. The request and its answer have the same number, and
-    /// pushes are counted by themselves, from 0 on: an answer less shifts no other fate.
+    /// pushes are counted separately, from 0 on: a missing answer shifts no other fate.
     fn fate(&self, client: u32, leg: Leg, number: u64) -> Fate;
 }
 
@@ -87,7 +87,7 @@ enum Arrived<T> {
     Answered(Result<T, Error>),
     /// The server is down.
     Refused,
-    /// It was lost, or the server went down before it read it.
+    /// The request was lost, or the server went down before it read the request.
     Nowhere,
 }
 
@@ -159,7 +159,7 @@ impl Network {
             kind,
             resource: resource.cloned(),
         }));
-        // No caller can say of an answered request for several leases that a copy may come.
+        // A caller whose request for several leases was answered cannot announce a copy of it.
         if kind == Kind::Together && !there.lost && !back.lost {
             there.copy_after = None;
         }
@@ -179,7 +179,7 @@ impl Network {
         let answered = async {
             match answered.await {
                 Ok(answer) => answer,
-                // It was lost on its way.
+                // The request or its answer was lost.
                 Err(_) => pending().await,
             }
         };

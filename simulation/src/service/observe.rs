@@ -28,14 +28,14 @@ pub enum Event {
     Arrived {
         /// The request.
         message: MessageId,
-        /// It arrived before, or was lost before.
+        /// Whether it is a copy of a request that arrived before, or was lost before.
         copy: bool,
     },
     /// A request of an acquisition or attempt that has ended has got nothing.
     Buried {
         /// The request.
         by: MessageId,
-        /// How that has ended.
+        /// How the acquisition or the attempt has ended.
         end: Burial,
     },
     /// A request has lifted the counter to the floor that it named.
@@ -50,7 +50,7 @@ pub enum Event {
         client: u32,
         /// The attempt that waits.
         attempt: AttemptId,
-        /// The token of the pushed grant. Without one the attempt just looks.
+        /// The token of the pushed grant. Without a token the attempt just looks.
         token: Option<FencingToken>,
     },
     /// A request has changed the state of the service.
@@ -62,7 +62,7 @@ pub enum Event {
 /// The end of an acquisition, or of an attempt, that is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Burial {
-    /// It was released.
+    /// The lease was released.
     Released,
     /// The attempt was cancelled.
     Cancelled,
@@ -98,7 +98,7 @@ pub enum Kind {
         /// Takes a place in the queue, too.
         queue: bool,
     },
-    /// Makes an offer a lease.
+    /// Makes a whole lease of an offer.
     Confirm,
     /// Ends an attempt.
     Cancel,
@@ -121,7 +121,7 @@ pub enum Kind {
 /// A change of the state of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The request that made it, or that found it out.
+    /// The request that made the change, or that found it out.
     pub by: MessageId,
     /// The resource.
     pub resource: ResourceName,
@@ -131,7 +131,7 @@ pub struct Effect {
     pub change: Change,
 }
 
-/// The change that an [`Effect`] is.
+/// The kinds of changes of an [`Effect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A lease begins.
@@ -218,7 +218,7 @@ pub enum HowEnded {
     OfferExpired,
     /// It was ended by force.
     Forced {
-        /// The token above it that no holder gets.
+        /// The token above the token of the lease, which no holder gets.
         revocation: FencingToken,
     },
 }
@@ -228,13 +228,13 @@ pub enum HowEnded {
 pub enum Fault {
     /// All places in queues are gone.
     QueueLost,
-    /// It is empty, and its counter starts anew.
+    /// The service is empty, and its counter starts anew.
     EverythingLost,
-    /// An older copy of it goes on.
+    /// The service goes on as an older copy.
     FailedOver,
-    /// It answers nothing until then.
+    /// The service answers nothing until then.
     Paused(Moment),
-    /// It refuses connections, or does so no more.
+    /// The service begins to refuse connections, or stops doing so.
     Down(bool),
     /// Its clock jumps forward by this.
     ClockForward(Duration),

@@ -9,7 +9,7 @@ use super::{
     table::{LeftBehind, Step, Table},
 };
 
-/// The server: its state, its clock, and what is wrong with it.
+/// The server: its state, its clock, and its faults.
 #[derive(Debug)]
 pub(super) struct Server {
     settings: Settings,
@@ -25,14 +25,14 @@ pub(super) struct Server {
 /// How far the clock of a new server is ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The state of a service at some moment, to go on from there.
+/// The state of a service at some moment, from which it can go on later.
 #[derive(Clone, Debug)]
 pub struct ServerCopy(Table);
 
 /// The result of an arrival.
 pub(super) enum Arrival<T> {
     Done(T),
-    /// It is read then, at the earliest.
+    /// The request is read at this moment, at the earliest.
     Paused(Moment),
     /// The connection is refused.
     Down,

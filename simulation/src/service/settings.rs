@@ -5,16 +5,17 @@ use lock_core::{Capabilities, Extension, Fairness, Fencing, InitialToken, Waking
 /// How the service hands a lease on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// The end of a lease grants the whole next one, and pushes it.
+    /// The end of a lease grants the next lease with its whole length, and pushes it.
     Pushes,
-    /// The end of a lease pushes a short one to the next waiter, who has to confirm it. If the
-    /// waiter does not, it is passed over until it asks again.
+    /// The end of a lease pushes a short lease to the next waiter, who has to confirm it. A waiter
+    /// that does not confirm is passed over until it asks again.
     Offers,
-    /// The first waiter gets the lease when it looks. It loses its place if it looks too rarely.
+    /// The first waiter gets the lease when the waiter looks. A waiter that looks too rarely loses
+    /// its place.
     Polls,
-    /// As `Polls`, and the end of a lease has the first waiter look.
+    /// As `Polls`, but the end of a lease asks the first waiter to look.
     Hints,
-    /// There is no queue: the first look after the end of a lease gets the next one.
+    /// There is no queue: the first look after the end of a lease gets the next lease.
     Unqueued,
 }
 
@@ -49,7 +50,7 @@ impl Variant {
 }
 
 impl Settings {
-    /// The usual ones of this variant.
+    /// The usual settings of this variant.
     #[must_use]
     pub const fn new(variant: Variant) -> Self {
         let polls = matches!(variant, Variant::Polls);
@@ -66,8 +67,8 @@ impl Settings {
         }
     }
 
-    /// The promises of such a service. One without a queue is as Redlock: it has no holds, either,
-    /// and grants one resource at a time.
+    /// The promises of such a service. A service without a queue is like Redlock: it has no holds,
+    /// either, and grants one resource at a time.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let queued = |waking| {

@@ -57,7 +57,7 @@ pub(super) struct Step<'a> {
     pub(super) pushes: &'a mut Vec<Push>,
 }
 
-/// A lease, as an answer says it.
+/// A lease, as an answer describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) token: FencingToken,

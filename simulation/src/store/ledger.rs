@@ -17,10 +17,10 @@ pub(crate) trait Ledger: Storage {
     /// The data, which all clients share.
     type Data: Clone + Send + Sync;
 
-    /// Whether each of its steps is seen. Otherwise only its rows at the end are judged.
+    /// Whether each step of the store is seen. Otherwise only its rows at the end are judged.
     const IS_SEEN: bool;
 
-    /// The way of one client to it.
+    /// The way of one client to the store.
     fn store(around: &Surroundings<Self>, client: u32) -> FencedStore<Self>;
 
     /// Reads a row.

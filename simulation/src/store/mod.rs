@@ -1,4 +1,4 @@
-//! The store in memory, behind a network, and beside it somebody who sees what it does.
+//! The store in memory, behind a network, with an observer that sees its steps.
 
 mod ledger;
 mod watch;

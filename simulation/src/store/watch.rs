@@ -13,7 +13,7 @@ use crate::{
     schedule::Log,
 };
 
-/// Looks at the store after each of its steps, and tells what has changed.
+/// Looks at the store after each of its steps, and reports the changes.
 pub(crate) struct Watch {
     store: MemoryFencedStore,
     log: Arc<Log>,
@@ -49,7 +49,7 @@ impl Watch {
             is_new
         };
         if is_new {
-            // The mark rose before, by a message of anybody.
+            // The mark rose before, by a message of any client.
             self.look(None);
         }
     }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, task::Waker};
 
-/// Waiters for a time: by that, and then by arrival.
+/// Waiters for a time, in the order of their times, and then of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     waiting: BTreeMap<Place, Alarm>,
@@ -39,20 +39,20 @@ impl Alarms {
         self.waiting.remove(&place)
     }
 
-    /// When the first is due.
+    /// When the first alarm is due.
     pub(super) fn first(&self) -> Option<u64> {
         let ((at, _), _) = self.waiting.first_key_value()?;
         Some(*at)
     }
 
-    /// Takes out the first one that is due by then.
+    /// Takes out the first alarm that is due by this time.
     pub(super) fn due(&mut self, by: u64) -> Option<Alarm> {
         let first = self.waiting.first_entry()?;
         let (at, _) = *first.key();
         (at <= by).then(|| first.remove())
     }
 
-    /// How many tasks of a process sleep; of all if there is none given.
+    /// How many tasks of a process sleep. Without a process: of all processes.
     pub(super) fn sleepers(&self, of: Option<usize>) -> u64 {
         let is_meant = |alarm: &&Alarm| match alarm {
             Alarm::Sleeper { process, .. } => of.is_none_or(|of| of == *process),

@@ -1,8 +1,8 @@
-//! Chance by key: a draw depends on its stream and number, and on no draw before it.
+//! Random numbers by key: a draw depends on its stream and number, and on no draw before it.
 
 use std::time::Duration;
 
-/// Streams from this one on belong to the world itself.
+/// Streams with this number or a greater one belong to the world itself.
 pub(super) const OWN_STREAMS: u64 = 1 << 63;
 
 /// The step of splitmix64 from one state to the next.
@@ -26,7 +26,7 @@ const fn mixed(bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Maps a number that is drawn to one from 0 to `n - 1`; 0 if there is none.
+/// Maps a number that is drawn to a number from 0 to `n - 1`. 0 if `n` is 0.
 pub(super) fn reduced(drawn: u64, n: u64) -> u64 {
     let high = (u128::from(drawn) * u128::from(n)) >> 64;
     u64::try_from(high).unwrap_or(0)
@@ -58,7 +58,7 @@ impl Stream {
         number
     }
 
-    /// A number from 0 to `n - 1`; 0 if there is none.
+    /// A number from 0 to `n - 1`. 0 if `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         reduced(self.next_number(), n)
     }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(drawn.len(), 16 * 16 * 16);
     }
 
-    /// Catches: a stream that depends on draws of another one.
+    /// Catches: a stream that depends on draws of another stream.
     #[test]
     fn a_stream_is_the_draws_of_its_key() {
         let mut stream = Stream::new(7, 3);

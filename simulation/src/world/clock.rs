@@ -5,11 +5,11 @@ use lock_core::backend::Moment;
 /// Parts of a million, in which a rate is counted.
 const MILLION: u64 = 1_000_000;
 
-/// How the clock of a process relates to the time of the world, which is the true one.
+/// How the clock of a process relates to the time of the world, which is the true time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Duration,
-    /// How far it gets in a million units of true time. Never 0.
+    /// How far the clock gets in a million units of true time. Never 0.
     pace: u64,
 }
 
@@ -27,8 +27,8 @@ impl Clock {
         Self { origin, pace }
     }
 
-    /// The same, but faster by this many parts of a million, or slower if that is negative. It
-    /// always goes on: the least is one part of a million.
+    /// The same clock, but faster by this many parts of a million, or slower if the number is
+    /// negative. The clock always goes on: its least pace is one part of a million.
     #[must_use]
     pub fn drifting(self, ppm: i32) -> Self {
         let pace = MILLION.saturating_add_signed(ppm.into());
@@ -41,7 +41,7 @@ impl Clock {
         Moment::from_origin(self.origin) + Duration::from_nanos(self.gone(true_nanos))
     }
 
-    /// How far it has got since the beginning of the world, in nanoseconds.
+    /// How far the clock has got since the beginning of the world, in nanoseconds.
     pub(super) fn gone(&self, true_nanos: u64) -> u64 {
         if self.pace == MILLION {
             return true_nanos;
@@ -50,8 +50,8 @@ impl Clock {
         u64::try_from(gone).unwrap_or(u64::MAX)
     }
 
-    /// The first true time, in nanoseconds, at which the clock shows at least this. `None` if that
-    /// is not before the end of time, which is 584 years away.
+    /// The first true time, in nanoseconds, at which the clock shows at least this moment. `None`
+    /// if this time is after the end of time, which is 584 years away.
     pub(super) fn when(&self, moment: Moment) -> Option<u64> {
         let left = moment.since(Moment::from_origin(self.origin)).as_nanos();
         if self.pace == MILLION {

@@ -1,7 +1,8 @@
-//! Time, chance, tasks and their order: an executor of our own.
+//! Time, random numbers, tasks and their order: an executor of our own.
 //!
 //! Which file to open: `order` chooses the next task, `clock` relates the clock of a process to the
-//! true time, `state` has the steps of the executor under its lock, `shared` those outside of it.
+//! true time, `state` has the steps of the executor under its lock, `shared` the steps outside of
+//! it.
 
 mod alarms;
 mod chance;
@@ -40,8 +41,8 @@ use self::{
 /// sleeps. When the world is dropped, its processes are killed.
 pub struct World {
     shared: Arc<Shared>,
-    /// Code that asks for the present Tokio runtime finds it. It runs nothing, unless the world has
-    /// I/O.
+    /// Code that asks for the present Tokio runtime finds this one. It runs nothing, unless the
+    /// world has I/O.
     tokio: TokioRuntime,
     has_io: bool,
 }
@@ -49,10 +50,11 @@ pub struct World {
 /// How often a world with I/O lets others work before time moves: some tens of microseconds.
 const PATIENCE: usize = 50;
 
-/// The same before time moves by minutes: an answer of a thread would come too late for its caller.
+/// How often it does so before time moves by minutes. Otherwise the answer of a thread would come
+/// too late for its caller.
 const FAR_PATIENCE: usize = 50_000;
 
-/// How many milliseconds a world with I/O waits at most for what has to happen.
+/// How many milliseconds a world with I/O waits at most for an expected event.
 const LOOKS: usize = 2_000;
 
 /// Why a run has stopped.
@@ -60,7 +62,7 @@ const LOOKS: usize = 2_000;
 #[must_use]
 #[expect(clippy::exhaustive_enums, reason = "a caller decides about each")]
 pub enum Ran {
-    /// No task is ready, and none sleeps until a moment that comes.
+    /// No task is ready, and no task sleeps until a moment that will come.
     Quiet,
     /// The moment has come.
     TimeUp,
@@ -68,7 +70,7 @@ pub enum Ran {
     TooManyPolls,
 }
 
-/// The contents of a process, or of a world, now.
+/// The present contents of a process, or of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
@@ -168,8 +170,8 @@ impl World {
         Ran::TooManyPolls
     }
 
-    /// Runs on until this is true, as far as the time left is quiet. A world with I/O waits for it
-    /// for some time, because a thread may be at work on what a task waits for.
+    /// Runs on until this is true, as far as the time left is quiet. A world with I/O waits for
+    /// some time until it is true, because a task may wait for the work of a thread.
     pub fn run_until_so(&self, moment: Moment, most_polls: u64, is_so: impl Fn() -> bool) -> Ran {
         let mut ran = self.run_until(moment, most_polls);
         let mut looks = if self.has_io { LOOKS } else { 0 };
@@ -199,7 +201,7 @@ impl World {
         }
     }
 
-    /// As [`run_until`](Self::run_until) this much later.
+    /// As [`run_until`](Self::run_until), until this much later.
     pub fn run_for(&self, time: Duration, most_polls: u64) -> Ran {
         self.run_until(self.now() + time, most_polls)
     }
@@ -222,8 +224,8 @@ impl World {
         self.shared.state().panics.clone()
     }
 
-    /// For [`Order::Pct`]: about so many messages are delivered in this schedule. Without it, 64.
-    /// To be called before the run.
+    /// For [`Order::Pct`]: about so many messages are delivered in this schedule. The default is
+    /// 64. Call this before the run.
     pub fn expect_deliveries(&self, deliveries: u64) {
         self.shared.state().ready.expect_deliveries(deliveries);
     }

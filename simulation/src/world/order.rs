@@ -10,12 +10,12 @@ use super::chance::{OWN_STREAMS, draw, reduced};
 pub enum Order {
     /// Each ready task is as likely as any other.
     Uniform,
-    /// Each task has a random priority, and the ready one with the highest comes next. At
-    /// `depth - 1` [deliveries](super::Process::delivered) the task that runs gets a lower one
+    /// Each task has a random priority, and the ready task with the highest comes next. At
+    /// `depth - 1` [deliveries](super::Process::delivered) the task that runs gets a lower priority
     /// than all others (Burckhardt and others, "A Randomized Scheduler with Probabilistic
     /// Guarantees of Finding Bugs", 2010).
     Pct {
-        /// How many turns in a certain order a fault needs to show itself.
+        /// How many turns in a certain order a fault needs to become visible.
         depth: u32,
     },
     /// The task that was woken first, as Tokio does it.
@@ -41,7 +41,7 @@ pub(super) struct Ready {
     tasks: VecDeque<usize>,
     /// How many choices between several tasks there were.
     choices: u64,
-    /// Of tasks that were lowered, with their priorities. There are few.
+    /// The tasks that were lowered, with their priorities. There are few.
     lowered: Vec<(usize, u64)>,
     /// The numbers of the deliveries that lower a task.
     changes: Vec<u64>,
@@ -87,7 +87,7 @@ impl Ready {
         self.tasks.push_back(task);
     }
 
-    /// Adds a task again that was to be next.
+    /// Adds a task again that was chosen to be next.
     pub(super) fn put_back(&mut self, task: usize) {
         self.tasks.push_front(task);
     }

@@ -20,7 +20,7 @@ const RANDOMS: u64 = OWN_STREAMS + (1 << 32);
 /// clock and random numbers of its own. Clones are the same process.
 ///
 /// It is the [`Runtime`] of the code that runs in it. Durations that its methods take are true
-/// time, which is that of the world.
+/// time, which is the time of the world.
 #[derive(Clone)]
 pub struct Process {
     pub(super) shared: Arc<Shared>,
@@ -40,20 +40,22 @@ impl Process {
         self.shared.spawn(self.number, Box::pin(task));
     }
 
-    /// Stops it for this long: none of its tasks is polled. Time goes on, and wake-ups are kept.
-    /// A pause that is under way is not cut short. A task that calls this ends its poll first.
+    /// Stops the process for this long: none of its tasks is polled. Time goes on, and wake-ups are
+    /// kept. A pause that is under way is not cut short. A task that calls this ends its poll
+    /// first.
     pub fn pause_for(&self, pause: Duration) {
         self.shared.state().pause(self.number, pause);
     }
 
-    /// Stops it for this long just before one of its polls. The first poll of its life has number
-    /// 1; a number that has passed does nothing.
+    /// Stops the process for this long just before one of its polls. The first poll of its life has
+    /// number 1; a number that has passed does nothing.
     pub fn pause_at_poll(&self, nth: u64, pause: Duration) {
         self.shared.state().pause_at_poll(self.number, nth, pause);
     }
 
-    /// Ends it for good: its tasks are dropped. A drop may wake and spawn, but what it spawns in
-    /// this process is dropped, too. A task that kills its own process ends its poll first.
+    /// Ends the process permanently: its tasks are dropped. A drop may wake and spawn, but a task
+    /// that it spawns in this process is dropped, too. A task that kills its own process ends its
+    /// poll first.
     ///
     /// Code that runs in these drops can send. A network has to ask [`is_dead`](Self::is_dead),
     /// because a process that was killed sends nothing.
@@ -61,7 +63,7 @@ impl Process {
         self.shared.kill(self.number);
     }
 
-    /// Whether it was killed.
+    /// Whether the process was killed.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.shared.state().is_dead(self.number)
@@ -73,7 +75,7 @@ impl Process {
         self.shared.state().step_unix(self.number, by);
     }
 
-    /// Its contents now: for a search of leaks, and for coverage.
+    /// Its present contents, in which to look for leaks and for situations.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shared.state().counts(self.number)
@@ -90,7 +92,7 @@ impl Process {
         self.shared.tell(|| (None, line()));
     }
 
-    /// As [`tell`](Self::tell), of somebody else: who, and what they did.
+    /// As [`tell`](Self::tell), of another actor: its name, and what it did.
     pub fn tell_of(&self, line: impl FnOnce() -> (Arc<str>, String)) {
         self.shared.tell(|| {
             let (who, what) = line();
@@ -104,7 +106,7 @@ impl Process {
     }
 
     /// Counts a message that the present task delivers. [`Order::Pct`](super::Order::Pct) changes
-    /// priorities at some of them.
+    /// priorities at some deliveries.
     pub fn delivered(&self) {
         self.shared.state().delivered();
     }

@@ -1,5 +1,5 @@
-//! Steps that call code of others: never under the lock of the state, because that code comes back
-//! for it.
+//! Steps that call code of others. They never hold the lock of the state, because that code takes
+//! this lock itself.
 
 use std::{
     any::Any,

@@ -43,7 +43,7 @@ impl Future for Sleep<'_> {
             }
         };
         drop(state);
-        // Its drop may run code of others.
+        // The drop of the old waker may run code of others.
         drop(old);
         Poll::Pending
     }

@@ -25,7 +25,7 @@ pub(super) struct State {
     /// The task that is polled.
     running: Option<usize>,
     inbox: Inbox,
-    /// Kept for its room.
+    /// Kept, so that its memory is used again.
     woken: Vec<usize>,
 }
 
@@ -42,7 +42,7 @@ struct Group {
     paused_until: Option<u64>,
     /// Tasks that were woken while it is paused.
     held: Vec<usize>,
-    /// Polls before which it pauses, and for how long.
+    /// Polls before which the process pauses, and for how long.
     pauses: Vec<(u64, Duration)>,
     tasks: u64,
     polls: u64,
@@ -103,7 +103,8 @@ impl State {
         self.processes[process].clock.at(self.now)
     }
 
-    /// How far its wall clock has got since the beginning of the world, in nanoseconds.
+    /// How far the wall clock of a process has got since the beginning of the world, in
+    /// nanoseconds.
     pub(super) fn unix_gone(&self, process: usize) -> i128 {
         let group = &self.processes[process];
         let gone = group.clock.gone(self.now);
@@ -169,7 +170,7 @@ impl State {
         next.is_some_and(|next| next.saturating_sub(self.now) > FAR)
     }
 
-    /// Sorts the tasks that were woken: those of a paused process wait for its end.
+    /// Sorts the tasks that were woken. Tasks of a paused process wait for the end of the pause.
     fn take_woken(&mut self) {
         let mut woken = std::mem::take(&mut self.woken);
         task::woken(&self.inbox, &mut woken);
@@ -282,7 +283,7 @@ impl State {
         self.happened(Event::WentOn, process, GOES_ON);
     }
 
-    /// Takes all tasks of a process out, but for one that is polled. None are added any more.
+    /// Takes out all tasks of a process, except a task that is polled. No tasks are added any more.
     pub(super) fn kill(&mut self, process: usize) -> Vec<Task> {
         let group = &mut self.processes[process];
         if group.is_dead {
@@ -311,7 +312,7 @@ impl State {
         self.processes.len()
     }
 
-    /// Has a sleeper woken at a moment of its process. `None` if that has come, or never comes.
+    /// Has a sleeper woken at a moment of its process. `None` if it has come, or never comes.
     pub(super) fn sleep(&mut self, process: usize, until: Moment, waker: &Waker) -> Option<Place> {
         let group = &self.processes[process];
         let at = group.clock.when(until)?;

@@ -17,11 +17,11 @@ pub(super) type Inbox = Arc<Mutex<Vec<usize>>>;
 pub(super) struct Task {
     pub(super) future: BoxFuture<'static, ()>,
     wakeup: Arc<Wakeup>,
-    /// Made once. Each poll borrows it.
+    /// The waker is made once. Each poll borrows it.
     pub(super) waker: Waker,
 }
 
-/// The place of a task. It outlives the task, so that a late waker wakes no other one.
+/// The place of a task. It outlives the task, so that a late waker wakes no other task.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) process: usize,
@@ -30,7 +30,7 @@ pub(super) struct Slot {
 
 struct Wakeup {
     number: usize,
-    /// Whether it is ready already, or will be once it is out of its poll.
+    /// Whether the task is ready already, or will be once it is out of its poll.
     is_woken: AtomicBool,
     inbox: Inbox,
 }
@@ -52,7 +52,7 @@ impl Task {
         }
     }
 
-    /// From here on a wake-up makes it ready again.
+    /// From here on a wake-up makes the task ready again.
     pub(super) fn begin_poll(&self) {
         self.wakeup.is_woken.store(false, Ordering::Relaxed);
     }
@@ -77,7 +77,7 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Moves all numbers out, and leaves the room for them.
+/// Moves all numbers out, and keeps the memory of the inbox.
 pub(super) fn woken(inbox: &Inbox, into: &mut Vec<usize>) {
     into.clear();
     mem::swap(&mut *lock(inbox), into);

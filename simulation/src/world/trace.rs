@@ -19,7 +19,7 @@ pub(super) enum Event {
 /// The number that stands for no process and no task.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// An odd number without a pattern (the golden ratio), with which bits are spread.
+/// An odd number without a pattern (from the golden ratio), which spreads bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The record of a run: a digest, and lines if they are wanted.
@@ -36,7 +36,7 @@ pub(super) struct Trace {
 pub struct Line {
     /// The true time.
     pub at: Moment,
-    /// The process that did it, unless somebody else was named.
+    /// The process that did it, unless another actor was named.
     pub who: Arc<str>,
     /// The event, as the rest of a sentence that begins with `who`.
     pub what: Cow<'static, str>,

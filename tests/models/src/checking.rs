@@ -1,4 +1,4 @@
-//! Running a model: it either finds no fault, or shows a story that leads to one.
+//! Running a model. A run either finds no fault, or shows a story: the steps that lead to a fault.
 //!
 //! A model is searched breadth first, up to 300 000 states. With `PALISADE_MODELS=whole`, as in
 //! `scripts/test --deep`, every state is looked at, and the story of a fault is the shortest.
@@ -19,7 +19,7 @@ fn is_whole() -> bool {
 ///
 /// # Panics
 /// If an `always` property fails in any of these states. If all states were looked at, also if a
-/// `sometimes` property holds in none.
+/// `sometimes` property holds in no state.
 pub fn assert_holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -64,7 +64,7 @@ pub trait Flawed: Model {
 /// Shows that rules are needed: without each of them, this property of this model breaks.
 ///
 /// # Panics
-/// If one does not.
+/// If a property does not break without its rule.
 pub fn assert_needed<M>(rules: impl IntoIterator<Item = (M::Flaw, &'static str, M)>)
 where
     M: Flawed + Clone + Send + Sync + 'static,
@@ -77,10 +77,10 @@ where
 }
 
 /// Finds a story that breaks the property of this name, and prints it. If all states are
-/// [asked for](self), it is the shortest one.
+/// [asked for](self), it is the shortest story.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such story.
 pub fn assert_breaks<M>(name: &str, property: &'static str, model: M)
 where
     M: Model + Clone + Send + Sync + 'static,
@@ -89,7 +89,7 @@ where
 {
     let mut story = breaking_story(&model, property, usize::MAX)
         .unwrap_or_else(|| panic!("{name}: nothing breaks \"{property}\""));
-    // The checker stops soon after the first story, and keeps the last one that it found.
+    // The checker stops soon after the first story, and keeps the last story that it found.
     while is_whole()
         && let Some(shorter) = breaking_story(&model, property, story.len() + 1)
     {
@@ -104,7 +104,7 @@ where
 /// Checks every state, and finds that exactly the `always` properties of these names do not hold.
 ///
 /// # Panics
-/// If another one does not hold, one of these holds, or a `sometimes` property is not reached.
+/// If another property does not hold, one of these holds, or a `sometimes` property is not reached.
 pub fn assert_breaks_only<M>(name: &str, broken: &[&'static str], model: M)
 where
     M: Model + Send + Sync + 'static,

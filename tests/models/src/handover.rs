@@ -3,15 +3,15 @@
 //! number do new tokens have to exceed?
 //!
 //! There is one resource and two services that count independently. Each acquisition is granted by
-//! one of them and claims in the store later, perhaps much later. No service is ever told of a
+//! one of them and claims in the store later, perhaps much later. No service ever learns of a
 //! handover: both grant all the time. The store accepts the claims of one service, the issuer,
 //! above the mark. A client that is refused as stale acquires again, with a token above the number
 //! that the refusal names. The operator who hands over may be killed at any step and start anew, or
 //! turn back.
 //!
 //! Time is counted in tokens: the clock goes on by one with each grant, because no service issues
-//! more tokens than the clock counts. A service issues a token that is above its last one, and that
-//! the clock has reached or a client has asked for.
+//! more tokens than the clock counts. A service issues a token that is above its last token, and
+//! that the clock has reached or a client has asked for.
 
 mod actions;
 mod tests;
@@ -31,8 +31,8 @@ type Token = u8;
 /// The steps of a handover, in order. Each step may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
-    /// The new service is asked for a token, and refused as partner if that is above the marks and
-    /// the clock.
+    /// The new service is asked for a token. If this token is above the marks and the clock, the
+    /// service is refused.
     Probe,
     /// The store accepts claims of the new service only.
     ChangeIssuer,
@@ -42,11 +42,11 @@ pub(crate) enum Step {
     ChooseTheMark,
     /// The mark is raised to the number, belongs to the new service, and to no holder.
     SealMark,
-    /// The same, but its holder stays.
+    /// The mark is raised and belongs to the new service, but its holder stays.
     RaiseMark,
 }
 
-/// The model: the steps there and back, and how often what may happen.
+/// The model: the steps there and back, and how often each event may happen.
 #[derive(Clone, Debug)]
 pub(crate) struct Handover {
     there: Vec<Step>,
@@ -76,14 +76,14 @@ pub(crate) struct State {
     acquisitions: [Acquisition; ACQUISITIONS],
     /// How many grants there were, which is the clock, too.
     grants: Token,
-    /// The target of the present handover, or else of the last one.
+    /// The target of the present handover, or else of the last handover.
     to: usize,
-    /// Its next step.
+    /// The next step of the handover.
     next: usize,
     above: Token,
     handovers: u8,
     restarts: u8,
-    /// A partner was refused: nothing more is handed over.
+    /// A new service was refused: no handover follows.
     refused: bool,
     broken: Option<Broken>,
     /// A client of the first service claimed after a handover there and back.
@@ -104,17 +104,18 @@ struct Mark {
 enum Acquisition {
     #[default]
     Idle,
-    /// It has a token, and has not claimed it.
+    /// The acquisition has a token, and has not claimed it.
     Granted {
         by: usize,
         token: Token,
         order: u8,
-        /// The number of handovers when it was refused as stale by the service in place.
+        /// The number of handovers when it was refused as stale while its service was the current
+        /// one.
         again: Option<u8>,
-        /// The number of handovers before it, if its service was the one in place then.
+        /// The number of handovers before the grant, if its service was the current one then.
         in_place: Option<u8>,
     },
-    /// Its token was stale: it asks for one that is above this.
+    /// The token was stale: the acquisition asks for a token above this one.
     Stale {
         by: usize,
         mark: Token,
@@ -130,14 +131,14 @@ enum Acquisition {
 /// A promise that was not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Broken {
-    /// A claim went through after that of a later grant.
+    /// A claim went through after the claim of a later grant.
     LateClaim,
     /// A grant wrote after the claim of a later grant.
     LateWrite,
     /// The service that was replaced got a claim or a write through.
     Replaced,
-    /// The latest grant was refused a second time, although no handover was in progress since
-    /// before it.
+    /// The latest grant was refused a second time, although no handover was in progress since it
+    /// was made.
     LockedOut,
 }
 
@@ -172,7 +173,7 @@ impl Handover {
         state.handovers == 0 || state.next == self.steps(state).len()
     }
 
-    /// A handover is complete, and it is the last one so far.
+    /// A handover is complete, and it is the latest handover.
     fn is_in_place(&self, state: &State) -> bool {
         state.handovers > 0 && !state.refused && self.is_done(state)
     }

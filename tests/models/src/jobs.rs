@@ -1,15 +1,15 @@
 //! Jobs that run once per slot: who may run which step of which slot, when runners die, are paused
 //! and taken over, and when old markers are forgotten.
 //!
-//! A job has one resource. A runner is granted its lease, claims the token in the store, looks
-//! where the slot stands, commits its steps one by one, and marks the slot as done. The store
-//! accepts a transaction only from the grant that its mark shows. Leases end at any time: anybody
-//! may be granted the next one, and goes on with what it was doing. A runner that asks for the
-//! first slot may have chosen it long ago; one that asks for the next slot takes the first that is
-//! not done.
+//! A job has one resource. A runner is granted its lease, claims the token in the store, reads
+//! the state of the slot, commits its steps one by one, and marks the slot as done. The store
+//! accepts a transaction only from the grant that its mark shows. Leases end at any time: any
+//! runner may be granted the next lease, and the runner before goes on with its work. A runner that
+//! asks for the first slot may have chosen this slot long ago. A runner that asks for the next slot
+//! takes the first slot that is not done.
 //!
-//! The model leaves out time, and with it back-off and which slots are due; and what a lock service
-//! does, which is others' models.
+//! The model leaves out time, and so back-off and the question which slots are due. It also leaves
+//! out the lock service, which has models of its own.
 
 mod tests;
 
@@ -21,12 +21,12 @@ const RUNNERS: usize = 2;
 
 type Token = u8;
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// Progress is saved in a transaction after that of the effect.
+    /// Progress is saved in a transaction after the transaction of the effect.
     MarkerOutside,
-    /// A runner looks where the slot stands before it claims, and goes by that.
+    /// A runner reads the state of the slot before it claims, and relies on this state.
     LooksBeforeTheClaim,
     /// Old markers are deleted, and no low slot is kept.
     ForgetsByAge,
@@ -34,7 +34,7 @@ pub(crate) enum Flaw {
     FailureUnfenced,
 }
 
-/// The model: how often what may happen, and which rule is left out.
+/// The model: how often each event may happen, and which rule is left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Jobs {
     grants: Token,
@@ -58,7 +58,7 @@ pub(crate) struct State {
     told_after_all: bool,
 }
 
-/// A row of the store, and what the effects have really come to.
+/// A row of the store, and the effects that were really committed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Slot {
     progress: u8,
@@ -85,7 +85,7 @@ enum Runner {
         slot: usize,
         next: u8,
     },
-    /// It has committed the effect of a step, and not yet its progress.
+    /// The runner has committed the effect of a step, and not yet its progress.
     Unsaved {
         token: Token,
         slot: usize,
@@ -97,7 +97,7 @@ enum Runner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Work {
     Asked(Ask),
-    /// It has looked already.
+    /// The runner has looked already.
     Seen {
         slot: usize,
         next: u8,
@@ -107,13 +107,13 @@ enum Work {
 /// Which slot a runner asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
-    /// The first one, whatever has happened since it was chosen.
+    /// The first slot, whatever has happened since it was chosen.
     First,
-    /// The first that is not done.
+    /// The first slot that is not done.
     Next,
 }
 
-/// One step. Runners go by number.
+/// One step. The numbers are those of runners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// The lease before has ended, in time or not.
@@ -122,13 +122,13 @@ pub(crate) enum Action {
     Claim(usize),
     /// Reads the row of its slot.
     Look(usize),
-    /// Commits the effect of a step with its progress; after the last one, the marker.
+    /// Commits the effect of a step with its progress, or after the last step the marker.
     Step(usize),
-    /// Saves progress by itself.
+    /// Saves the progress in a transaction of its own.
     Save(usize),
     /// The work fails: it is rolled back, and the failure noted.
     Fail(usize),
-    /// It dies.
+    /// The runner dies.
     Die(usize),
     /// An operator forgets the first slot, which is done.
     Forget,
@@ -189,7 +189,7 @@ impl Jobs {
         }
     }
 
-    /// With a grant of its own, so that it interrupts the runner at work.
+    /// Forgets the first slot, with a grant for this, which interrupts the runner at work.
     fn forget(&self, state: &mut State) {
         let slot = &mut state.slots[0];
         (slot.progress, slot.done, slot.failed) = (0, false, false);

@@ -1,10 +1,10 @@
 //! Leases of etcd that a client uses again, one acquisition after the other.
 //!
-//! A holder may rely on its lease for the time that it was promised, whatever the lease was used
-//! for before. A lease is a step longer than that time, and so it is taken without a request for a
-//! while. After that it is kept alive first. A copy of an entry may come in at any time, also
-//! when its lease is another acquisition's. Its tombstone refuses it, or the server does, because
-//! the lease is gone.
+//! A holder may rely on its lease for the promised time, whatever the lease was used for before. A
+//! lease is a step longer than that time. So for a while a client takes it without a request. After
+//! that the client keeps it alive first. A copy of an entry may come in at any time, also when its
+//! lease belongs to another acquisition. The tombstone refuses the copy, or the server does,
+//! because the lease is gone.
 //!
 //! All acquisitions are of different resources and of one client. A revocation takes effect at any
 //! time after it was decided on.
@@ -21,10 +21,10 @@ const LAST: u8 = 8;
 const ACQUISITIONS: usize = 3;
 const LEASES: usize = 2;
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A lease is taken without a request whatever is left of it.
+    /// A lease is taken without a request, however little time is left.
     TakenWithoutSlack,
     /// A lease is free although it is about to be revoked.
     RevokedIsFree,
@@ -56,9 +56,9 @@ pub(crate) struct State {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Lease {
-    /// When it ends on the server, if it is there.
+    /// When the lease ends on the server, if it is there.
     ends: Option<u8>,
-    /// The same, as the client has counted it.
+    /// When the lease ends, as the client has counted it.
     counted: u8,
     use_of_it: Use,
 }
@@ -69,7 +69,7 @@ enum Use {
     NotGranted,
     Free,
     By(usize),
-    /// It is about to be revoked, or was.
+    /// The lease is about to be revoked, or was revoked.
     Over,
 }
 
@@ -87,9 +87,9 @@ struct Acquisition {
 enum Phase {
     #[default]
     Out,
-    /// It was promised the lease until then.
+    /// The holder was promised the lease until then.
     Told(u8),
-    /// It was released, was ended by force, or was refused.
+    /// The acquisition was released, ended by force, or refused.
     Ended,
 }
 
@@ -100,13 +100,13 @@ pub(crate) enum Action {
     Pass,
     /// An acquisition takes a lease, and enters.
     Enter(usize, usize),
-    /// The same, and it is refused; its entry was sent twice.
+    /// An acquisition takes a lease, and its entry is refused. The entry was sent twice.
     Refused(usize, usize),
     /// A copy of an entry comes in.
     Copy(usize),
     /// A holder gives the lock back.
     Release(usize),
-    /// Somebody ends it by force.
+    /// An operator ends a lease by force.
     Force(usize),
     /// The client does not use a lease any more.
     Retire(usize),
@@ -122,7 +122,7 @@ impl Leases {
         Self { flaw: None }
     }
 
-    /// A lease that lives for long enough. False if it has ended.
+    /// Takes a lease that lives for long enough. False if the lease has ended.
     fn take(&self, state: &mut State, of: usize, number: usize) -> bool {
         let now = state.now;
         let lease = &mut state.leases[number];
@@ -164,7 +164,7 @@ impl Leases {
 }
 
 /// The entry, which compares that there is neither a place nor a tombstone. It leaves a tombstone
-/// only if somebody else may know the acquisition, as they know the first one.
+/// only if another client may know the acquisition, as is the case for the first acquisition.
 fn enter(state: &mut State, of: usize, lease: usize) {
     let lives = state.leases[lease].ends.is_some();
     let acquisition = &mut state.acquisitions[of];
@@ -286,7 +286,7 @@ impl Model for Leases {
                 };
                 state.acquisitions.iter().all(holds)
             }),
-            // On a lease that is over, it goes with the lease.
+            // A place on a lease that is over ends with the lease.
             Property::always("no place is left", |_, state: &State| {
                 let is_nobodys = |acquisition: &Acquisition| {
                     let on = acquisition.place.map(|lease| state.leases[lease].use_of_it);

@@ -1,9 +1,8 @@
-//! Models of the protocols that the lock services and the store speak, small enough to check every
-//! reachable state. `README.md` says what they promise and leave out.
+//! Models of the protocols of the lock services and of the store, small enough to check every
+//! reachable state. `README.md` has the promises of each model, and the parts that it leaves out.
 //!
 //! A model is the intended protocol plus a list of flaws: the same protocol with one rule left out.
-//! The protocol must hold and every flaw must be found; otherwise the model could not have found
-//! anything.
+//! The protocol must hold, and the model must find every flaw. Otherwise the model shows nothing.
 #![forbid(unsafe_code)]
 
 /// Lets a model leave out one of its rules, which stands in its field `flaw`.

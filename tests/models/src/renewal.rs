@@ -1,25 +1,25 @@
 //! When a lease ends that is renewed for times of several lengths, on a server whose clock may be
 //! set back or forward: Redis, and each node of Redlock.
 //!
-//! A holder may rely on its lease for the time that it was promised, whatever others ask for later.
+//! A holder may rely on its lease for the promised time, whatever length others ask for later.
 //! The server knows the end of a lease as a time to live, which a clock that is set back makes
-//! longer. No holder was promised that, and the next renewal takes it back.
+//! longer. No holder was promised this extra time, and the next renewal takes it back.
 //!
 //! Requests may be late or come in twice: a renewal of any length may come in at any time. Time is
-//! a few steps, and a lease is there or has ended; who is granted next is another model's.
+//! a few steps, and a lease is there or has ended; the next grant is part of another model.
 
 mod tests;
 
 use stateright::{Model, Property};
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A renewal sets the end anew, wherever it was.
+    /// A renewal sets the end anew, wherever the end was.
     SetsTheEndAnew,
-    /// A renewal never brings the end nearer, wherever it is.
+    /// A renewal never brings the end nearer, wherever the end is.
     OnlyLater,
-    /// The server keeps the length that was asked for last, and not the longest.
+    /// The server keeps the length that was asked for last, and not the longest length.
     KeepsTheLast,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Renewal {
     lengths: &'static [u8],
     /// How often the clock is set back.
     back: u8,
-    /// How often it is set forward.
+    /// How often the clock is set forward.
     forward: u8,
     flaw: Option<Flaw>,
 }
@@ -42,11 +42,11 @@ flawed!(Renewal);
 pub(crate) struct State {
     /// The time left of the lease, by the clock of the server.
     left: u8,
-    /// The longest that anybody was promised of it, as the server has kept it.
+    /// The longest time that a holder was promised, as the server has kept it.
     longest: u8,
-    /// The same, as it was.
+    /// The longest time that was really asked for.
     asked_for: u8,
-    /// For how long somebody relies on it.
+    /// For how long a holder relies on the lease.
     relied_on: u8,
     back: u8,
     forward: u8,
@@ -63,7 +63,7 @@ pub(crate) enum Action {
     Renew(u8),
     /// The clock of the server is set back by so much.
     SetBack(u8),
-    /// It is set forward.
+    /// The clock of the server is set forward by so much.
     SetForward(u8),
 }
 
@@ -85,7 +85,7 @@ impl Renewal {
         } else {
             std::cmp::max(state.longest, length)
         };
-        // More is left than anybody was promised only if the clock was set back.
+        // More time is left than a holder was promised only if the clock was set back.
         let kept = match self.flaw {
             Some(Flaw::SetsTheEndAnew) => 0,
             Some(Flaw::OnlyLater) => state.left,

@@ -1,9 +1,9 @@
 //! A command under a lease, and the two processes that end it in time: `palisade run`.
 //!
 //! Both run the [`Countdown`] that ships. Either may be stopped, continued or killed at any moment,
-//! and messages between them are late for as long as you like. The command ignores SIGTERM. Time is
-//! steps of half a second. It passes only when each process that can act has done what is due, so
-//! the model has no slow host: the margins are for that.
+//! and messages between them may be late without bound. The command ignores SIGTERM. Time is
+//! counted in steps of half a second. It passes only when each process that can act has done the
+//! actions that are due. So the model has no slow host: the margins are for slow hosts.
 
 #[path = "../../../palisade-cli/src/run/boot_time.rs"]
 #[allow(dead_code, reason = "the model has a clock of its own")]
@@ -22,7 +22,7 @@ use self::{
     countdown::{Countdown, Due, Margins},
 };
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// The supervisor counts on a deadline that the guardian has not confirmed.
@@ -82,7 +82,7 @@ pub(crate) struct State {
     to_guardian: Vec<u8>,
     confirmed: Vec<u8>,
     is_alive: bool,
-    /// Both failed within a lease of each other, which is not promised.
+    /// Both processes failed within a lease of each other. For this case nothing is promised.
     is_excused: bool,
 }
 
@@ -94,7 +94,7 @@ pub(crate) enum Action {
     Tell,
     /// The supervisor reads a confirmation.
     Confirm,
-    /// A process does what is due.
+    /// A process does the action that is due.
     Act(Who),
     Stop(Who),
     Continue(Who),
@@ -114,8 +114,8 @@ impl Run {
         }
     }
 
-    /// SIGTERM comes a step before SIGKILL, and this two steps before the lease ends; those of the
-    /// guardian one step later.
+    /// SIGTERM comes a step before SIGKILL, and SIGKILL two steps before the lease ends. The
+    /// guardian sends each signal one step later.
     fn margins(&self) -> Margins {
         let ttl = match self.is(Flaw::NoMargin) {
             true => Duration::ZERO,

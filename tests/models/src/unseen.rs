@@ -4,7 +4,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
-/// A note in a state for readers of the story. States that only differ in such notes are equal.
+/// A note in a state for readers of the story. States that differ only in such notes are equal.
 #[derive(Clone, Copy)]
 pub(crate) struct Unseen<T>(pub(crate) T);
 

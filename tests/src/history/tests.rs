@@ -74,7 +74,7 @@ fn a_write_after_a_greater_claim_is_found() {
 }
 
 /// Compares the scan with the definition, on all sorts of histories.
-/// Catches: a grant out of order that goes unseen, or bad luck that is called a fault.
+/// Catches: a grant out of order that goes unseen, or a coincidence that is called a fault.
 #[test]
 fn the_scan_finds_what_the_definition_says() {
     let mut seed = 1_u64;

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// The faults of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: for a trap that only reports that its message went by.
+    /// No fault: for a trap that only reports that its message has passed.
     Nothing,
     /// Requests wait in the network, even if their client goes away. Replies pass.
     HoldRequests,
@@ -94,8 +94,8 @@ impl Flow {
 }
 
 impl Passage {
-    /// A direction that has lost something stays dead: later replies would answer the wrong
-    /// requests.
+    /// A direction that has lost a message passes no later one, because later replies would answer
+    /// the wrong requests.
     fn becomes(&mut self, worse: Self) {
         if *self != Self::Drop {
             *self = worse;

@@ -1,14 +1,14 @@
 /// The kind of a message from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It answers the oldest request that has no answer yet.
+    /// The message answers the oldest request that has no answer yet.
     Reply,
-    /// It was not requested.
+    /// The message was not requested.
     Push,
 }
 
-/// Splits the data from one end into messages of RESP. Of another protocol, which shows at once,
-/// all of it is passed on as it comes.
+/// Splits the data from one end into messages of RESP. Data of another protocol, which
+/// shows at once, is passed on in the pieces in which it comes.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     buffer: Vec<u8>,
@@ -37,7 +37,7 @@ impl Frames {
         Some(std::mem::replace(&mut self.buffer, rest))
     }
 
-    /// The rest when no more data comes: half a message.
+    /// The data that is left when no more comes: half a message.
     pub(super) fn rest(self) -> Vec<u8> {
         self.buffer
     }
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Catches: a protocol that is taken for another one.
+    /// Catches: messages of another protocol that are taken for RESP.
     #[test]
     fn a_length_that_looks_like_a_kind_is_of_another_protocol() {
         let query = [&b"-\0\0\0\x03COMMIT; "[..], &[b'x'; 0x25]].concat();
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(frames.next(), Some(query));
     }
 
-    /// Catches: a lost push that is a lost reply.
+    /// Catches: a lost push that is a reply in truth.
     #[test]
     fn pushes_are_distinguished_from_replies_in_both_versions() {
         let pushes = [MESSAGES[7], "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"];

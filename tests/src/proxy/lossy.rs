@@ -21,11 +21,11 @@ pub struct LossyProxy {
 /// The shares of all requests that suffer each fault, from 0 to 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Losses {
-    /// They never arrive.
+    /// Requests that never arrive.
     pub requests: f64,
-    /// They are run, but their answers are lost.
+    /// Requests that are run, but whose answers are lost.
     pub answers: f64,
-    /// They arrive up to 8 ms late, and requests that were sent after them even later.
+    /// Requests that arrive up to 8 ms late. Requests that were sent after them arrive even later.
     pub late: f64,
 }
 

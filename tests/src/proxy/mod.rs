@@ -16,11 +16,11 @@
 //! ```
 //!
 //! The faults are those of a network. The proxy does not lose a message from the middle of a
-//! connection: once a request or a reply was dropped, all later ones in that direction are dropped,
-//! too, for good. A push may be lost by itself, because a server publishes only to the clients that
-//! listen at that moment.
+//! connection: once a request or a reply was dropped, all later messages in that direction are
+//! dropped, too, until the connection ends. A push may be lost by itself, because a server
+//! publishes only to the clients that listen at that moment.
 //!
-//! Messages are separated by the grammar of RESP, 2 and 3. Those of other protocols pass in the
+//! Messages are separated by the grammar of RESP, 2 and 3. Messages of other protocols pass in the
 //! pieces in which they arrive. A trap for a request works there, too, if its text is sent in one
 //! piece and nothing is sent before its answer; a trap for a reply or a push does not.
 
@@ -93,8 +93,8 @@ impl Proxy {
         }
     }
 
-    /// From here on new connections go to this server, as behind a name after a failover. Those
-    /// that exist stay where they are until they are cut.
+    /// From here on new connections go to this server, as a name leads to another server after a
+    /// failover. Existing connections stay where they are until they are cut.
     ///
     /// # Panics
     /// If the URL has no host and port.
@@ -123,7 +123,7 @@ impl Proxy {
     /// Hits one connection; they are numbered from 0 in the order in which they were made.
     ///
     /// # Panics
-    /// If it was never made.
+    /// If this connection was never made.
     pub fn inflict_on(&self, connection: usize, fault: Fault) {
         lock(&self.shared.connections)[connection].suffer(fault);
     }
@@ -135,7 +135,7 @@ impl Proxy {
 
     /// Delivers held messages at once, and lets everything pass from now on.
     ///
-    /// A connection that is broken, or that has lost something, remains so.
+    /// A connection that is broken stays broken, and one that has lost a message passes nothing.
     pub fn let_go(&self) {
         *lock(&self.shared.new) = Flow::default();
         for connection in lock(&self.shared.connections).iter() {
@@ -191,7 +191,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut tasks = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        // If the server refuses a client, the proxy does, too: the connection is dropped at once.
+        // If the server refuses a client, the proxy refuses it, too: the connection is dropped at
+        // once.
         let target = *lock(&shared.target);
         let Ok(server) = TcpStream::connect(target).await else {
             continue;

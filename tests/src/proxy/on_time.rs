@@ -1,4 +1,4 @@
-//! A sleep that ends on time. That of Tokio ends up to a millisecond late, and many networks are
+//! A sleep that ends on time. Tokio's sleep ends up to a millisecond late, and many networks are
 //! faster than that.
 
 use tokio::time::Instant;

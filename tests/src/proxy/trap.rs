@@ -73,7 +73,7 @@ impl Traps {
         Trap { snare }
     }
 
-    /// The trap that this message triggers, which nothing else triggers any more.
+    /// The trap that this message triggers. No other message triggers it any more.
     pub(super) fn triggered(&self, place: Place, message: &[u8]) -> Option<Arc<Snare>> {
         let mut snares = lock(&self.0);
         snares.retain(|snare| snare.armed.load(Ordering::Acquire));

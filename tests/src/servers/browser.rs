@@ -6,8 +6,8 @@ use crate::warden::{ServerKind, Warden};
 
 /// A real Chromium without a window, operated through WebDriver as a user would.
 ///
-/// The protocol is a handful of requests with JSON bodies; a library would bring more than it
-/// saves.
+/// The protocol is a handful of requests with JSON bodies; a library would be more code than
+/// this.
 #[derive(Debug)]
 pub struct Browser {
     http: Client,
@@ -15,7 +15,7 @@ pub struct Browser {
     _driver: Warden,
 }
 
-/// The kind of its screen.
+/// The kind of the browser's screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Screen {
     /// A large window.
@@ -101,7 +101,7 @@ impl Browser {
     /// Waits until a script in the page returns true.
     ///
     /// # Panics
-    /// If it does not within a minute.
+    /// If the script does not return true within a minute.
     pub async fn until(&self, script: &str) {
         super::until(script, async || self.script(script).await == true).await;
     }

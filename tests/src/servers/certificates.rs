@@ -13,7 +13,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Creates them with `openssl`.
+    /// Creates the certificates with `openssl`.
     ///
     /// # Panics
     /// If it is not installed.
@@ -29,7 +29,7 @@ impl Certificates {
                 let signed = [
                     "-x509", "-CA", "ca.pem", "-CAkey", "ca.key", "-subj", "/CN=e2e",
                 ];
-                // By default a certificate is that of an authority, and clients refuse it for a
+                // By default a certificate belongs to an authority, and clients refuse it for a
                 // server.
                 let end = [
                     "-addext",

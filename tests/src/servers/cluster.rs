@@ -45,7 +45,8 @@ impl RedisCluster {
         let arguments = [&cluster.concat(), arguments].concat();
         let (mut nodes, mut buses) = (Vec::new(), Vec::new());
         for _ in 0..SLOTS.len() + replicas {
-            // By default it is 10 000 above the other one, where outgoing connections have theirs.
+            // By default the port of the bus is greater by 10 000, in the range of outgoing
+            // connections.
             let bus = port::free().expect("a free port").to_string();
             let arguments = [&arguments[..], &["--cluster-port", &bus]].concat();
             nodes.push(Redis::start_with(&arguments).await);
@@ -139,8 +140,8 @@ impl RedisCluster {
         slot
     }
 
-    /// Says of the slot of a key that it is moving to another primary. Returns the slot. No key has
-    /// moved yet; `CLUSTER SETSLOT .. STABLE` at both ends it.
+    /// Marks the slot of a key as moving to another primary. Returns the slot. No key has moved
+    /// yet. `CLUSTER SETSLOT .. STABLE` at both primaries ends the move.
     ///
     /// # Panics
     /// If a node does not answer.

@@ -25,7 +25,7 @@ impl DatabaseServer {
         Self::start(ServerKind::Postgres, None, settings).await
     }
 
-    /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
+    /// Starts a Postgres with a wall clock of its own for [`set_clock`](Self::set_clock).
     ///
     /// # Panics
     /// If it cannot be started.
@@ -86,7 +86,8 @@ impl DatabaseServer {
         Self { url, server }
     }
 
-    /// The URL of a database in it, by a user with all rights. It stays the same across restarts.
+    /// The URL of a database of the server, with a user who has all rights. It stays the same
+    /// across restarts.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -101,7 +102,7 @@ impl DatabaseServer {
         String::from_utf8_lossy(&read).into_owned()
     }
 
-    /// Sends SIGKILL to all its processes.
+    /// Sends SIGKILL to all processes of the server.
     ///
     /// # Panics
     /// If that fails.
@@ -134,7 +135,7 @@ impl DatabaseServer {
             .unwrap_or_else(|error| panic!("cannot move the clock of {}: {error}", self.url));
     }
 
-    /// Starts it again after it was killed or stopped, with all its stored data.
+    /// Starts the server again after it was killed or stopped, with all its stored data.
     ///
     /// # Panics
     /// If that fails.

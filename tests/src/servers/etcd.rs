@@ -98,8 +98,9 @@ impl Etcd {
         Self::started(1, &arguments, access).await
     }
 
-    /// Starts three nodes, without data, that reach each other through these proxies, each behind
-    /// its own. Clients reach them directly. They have a leader when this returns.
+    /// Starts three nodes, without data. Each node is behind a proxy of its own, through which the
+    /// other nodes reach it. Clients reach the nodes directly. They have a leader when this
+    /// returns.
     ///
     /// # Panics
     /// If one cannot be started.
@@ -116,7 +117,7 @@ impl Etcd {
         Self::started_as(&peers, &peers, arguments, access).await
     }
 
-    /// Nodes that listen for each other at these URLs, and find each other at those.
+    /// Nodes that listen for each other at the first URLs, and find each other at the second ones.
     async fn started_as(
         peers: &[String],
         found_at: &[String],
@@ -140,7 +141,7 @@ impl Etcd {
             let arguments = own.concat().into_iter().chain(arguments.iter().copied());
             Owned::start(ServerKind::Etcd, arguments.map(String::from).collect())
         });
-        // All at once: none of a cluster is ready before there are two.
+        // All at once: no node of a cluster is ready before there are two.
         let nodes = join_all(nodes).await;
         Self {
             urls: nodes.iter().map(|node| node.running().url).collect(),
@@ -155,7 +156,7 @@ impl Etcd {
         format!("{scheme}://{}", self.addresses().join(","))
     }
 
-    /// The same, for a user.
+    /// The URL to connect to as this user.
     pub fn url_of(&self, user: &EtcdUser) -> String {
         let password = user.password.replace(' ', "%20");
         let login = format!("://{}:{password}@", user.name);
@@ -168,8 +169,8 @@ impl Etcd {
         self.urls.iter().map(|url| &url[address(url)..]).collect()
     }
 
-    /// Raises the alarm that it has no space, or ends it. Under this alarm etcd deletes, and writes
-    /// nothing.
+    /// Raises the alarm that etcd has no space, or ends the alarm. Under this alarm etcd deletes,
+    /// and writes nothing.
     ///
     /// # Panics
     /// If that fails.
@@ -195,7 +196,7 @@ impl Etcd {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// The same, whether it fails or not.
+    /// Runs `etcdctl` and returns its output, whether it fails or not.
     ///
     /// # Errors
     /// If it cannot be run.
@@ -264,7 +265,7 @@ impl Etcd {
     /// The node that leads.
     ///
     /// # Panics
-    /// If none does within 60 s.
+    /// If no node leads within 60 s.
     pub async fn leader(&self) -> usize {
         let found = Mutex::new(None);
         until("a node leads", || async {

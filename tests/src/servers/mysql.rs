@@ -17,7 +17,7 @@ use crate::warden::ServerKind;
 /// Its user must have all rights: tests create users and end sessions, too.
 pub const MARIADB_URL_VARIABLE: &str = "PALISADE_TEST_MARIADB_URL";
 
-/// The same for MySQL.
+/// The variable that names a MySQL server to use instead of starting one.
 pub const MYSQL_URL_VARIABLE: &str = "PALISADE_TEST_MYSQL_URL";
 
 /// An empty database on a MariaDB or MySQL server.
@@ -25,7 +25,7 @@ pub type MySqlDatabase = TestDatabase<MySql>;
 
 /// A server of MySQL's dialect. Tests of the dialect run on each of them.
 pub trait MySqlServer: Debug + Send + Sync + 'static {
-    /// Which one it is.
+    /// The kind of the server.
     const KIND: ServerKind;
 
     /// Makes an empty database on a real server that the tests of this process share.
@@ -78,7 +78,8 @@ pub async fn mariadb_database() -> MySqlDatabase {
     SHARED.get_or_init(new).await.create_database().await
 }
 
-/// The same with MySQL. It takes the password of a user on TLS only, until it has seen that once.
+/// Makes an empty database on a real MySQL. Until MySQL has seen the password of a user once, it
+/// accepts the password on TLS only.
 ///
 /// # Panics
 /// If there is no server: `scripts/mysql-server` has not run, or the server in
@@ -90,8 +91,8 @@ pub async fn mysql_database() -> MySqlDatabase {
 }
 
 impl Databases for MySql {
-    /// Without TLS, so that a proxy can read the messages. MySQL takes the password, because
-    /// `execute` has given it on TLS before.
+    /// Without TLS, so that a proxy can read the messages. MySQL accepts the password,
+    /// because `execute` has sent it on TLS before.
     fn database(options: &MySqlConnectOptions, name: &str) -> MySqlConnectOptions {
         let options = options.clone().ssl_mode(MySqlSslMode::Disabled);
         options.database(name)

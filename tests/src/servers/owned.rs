@@ -17,7 +17,7 @@ impl Owned {
     }
 
     /// # Panics
-    /// If it cannot be done.
+    /// If the order cannot be carried out.
     pub(super) async fn order(&self, order: Order) {
         let warden = Arc::clone(&self.0);
         let done = blocking(move || lock(&warden).order(order)).await;

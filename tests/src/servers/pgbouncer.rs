@@ -20,7 +20,7 @@ pub enum PoolMode {
 }
 
 impl PgBouncer {
-    /// Starts one for all databases of this database's server.
+    /// Starts a PgBouncer for all databases of this database's server.
     ///
     /// # Panics
     /// If `pgbouncer` is not installed.
@@ -28,7 +28,7 @@ impl PgBouncer {
         Self::start_with(database, mode, &[]).await
     }
 
-    /// The same with settings, such as `default_pool_size = 2`.
+    /// Starts a PgBouncer with settings, such as `default_pool_size = 2`.
     ///
     /// # Panics
     /// If `pgbouncer` is not installed.
@@ -40,7 +40,7 @@ impl PgBouncer {
         Self::to(database.url(), mode, settings).await
     }
 
-    /// Starts one whose way to the server is that of this URL: through a proxy, for example.
+    /// Starts a PgBouncer that reaches the server at this URL: through a proxy, for example.
     ///
     /// # Panics
     /// If `pgbouncer` is not installed.
@@ -68,7 +68,7 @@ impl PgBouncer {
         self.at(database.url())
     }
 
-    /// The same of a database that has this URL.
+    /// The URL, through this PgBouncer, of a database that has this URL.
     ///
     /// # Panics
     /// If the URL is invalid.

@@ -50,9 +50,9 @@ impl SharedRedis {
 /// How far a server's wall clock is off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockOffset {
-    /// It shows a later time.
+    /// The clock shows a later time.
     Ahead(Duration),
-    /// It shows an earlier time.
+    /// The clock shows an earlier time.
     Behind(Duration),
 }
 
@@ -74,7 +74,7 @@ impl Redis {
         Self::start_as(ServerKind::Redis, &[]).await
     }
 
-    /// The same, with more arguments on the server's command line.
+    /// Starts an empty server with more arguments on its command line.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -83,7 +83,7 @@ impl Redis {
     }
 
     /// A server that only speaks TLS, with more arguments on its command line. Its certificate is
-    /// valid for 127.0.0.1, and it requires one from the client.
+    /// valid for 127.0.0.1, and it requires a certificate from the client.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -111,7 +111,7 @@ impl Redis {
         Self::start_as(ServerKind::RedisSentinel, arguments).await
     }
 
-    /// The same, with a wall clock of its own for [`set_clock`](Self::set_clock).
+    /// Starts an empty server with a wall clock of its own for [`set_clock`](Self::set_clock).
     ///
     /// # Panics
     /// If it cannot be started.
@@ -151,7 +151,7 @@ impl Redis {
             .unwrap_or_else(|error| panic!("{words:?} to {}: {error}", self.url))
     }
 
-    /// The same, for a server that may refuse.
+    /// Sends one command to a server that may refuse it.
     ///
     /// # Errors
     /// Those of the server, and of the connection.

@@ -23,7 +23,7 @@ impl RedlockServers {
         }
     }
 
-    /// The same, with more arguments on the command line of each server.
+    /// Starts this many servers, with more arguments on the command line of each.
     ///
     /// # Panics
     /// If one cannot be started.
@@ -33,7 +33,7 @@ impl RedlockServers {
         }
     }
 
-    /// The same, each with a wall clock of its own.
+    /// Starts this many servers, each with a wall clock of its own.
     ///
     /// # Panics
     /// If one cannot be started.

@@ -2,7 +2,7 @@ use redis::Value;
 
 use super::{Redis, until};
 
-/// A primary and its replicas, whichever service fails them over.
+/// A primary and its replicas, which Sentinel or Cluster fails over.
 #[derive(Clone, Copy, Debug)]
 pub struct Replicated<'a> {
     primary: &'a Redis,
@@ -50,7 +50,7 @@ impl<'a> Replicated<'a> {
         for replica in self.replicas {
             replica.pause().await;
         }
-        // Without this the writes would wait in the sockets, and arrive after all.
+        // Otherwise the writes would wait in the sockets, and arrive later.
         let cut: usize = self
             .primary
             .command(&["CLIENT", "KILL", "TYPE", "replica"])

@@ -3,7 +3,7 @@ use sqlx::{Executor, PgPool};
 use super::{DatabaseServer, until};
 
 impl DatabaseServer {
-    /// A standby that has all that there is by now, and gets nothing any more.
+    /// A standby that has all data up to now, and gets no later data.
     ///
     /// # Panics
     /// If there is another standby, or it cannot be started.

@@ -4,7 +4,7 @@ use crate::project::files_in;
 /// The words after `ACL SETUSER locks` in the documentation of `palisade::redis`, and a password.
 ///
 /// # Panics
-/// If they are not there.
+/// If the documentation does not have them.
 pub fn documented_rights() -> Vec<String> {
     let pages = files_in("lock-services/redis/src", "md");
     let page = pages.iter().find(|page| page.path.ends_with("servers.md"));

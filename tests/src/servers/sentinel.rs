@@ -20,7 +20,7 @@ impl RedisWithSentinels {
         Self::start_with(&[]).await
     }
 
-    /// The same, with arguments for the primary and the replicas.
+    /// Starts all six, with arguments for the primary and the replicas.
     ///
     /// # Panics
     /// If one cannot be started.

@@ -46,7 +46,8 @@ impl ZooKeeper {
         Self::start_with(&[]).await
     }
 
-    /// The same, with more options of the Java machine, `-..`, and lines of the configuration.
+    /// Starts one server, with more options of the Java machine, `-..`, and lines of the
+    /// configuration.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -63,7 +64,7 @@ impl ZooKeeper {
         Self::start_ensemble_with(&[]).await
     }
 
-    /// The same, with properties of the Java machines, `-D..`.
+    /// Starts an ensemble of three, with properties of the Java machines, `-D..`.
     ///
     /// # Panics
     /// If one cannot be started.
@@ -81,7 +82,7 @@ impl ZooKeeper {
     }
 
     async fn started(arguments: Vec<Vec<String>>) -> Self {
-        // All at once: none of an ensemble is ready before there are two.
+        // All at once: no server of an ensemble is ready before there are two.
         let servers = arguments
             .into_iter()
             .map(|arguments| Owned::start(ServerKind::ZooKeeper, arguments));
@@ -129,7 +130,7 @@ impl ZooKeeper {
     /// The number of the server that leads.
     ///
     /// # Panics
-    /// If there is none for so long.
+    /// If there is no leader within [`ELECTION`].
     pub async fn leader(&self) -> usize {
         let leader = std::sync::OnceLock::new();
         until_within(ELECTION, "there is a leader", || async {
@@ -161,8 +162,8 @@ impl ZooKeeper {
         self.servers[number].order(Order::Kill).await;
     }
 
-    /// Starts a killed server again, with its data. It needs another one to serve, unless it is
-    /// alone.
+    /// Starts a killed server again, with its data. It serves only if another server does, unless
+    /// it is alone.
     ///
     /// # Panics
     /// If that fails.

@@ -8,7 +8,7 @@ use crate::gateway::{Gateway, send};
 const FENCED: &str = "/v1/accounts/1";
 const UNFENCED: &str = "/v1/unfenced/accounts/1";
 
-/// Two tokens of one account: the first has been overtaken by the second.
+/// Two tokens of one account: the second has overtaken the first.
 async fn stale_and_current(gateway: &Gateway) -> (String, String) {
     let stale = gateway.token("account:1", 60_000).await;
     gateway.release("account:1", &stale).await;
@@ -48,7 +48,7 @@ async fn an_account_that_was_never_opened_is_unknown() {
     }
 }
 
-/// Catches: a read that looks at no token, or whose answer a cache gives to another client.
+/// Catches: a read that looks at no token, or a cache that gives its answer to another client.
 #[tokio::test]
 async fn a_stale_read_with_a_token_is_refused_too() {
     let gateway = Gateway::start().await;
@@ -66,7 +66,7 @@ async fn a_stale_read_with_a_token_is_refused_too() {
     );
     assert_eq!(current.body["balance"], 5);
     assert!(current.headers.contains_key("fencing-accepted"));
-    // No cache gives that answer to anybody.
+    // No cache gives that answer to another client.
     assert_eq!(current.headers["cache-control"], "no-store");
     assert_eq!(current.headers["vary"], "fencing-token");
     let head = read(Method::HEAD, &stale).await;
@@ -83,7 +83,7 @@ async fn a_token_of_another_resource_is_refused() {
     refused.assert_problem(403, "fencing-token-wrong-resource");
     let disguised = gateway.write("/v1/accounts/%31", Some(&other), 5).await;
     disguised.assert_problem(403, "fencing-token-wrong-resource");
-    // As it was understood, not as it was written.
+    // The answer shows the id as it was understood, not as it was written.
     for answer in [refused, disguised] {
         assert_eq!(answer.body["token_resource"], "account:2");
         assert_eq!(answer.body["request_resource"], "account:1");

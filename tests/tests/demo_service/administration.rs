@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::gateway::Gateway;
 
-/// Runs it as a script does: without a terminal.
+/// Runs the program as a script does: without a terminal.
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(workspace_binary("palisade").unwrap());
     command.env_remove("PALISADE_STORE").env_remove("RUST_LOG");
@@ -25,7 +25,7 @@ fn run(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Runs it at a terminal, and types this. Its output is returned as one text.
+/// Runs the program at a terminal, and types this. Returns its output as one text.
 fn run_at_a_terminal(arguments: &[&str], typed: &str) -> (Option<i32>, String) {
     let binary = workspace_binary("palisade").unwrap();
     let line = format!("{} '{}'", binary.display(), arguments.join("' '"));
@@ -103,7 +103,7 @@ fn reset<'a>(url: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     [&command[..], arguments].concat()
 }
 
-/// The mark of its account is poisoned.
+/// A store whose account has a mark with a faulty token.
 async fn poisoned() -> (TempDir, String, SqliteFencedStore) {
     let (directory, url, store) = file().await;
     claim::<Sqlite>(&store, "account:42", MAX.parse().unwrap()).await;
@@ -145,7 +145,7 @@ fn migrate<'a>(url: &'a str, new: &'a str, name: &'a str) -> Vec<&'a str> {
     .concat()
 }
 
-/// Hands over to `new`, with a mistake before and another one after it.
+/// Hands over to `new`, with one mistake before the handover and another one after it.
 async fn hand_over(url: &str) {
     let redis = redis().await;
     let unsure = run(&migrate(url, redis.url(), "new"));
@@ -201,7 +201,7 @@ async fn operators_work_on_mysql_and_create_nothing() {
     operators_work_and_create_nothing(&database, database.url()).await;
 }
 
-/// In a database that has the tables, by a user who could not make any.
+/// The database has the tables, and the user could not make any.
 async fn operators_work_and_create_nothing(database: &MySqlDatabase, url: &str) {
     let pool = MySqlPool::connect(database.url()).await.unwrap();
     let store = FencedStore::new(pool.clone());
@@ -210,7 +210,7 @@ async fn operators_work_and_create_nothing(database: &MySqlDatabase, url: &str) 
     let without = run(&order);
     let said = String::from_utf8(without.stderr).unwrap();
     assert_eq!(without.status.code(), Some(3), "{said}");
-    // It is there, so the message does not ask whether it is down.
+    // The server is there, so the message does not ask whether it is down.
     assert!(
         said.contains("migrations print") && !said.contains("down?"),
         "{said}"
@@ -254,7 +254,8 @@ async fn a_file_keeps_its_journal_mode() {
         .await
         .unwrap();
     pool.close().await;
-    // Where the file itself says it: 1 is a journal that is rolled back, 2 a write-ahead log.
+    // The place in the file that says its journal: 1 is a journal that is rolled back, 2 a
+    // write-ahead log.
     let mode = || std::fs::read(&file).unwrap()[18];
     assert_eq!(mode(), 1);
     let url = format!("sqlite:{}", file.display());

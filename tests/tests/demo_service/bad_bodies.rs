@@ -21,7 +21,7 @@ fn peak_memory(gateway: &Gateway) -> u64 {
     number.parse().unwrap()
 }
 
-/// Sends as much as the other side takes.
+/// Sends as many bytes as the other side takes.
 async fn pour(to: &mut OwnedWriteHalf, prefix: &[u8], suffix: &[u8]) {
     let piece = [prefix, &vec![b' '; 1 << 16], suffix].concat();
     for _ in 0..HUGE >> 16 {
@@ -31,7 +31,7 @@ async fn pour(to: &mut OwnedWriteHalf, prefix: &[u8], suffix: &[u8]) {
     }
 }
 
-/// Really sent, with a length and without one.
+/// The body is really sent, with a length and without one.
 #[tokio::test]
 async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
     let gateway = Gateway::start_with_unfenced_twins().await;
@@ -78,9 +78,10 @@ async fn a_body_of_64_mib_is_413_and_is_not_kept_in_memory() {
     assert!(lease.body["lease"].is_null(), "{lease:?}");
 }
 
-/// 10 kB of gzip that would be 10 MB. The gateway does not unpack it.
+/// 10 kB of gzip that unpacks to 10 MB. The gateway does not unpack it.
 fn gzip_bomb() -> Vec<u8> {
-    // A stored block would be no bomb; this is what `head -c 10M /dev/zero | gzip -9` writes.
+    // A stored block would not be small. These are the bytes that `head -c 10M /dev/zero | gzip -9`
+    // writes.
     let output = std::process::Command::new("sh")
         .args(["-c", "head -c 10485760 /dev/zero | gzip -9"])
         .output()

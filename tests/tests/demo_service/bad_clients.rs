@@ -1,4 +1,4 @@
-//! Clients that go away in the middle, and two that ask for the same at once.
+//! Clients that go away in the middle, and two clients that send the same request at once.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::gateway::{Gateway, send};
 
-/// Half a body, then the end of the connection: with and without saying good-bye.
+/// Sends half a body, and then ends the connection, with and without closing it properly.
 #[tokio::test]
 async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
     let gateway = Gateway::start_with_unfenced_twins().await;
@@ -39,7 +39,7 @@ async fn a_client_that_goes_away_in_the_middle_has_written_nothing() {
     assert_eq!(gateway.balance("1").await, Some(5));
 }
 
-/// One of two is first. The other finds the same lease, or learns that it is held.
+/// One of two requests is first. The other finds the same lease, or learns that it is held.
 #[tokio::test]
 async fn two_requests_with_one_key_at_once_get_one_lease() {
     let gateway = Gateway::start().await;

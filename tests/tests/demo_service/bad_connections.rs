@@ -16,7 +16,7 @@ use crate::gateway::{Gateway, send};
 /// Ends a test whose event does not come.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Opens a connection and sends this much.
+/// Opens a connection and sends these bytes.
 async fn open(gateway: &Gateway, beginning: &str) -> TcpStream {
     let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
     stream.write_all(beginning.as_bytes()).await.unwrap();
@@ -83,7 +83,7 @@ async fn heads_that_never_end_are_given_up_and_others_are_served_meanwhile() {
     }
 }
 
-/// A body that keeps coming is not in time because it keeps coming.
+/// A body that keeps coming is still too late in the end.
 #[tokio::test]
 async fn bodies_that_never_end_are_408_and_nothing_is_written() {
     let gateway = Gateway::start_with_silence("2s", &["--request-timeout", "500ms"]).await;
@@ -112,14 +112,14 @@ async fn bodies_that_never_end_are_408_and_nothing_is_written() {
 /// A client that connects and sends nothing costs a place, for a while.
 #[tokio::test]
 async fn thousands_of_idle_connections_do_not_keep_others_out() {
-    // More than a process may have open unless it asks for more.
+    // More files than a process may have open unless it asks for more.
     const IDLE: usize = 1500;
     allow_open_files(2 * IDLE as u64);
     let gateway = Gateway::start_with_silence("4s", &[]).await;
     let token = gateway.token("account:1", 60_000).await;
     let mut idle = Vec::new();
     for number in 0..IDLE {
-        // Some say nothing at all, some begin and fall silent.
+        // Some clients send nothing at all, some begin and then stop.
         let beginning = [
             "",
             "GET /healthz HTT",
@@ -145,7 +145,7 @@ async fn thousands_of_idle_connections_do_not_keep_others_out() {
     assert_eq!(gateway.balance("1").await, Some(5));
 }
 
-/// For this process, and for those that it starts.
+/// Allows so many open files for this process, and for the processes that it starts.
 fn allow_open_files(number: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -155,7 +155,7 @@ fn allow_open_files(number: u64) {
     }
 }
 
-/// Says something on a connection and reads the answer, which has a length.
+/// Sends a request on a connection and reads the answer, which has a length.
 async fn ask(stream: &mut TcpStream) -> String {
     stream
         .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -184,7 +184,7 @@ async fn more_connections_than_may_be_open_wait_until_others_are_closed() {
     let mut asking = std::pin::pin!(ask(&mut third));
     let early = timeout(Duration::from_millis(300), asking.as_mut()).await;
     assert!(early.is_err(), "a third connection is served: {early:?}");
-    // The clients that are there are served all the while.
+    // Clients that have a place are served all the while.
     assert!(ask(&mut second).await.starts_with("HTTP/1.1 200 "));
     drop(first);
     let answer = timeout(PATIENCE, asking).await.unwrap();

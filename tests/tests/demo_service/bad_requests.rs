@@ -121,7 +121,7 @@ async fn a_wrong_name_is_refused() {
             answer.assert_any_problem();
         }
     }
-    // Legal as the name of a lease, and no id of an account.
+    // Legal as the name of a lease, but not as the id of an account.
     for name in [
         "%2F",
         "'%3B%20DROP%20TABLE%20demo_accounts",
@@ -198,7 +198,7 @@ async fn broken_http_neither_writes_nor_hurts() {
         put("content-length: 15", "{\"balance\":666}").replacen("/v1/accounts/1", "*", 1),
         "OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
         "CONNECT x:1 HTTP/1.1\r\nhost: localhost\r\n\r\n".to_owned(),
-        // HTTP/2, of which this is the beginning, is not spoken here.
+        // This is the beginning of HTTP/2, which the gateway does not speak.
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
         "\0\0\0\0\r\n\r\n".to_owned(),
     ] {

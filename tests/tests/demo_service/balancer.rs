@@ -66,14 +66,14 @@ impl Balancer {
         format!("http://{}", self.address)
     }
 
-    /// Another gateway takes the place of one.
+    /// Another gateway takes the place of this one.
     pub(crate) fn replace(&self, number: usize, url: &str) {
         self.shared.gateways.lock().unwrap()[number] = url.to_owned();
     }
 }
 
-/// 502 if the gateway whose turn it is does not answer. It is then unknown what the gateway has
-/// done, so the client has to send the request again.
+/// Answers 502 if the gateway whose turn it is does not answer. It is then unknown whether the
+/// gateway has executed the request, so the client has to send it again.
 async fn pass_on(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let turn = shared.next.fetch_add(1, Ordering::Relaxed);
     let (number, gateway) = {

@@ -23,7 +23,7 @@ use crate::{
     scenario::{assert_as_told, played},
 };
 
-/// A lease that every one of them grants: sessions of ZooKeeper bound theirs.
+/// The length of a lease that every lock service grants: a session of ZooKeeper bounds its leases.
 const TTL_MS: u64 = 15_000;
 
 /// A lock service of one test.
@@ -132,13 +132,14 @@ async fn the_gateway(gateway: &Gateway, kind: &str) {
     assert_eq!(gateway.balance(&id).await, Some(7));
 }
 
-/// A key is good until the lease that it got was released, whatever happens before.
+/// An idempotency key is good until its lease was released, whatever happens before.
 async fn keys(gateway: &Gateway, kind: &'static str) {
     let (key, id) = (fresh("key"), fresh("by-url"));
     let resource = format!("account:{id}");
     let seen = gateway.token(&resource, TTL_MS).await;
     assert_eq!(gateway.release(&resource, &seen).await.status, 204);
-    // The store has seen more than the service remembers, as if that had lost its state.
+    // The store has seen a greater token than the service remembers, as if the service had lost its
+    // state.
     let number: u64 = seen.split(';').next().unwrap().parse().unwrap();
     let mark = FencingToken::new(number + 1_000_000).unwrap();
     claim(gateway, kind, &resource, mark).await;
@@ -159,7 +160,7 @@ async fn keys(gateway: &Gateway, kind: &'static str) {
     keyed().await.assert_problem(409, "idempotency-key-spent");
 }
 
-/// Tells the store of the gateway of a token that its lock service did not issue.
+/// Claims a token in the gateway's store that its lock service did not issue.
 async fn claim(gateway: &Gateway, issuer: &'static str, resource: &str, token: FencingToken) {
     let file = SqliteConnectOptions::new().filename(gateway.database());
     let pool = SqlitePool::connect_with(SqliteFencedStore::recommended(file));
@@ -231,8 +232,8 @@ async fn the_operators(gateway: &Gateway, url: &str) {
     }
 }
 
-/// Catches: a lock service that the program cannot use, or whose grants, floors or ends it takes
-/// for something else.
+/// Catches: a lock service that the program cannot use, or whose grants, floors or ends of leases
+/// it misreads.
 async fn everything_on(service: Service) {
     let gateway = Gateway::start_on(&service.url).await;
     tokio::join!(
@@ -295,7 +296,7 @@ async fn one_sqlite_is_enough() {
     all_in_one(one_sqlite().await).await;
 }
 
-/// The same URL with an IPv6 address, behind which is a way to its server.
+/// The same URL with an IPv6 address that leads to the same server.
 async fn at_ipv6(url: &str) -> (String, JoinSet<()>) {
     let (before, after) = url.split_once("127.0.0.1:").unwrap();
     let end = after.find(|c: char| !c.is_ascii_digit());
@@ -318,7 +319,7 @@ async fn at_ipv6(url: &str) -> (String, JoinSet<()>) {
     (format!("{before}{address}{after}"), ways)
 }
 
-/// Catches: an address in brackets that is looked up together with them.
+/// Catches: an address in brackets that is looked up together with the brackets.
 #[tokio::test]
 async fn servers_are_reached_at_ipv6_addresses() {
     for service in [

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::gateway::Answer;
 
-/// The document of a gateway with everything.
+/// The document of a gateway with all its parts.
 pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     let command = Command::new(workspace_binary("palisade-demo").unwrap())
         .arg("openapi")

@@ -24,17 +24,17 @@ use crate::balancer::ANSWERED_BY;
 /// The deposits of all clients together.
 pub(crate) struct Tally {
     pub(crate) history: History,
-    /// Deposits that were accepted behind the fence, and how many of these there are so far.
+    /// How many deposits were accepted behind the fence so far.
     pub(crate) fenced: watch::Sender<u64>,
-    /// Deposits that were accepted where there is no fence.
+    /// How many deposits were accepted where there is no fence.
     pub(crate) unfenced: AtomicU64,
-    /// Deposits that were refused as stale.
+    /// How many deposits were refused as stale.
     pub(crate) stale: AtomicU64,
-    /// Leases that were acquired, renewed and released at three different gateways.
+    /// How many leases were acquired, renewed and released at three different gateways.
     pub(crate) well_travelled: AtomicU64,
-    /// Repeated requests that found the lease of the first, at another gateway than it.
+    /// How many repeated requests found the lease of the first request, at another gateway.
     pub(crate) found_again: AtomicU64,
-    /// Requests that were sent again, because no gateway or none that could answer was there.
+    /// How many requests were sent again, because no gateway was there that could answer.
     pub(crate) sent_again: AtomicU64,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Depositor {
     tally: Arc<Tally>,
 }
 
-/// A lease, and the gateways that had a hand in it.
+/// A lease, and the gateways that took part in it.
 struct Held {
     header: String,
     grant: Sequencer,
@@ -88,8 +88,8 @@ impl Depositor {
         }
     }
 
-    /// Adds one to both accounts, or learns that it has lost its lease. It reads, makes sure of its
-    /// lease, and writes.
+    /// Adds one to both accounts, or learns that it has lost its lease. It reads, checks its lease,
+    /// and writes.
     pub(crate) async fn deposit(&self) {
         let mut held = self.acquire(20_000).await;
         let Some(seen) = self.read(&held).await else {
@@ -108,8 +108,8 @@ impl Depositor {
         }
     }
 
-    /// The same, but between reading and writing it sleeps past its lease, until another client has
-    /// made a deposit.
+    /// As [`deposit`](Self::deposit), but between reading and writing it sleeps past its lease,
+    /// until another client has made a deposit.
     pub(crate) async fn deposit_late(&self) {
         let held = self.acquire(300).await;
         let Some(seen) = self.read(&held).await else {
@@ -136,8 +136,8 @@ impl Depositor {
         }
     }
 
-    /// Waits in line as long as it takes. Every other request is sent twice, as by a client that
-    /// has lost the answer.
+    /// Waits in line without bound. Every other request is sent twice, as by a client that has lost
+    /// the answer.
     async fn acquire(&self, ttl_ms: u64) -> Held {
         let draw = || format!("{:032x}", rand::random::<u128>());
         let acquire = |key: &str| {
@@ -259,7 +259,7 @@ impl Depositor {
     }
 
     fn account(&self, method: Method, path: &str) -> RequestBuilder {
-        // The unfenced account is another one: otherwise it would spoil the fenced one.
+        // The unfenced account is a separate one: otherwise its writes would spoil the fenced one.
         let twin = if path == "accounts" { "" } else { "-unfenced" };
         let url = format!("{}/v1/{path}/{}{twin}", self.url, self.account);
         self.http.request(method, url)

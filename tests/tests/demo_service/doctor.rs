@@ -38,7 +38,7 @@ fn assert_has(findings: &[String], expected: &str) {
     );
 }
 
-/// The test servers lose data in a crash, which is the first finding about them.
+/// The first finding is about the test servers: they lose data in a crash.
 #[tokio::test]
 async fn the_doctor_says_what_is_good_and_what_has_to_be_changed() {
     let (redis, postgres) = (Redis::start().await, postgres_database().await);
@@ -116,8 +116,8 @@ fn assert_lacks(findings: &[String], part: &str) {
     );
 }
 
-/// Each finding names the server's own message. The advice of the finding ends it.
-/// Catches: the advice to give rights, whatever kept the lease from being granted.
+/// Each finding names the server's own message. After its advice was followed, the finding is gone.
+/// Catches: the advice to give rights, although another fault kept the lease from being granted.
 #[tokio::test]
 async fn the_doctor_names_the_cause_that_keeps_leases_from_being_granted() {
     let granted = "a lease was granted";
@@ -151,7 +151,7 @@ async fn the_doctor_names_the_cause_that_keeps_leases_from_being_granted() {
     assert_eq!(code, Some(0), "{found:#?}");
 }
 
-/// A hand-over takes ten times as long then, and nothing else shows it.
+/// Without channels a hand-over takes ten times as long, and nothing else shows the fault.
 #[tokio::test]
 async fn the_doctor_finds_a_redis_user_without_channels() {
     let redis = Redis::start().await;
@@ -200,8 +200,8 @@ async fn the_doctor_says_of_a_standby_what_chooses_the_primary() {
     assert_has(&found, "good store: it is the primary");
 }
 
-/// Each right is wider than any program needs, and the advice ends it.
-/// Catches: a right that lets a role past the rule, and that no operator sees.
+/// Each right is wider than any program needs. After the advice was followed, the finding is gone.
+/// Catches: a right with which a role gets past the rule, and which no operator sees.
 #[tokio::test]
 async fn the_doctor_finds_rights_that_are_wider_than_needed() {
     let postgres = postgres_database().await;

@@ -26,13 +26,13 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-/// Runs it, and returns its line on stderr, which must not have the password.
+/// Runs the program, and returns its line on stderr, which must not have the password.
 #[track_caller]
 pub(crate) fn complaint(arguments: &[&str], code: i32) -> String {
     let output = run(arguments);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-    // A busy machine may make the log say that a statement was slow.
+    // On a busy machine the log may also say that a statement was slow.
     let is_log = |line: &&str| line.contains("slow statement");
     let lines: Vec<_> = said.lines().filter(|line| !is_log(line)).collect();
     let [line] = lines[..] else {
@@ -72,7 +72,7 @@ fn arguments_that_cannot_be_right_are_2() {
             "{said}"
         );
     }
-    // It would be an empty one, of the command itself.
+    // `memory:` would be an empty lock service of the command's own process.
     for command in [
         &["list"][..],
         &["inspect", "account:1"],
@@ -162,8 +162,8 @@ fn a_key_with_a_passphrase_is_2_and_told_so() {
     }
 }
 
-/// Catches: a command that makes a file whose name is misspelt, or takes it for a server that is
-/// down.
+/// Catches: a command that makes a file because its name is misspelt, or reports it as a server
+/// that is down.
 #[test]
 fn a_file_that_is_not_there_is_3() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,7 +194,7 @@ fn a_file_that_is_not_there_is_3() {
     assert!(said.contains("its folder does not exist"), "{said}");
     let made = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(made, 0, "something was created");
-    // And one that is no database does not run either.
+    // A file that is no database does not run, either.
     std::fs::write(folder.path().join("text.db"), "no database".repeat(100)).unwrap();
     let said = complaint(
         &[
@@ -254,7 +254,7 @@ fn an_address_in_use_is_4() {
     assert!(said.contains(&addr) && said.contains("--addr"), "{said}");
 }
 
-/// Catches: a missing folder that is reported only after everything has been played.
+/// Catches: a missing folder that is reported only after the whole scenario has been played.
 #[test]
 fn a_file_that_cannot_be_written_is_5() {
     for option in ["--svg", "--record"] {

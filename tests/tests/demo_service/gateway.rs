@@ -23,7 +23,7 @@ pub(crate) struct Gateway {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: reqwest::header::HeaderMap,
-    /// Null if the body is no JSON.
+    /// The body, or null if it is no JSON.
     pub(crate) body: Value,
 }
 
@@ -38,33 +38,33 @@ impl Gateway {
         Self::serve(folder, &["--lock", lock, "--store", &store]).await
     }
 
-    /// One by which every account can be written without a fence, too.
+    /// Starts a gateway at which every account can be written without a fence, too.
     pub(crate) async fn start_with_unfenced_twins() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
         Self::serve(folder, &["--store", &store, "--unfenced"]).await
     }
 
-    /// One whose tokens anybody can make up.
+    /// Starts a gateway whose tokens have no signature, so that any client can make them up.
     pub(crate) async fn start_unsigned() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
         Self::serve(folder, &["--store", &store, "--unsigned"]).await
     }
 
-    /// With these arguments, among which there is a store.
+    /// Starts a gateway with these arguments, among which there is a store.
     pub(crate) async fn start_with(arguments: &[&str]) -> Self {
         Self::serve(tempfile::tempdir().unwrap(), arguments).await
     }
 
-    /// `palisade`, which has leases and nothing beside them, with these arguments.
+    /// Starts `palisade`, which serves only leases, with these arguments.
     pub(crate) async fn start_alone(arguments: &[&str]) -> Self {
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
         let process = Process::spawn("palisade", arguments);
         Self::of(process, tempfile::tempdir().unwrap()).await
     }
 
-    /// One that waits so long for clients that do nothing, with these arguments more.
+    /// Starts a gateway that waits so long for clients that do nothing, with further arguments.
     pub(crate) async fn start_with_silence(silence: &str, more: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
@@ -72,7 +72,7 @@ impl Gateway {
         Self::serve(folder, &[&arguments[..], more].concat()).await
     }
 
-    /// Its log is in a file: see [`log`](Self::log).
+    /// Starts a gateway whose log is in a file: see [`log`](Self::log).
     pub(crate) async fn start_with_log(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["serve", "--addr", "127.0.0.1:0"].iter().chain(arguments);
@@ -81,12 +81,12 @@ impl Gateway {
         Self::of(process, folder).await
     }
 
-    /// All that it has logged so far.
+    /// The log of the gateway so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// The same, once it has logged this: a thread of its own writes.
+    /// The log, as soon as it has this text: a separate thread writes the log.
     pub(crate) async fn logged(&self, what: &str) -> String {
         until(what, async || self.log().contains(what)).await;
         self.log()
@@ -175,7 +175,7 @@ impl Gateway {
         token
     }
 
-    /// Until so many wait in line for a resource.
+    /// Waits until so many clients wait in line for a resource.
     pub(crate) async fn until_waiting(&self, resource: &str, waiters: u64) {
         until("so many wait in line", async || {
             let look = self.request(Method::GET, &format!("/v1/leases/{resource}"));
@@ -196,7 +196,7 @@ impl Gateway {
 }
 
 impl Answer {
-    /// Checks that it is a problem document of this kind with this status.
+    /// Checks that the answer is a problem document of this kind with this status.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, kind: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -208,7 +208,7 @@ impl Answer {
         self.assert_document();
     }
 
-    /// Checks that it is a problem document about a mistake of the client.
+    /// Checks that the answer is a problem document about a mistake of the client.
     #[track_caller]
     pub(crate) fn assert_any_problem(&self) {
         assert!(self.status.is_client_error(), "{self:?}");

@@ -19,7 +19,7 @@ async fn run(gateway: &Gateway, base: &str, slot: &str, token: Option<&str>, bod
 }
 
 /// A later holder of the job finds it done, and the former holder is refused. The unfenced twin
-/// does it again and again.
+/// does the job again and again.
 /// Catches: progress outside of the fenced transaction, or a slot that is not compared.
 #[tokio::test]
 async fn a_job_is_done_once_for_a_slot() {
@@ -74,7 +74,7 @@ async fn bad_requests_for_jobs_are_problems() {
     }
     assert_eq!(gateway.balance("1").await, None);
 
-    // More than an account holds: the slot stays due.
+    // The amount is more than an account holds, so the slot stays due.
     let all = r#"{"add": 999999999999999}"#;
     for (base, token) in [("/v1/jobs", Some(&token)), ("/v1/unfenced/jobs", None)] {
         let token = token.map(String::as_str);

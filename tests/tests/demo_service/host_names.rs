@@ -109,7 +109,7 @@ async fn other_names_are_allowed_by_a_setting() {
     }
 }
 
-/// A gateway that other machines can reach, and where it is asked from here.
+/// A gateway that other machines can reach, and its address for this test.
 pub(crate) async fn for_other_machines(more: &[&str]) -> (Process, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
@@ -129,7 +129,7 @@ pub(crate) async fn for_other_machines_it_answers_under_any_name() {
         let answer = as_host(http.get(format!("{url}/v1/leases/r")), host).await;
         assert_eq!(answer.status, 200, "{host}");
     }
-    // There is no page that starts processes for other machines.
+    // For other machines there is no page that starts processes.
     for path in ["", "live/run", "live/changes"] {
         let answer = send(http.get(format!("{url}/{path}"))).await;
         answer.assert_problem(404, "route-unknown");
@@ -175,7 +175,8 @@ pub(crate) async fn for_other_machines_it_answers_under_the_names_that_are_given
     unwritten.assert_problem(404, "account-unknown");
 }
 
-/// Those of a proxy's clients and of an operator's gateway get it only if they are meant to.
+/// Clients of a proxy, and of a gateway whose operator names hosts, get the live page only if the
+/// operator asks for this.
 #[tokio::test]
 async fn the_live_page_is_not_for_clients_of_a_proxy_unless_it_is_asked_for() {
     let proxied = ["--allowed-hosts", "locks.example"];

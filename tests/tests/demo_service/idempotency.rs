@@ -54,7 +54,7 @@ async fn the_same_key_finds_the_same_lease_until_it_ends() {
     );
 }
 
-/// Whatever is different, and at whichever gateway: the store remembers the request of the key.
+/// Any difference counts, and at every gateway, because the store remembers the request of the key.
 #[tokio::test]
 async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     let world = KeyFile::on(redis().await.url());
@@ -77,7 +77,7 @@ async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     };
     for gateway in &gateways {
         refused(gateway).await;
-        // The same in other words, and the lease is as it was.
+        // The same request in another form finds the lease unchanged.
         let body = r#"{ "wait_ms": 0, "ttl_ms": 60000 }"#;
         let request = acquire(gateway, &resource, KEY).body(body);
         let again = send(request).await;
@@ -91,7 +91,7 @@ async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     send(acquire(&gateways[1], &resource, KEY))
         .await
         .assert_problem(409, "idempotency-key-spent");
-    // The key of another caller, and the same one for another resource, are other keys.
+    // The same key of another caller, or for another resource, is another key.
     let of_somebody_else = acquire(&gateways[1], &resource, KEY).bearer_auth("somebody else");
     let body = json!({ "ttl_ms": 1000 });
     assert_eq!(send(of_somebody_else.json(&body)).await.status, 201);
@@ -99,7 +99,7 @@ async fn a_key_that_comes_with_another_body_is_refused_at_every_gateway() {
     assert_eq!(send(elsewhere.json(&body)).await.status, 201);
 }
 
-/// A gateway that has read its keys again is no other than one that was started afterwards.
+/// A gateway that has read its keys again behaves like a gateway that was started afterwards.
 #[tokio::test]
 async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {
     let world = KeyFile::on(redis().await.url());
@@ -124,7 +124,7 @@ async fn keys_are_known_everywhere_after_a_change_of_signing_keys() {
     assert_eq!(again.status, 201, "{again:?}");
     assert_eq!(again.body["token"], first.body["token"]);
 
-    // The old key goes, and nothing changes.
+    // The old signing key is deleted, and nothing changes.
     world.write_keys(&[&new]);
     assert_eq!(reload(&mut running).await, "new");
     let again = send(acquire(&running, &resource, KEY)).await;

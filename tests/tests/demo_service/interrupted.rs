@@ -1,4 +1,4 @@
-//! However the scenario ends, none of its processes stays behind, stopped or not.
+//! However the scenario ends, none of its processes is left, stopped or not.
 
 use std::{os::fd::OwnedFd, time::Duration};
 

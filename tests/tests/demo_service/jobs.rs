@@ -85,7 +85,7 @@ async fn slots_are_listed_tried_again_and_forgotten() {
     }
 }
 
-/// Catches: an operator who believes that all was forgotten up to the time that was asked for.
+/// Catches: a report that everything was forgotten up to the requested time, although it was not.
 #[tokio::test]
 async fn forgetting_names_the_slot_that_is_in_its_way() {
     let database = postgres_database().await;
@@ -125,7 +125,7 @@ async fn forgetting_names_the_slot_that_is_in_its_way() {
     );
 }
 
-/// By a client that writes the tables directly: into errors, into names, and as bytes.
+/// A client writes such texts directly into the tables: into errors, into names, and as bytes.
 /// Catches: a text that moves the cursor of an operator's terminal, or looks like another line.
 #[tokio::test]
 async fn a_job_with_any_content_is_one_line_and_hides_no_other() {
@@ -141,7 +141,7 @@ async fn a_job_with_any_content_is_one_line_and_hides_no_other() {
            ('night', '1', 1, 'no' || char(10) || 'night 2: done' || char(27, 155, 8238) || '[2J'),
            ('two' || char(10) || 'lines', char(27) || '[2J', 0, NULL), ('zoe', 'ok', 0, NULL)",
         "INSERT INTO fenced_job_run (job, slot, done_token) VALUES ('odd', x'FF', 'x')",
-        // More than are read at once, and in an order that is not that of texts.
+        // More jobs than are read at once, and in an order that is not the order of their texts.
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600)
          INSERT INTO fenced_job_run (job, slot) SELECT x'FF' || i, CAST(i AS BLOB) FROM n",
     ] {

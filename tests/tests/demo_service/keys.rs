@@ -59,7 +59,7 @@ pub(crate) fn signing_key(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Has a gateway read its keys again, and says which key signs then.
+/// Has a gateway read its keys again, and returns which key signs then.
 pub(crate) async fn reload(gateway: &mut Gateway) -> String {
     let line = hang_up(gateway).await;
     let id = line.strip_prefix("signing keys read again, ").unwrap();

@@ -9,7 +9,7 @@ use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use crate::gateway::{Gateway, send};
 
-/// Catches: an answer that shows the holder to others, a renewal without a bound, a repeated
+/// Catches: an answer that shows the holder to others, a renewal without a bound, or a repeated
 /// release that is an error.
 #[tokio::test]
 async fn a_lease_is_acquired_inspected_renewed_and_released() {
@@ -86,7 +86,7 @@ async fn a_held_lease_is_a_conflict_that_says_when_to_come_back() {
 async fn a_lease_that_its_client_does_not_renew_ends() {
     let gateway = Gateway::start().await;
     let first = gateway.token("r", 200).await;
-    // It waits inside the lock service until the first lease has run out.
+    // The request waits inside the lock service until the first lease has run out.
     let next = gateway
         .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
         .await;
@@ -107,7 +107,7 @@ async fn only_so_many_wait_at_the_same_time() {
     let store = format!("sqlite:{}", folder.path().join("accounts.db").display());
     let gateway = Gateway::start_with(&["--store", &store, "--max-waiting", "1"]).await;
     let first = gateway.token("r", 60_000).await;
-    // Of two that ask to wait one gets the only place, whichever it is.
+    // Of two clients that ask to wait, either one gets the only place.
     let (one, other) = (
         gateway.acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50_000 })),
         gateway.acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 50_000 })),
@@ -141,14 +141,14 @@ async fn a_client_that_goes_away_leaves_the_queue() {
     gateway.until_waiting("r", 0).await;
 
     gateway.release("r", &first).await;
-    // Had the one who left still been in line, the lease would be its own for a minute.
+    // If the client who left were still in line, it would now have the lease for a minute.
     let next = gateway
         .acquire("r", json!({ "ttl_ms": 1000, "wait_ms": 20_000 }))
         .await;
     assert_eq!(next.status, StatusCode::CREATED, "{next:?}");
 }
 
-/// Its second request is unread, and behind it the end of the connection.
+/// The gateway has read neither the client's second request nor the end of its connection.
 #[tokio::test]
 async fn a_client_that_goes_away_with_a_request_behind_leaves_the_queue_too() {
     let gateway = Gateway::start().await;

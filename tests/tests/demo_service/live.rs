@@ -14,10 +14,10 @@ use tokio::{
 
 use crate::gateway::{Gateway, send};
 
-/// Far longer than a run takes.
+/// A time far longer than a run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Follows the run as the page does, until it looks as wanted.
+/// Follows the run as the page does, until its view fulfils a condition.
 async fn view_when(gateway: &Gateway, wanted: impl Fn(&Value) -> bool + Send + Sync) -> Value {
     let mut changes = gateway
         .request(Method::GET, "/live/changes")
@@ -86,12 +86,11 @@ async fn both_acts_go_as_told_and_are_drawn() {
         "{beginning}"
     );
 
-    // There is no picture of the future, however much of it is asked for.
+    // There is no picture of the future, even if a request asks for it.
     let future = picture(&format!("?until_ms={}", u64::MAX)).await;
     assert!(future.len() < 2 * whole.len(), "{} bytes", future.len());
 
-    // The saved recording is drawn again, by the same code: it says nothing that was not said
-    // before.
+    // The same code draws the saved recording again, so the picture has no new words.
     let recording = send(gateway.request(Method::GET, "/live/recording.json")).await;
     let kinds = recording.body["events"].as_array().unwrap().iter();
     assert!(kinds.clone().any(|event| event["kind"] == "write_refused"));
@@ -123,7 +122,8 @@ fn labels(picture: &str) -> Vec<String> {
     words.map(|label| label.trim().to_owned()).collect()
 }
 
-/// After a change of the drawing code this picture has to be drawn again, see CONTRIBUTING.
+/// After a change of the drawing code this picture has to be drawn again. CONTRIBUTING has the
+/// command.
 /// Catches: a picture of the README that is not what the program draws.
 #[test]
 fn the_picture_of_the_readme_is_drawn_from_its_record() {
@@ -146,7 +146,7 @@ async fn a_visitor_kills_client_1_and_no_other_process() {
     cue(&gateway, "pause").await;
     let view = view_when(&gateway, client_1_is("stopped")).await;
     let pids: Vec<_> = view["acts"].as_array().unwrap().iter().map(pid).collect();
-    // A cue is a word: there is no way to say whom.
+    // A cue is one word, so a page cannot name a process.
     for whom in [json!({ "kill": 1 }), json!(["kill", 1]), json!("kill 1")] {
         let request = gateway.request(Method::POST, "/live/cue").json(&whom);
         assert!(send(request).await.status.is_client_error(), "{whom}");
@@ -161,7 +161,7 @@ async fn a_visitor_kills_client_1_and_no_other_process() {
         let state = e2e::signal::state(pid);
         assert!(state.is_none_or(|state| state == 'Z'), "{pid:?} lives on");
     }
-    // There is no process any more to be killed.
+    // There is no process any more that could be killed.
     cue(&gateway, "kill").await;
     assert_eq!(
         send(gateway.request(Method::GET, "/healthz")).await.status,
@@ -188,7 +188,7 @@ async fn a_page_of_another_origin_can_start_nothing() {
         let other_origin = action.header(header::ORIGIN, "http://evil.example");
         assert_eq!(send(other_origin).await.status, 403);
     }
-    // A name of theirs that leads here makes their page one of the same origin.
+    // A foreign name that leads to this address would give a foreign page the same origin.
     for action in actions() {
         let rebound = action.header(header::HOST, "evil.example");
         send(rebound).await.assert_problem(421, "misdirected");
@@ -253,7 +253,7 @@ async fn a_request_that_the_page_never_sends_is_a_mistake_of_the_client() {
     assert_eq!(view["run"], 0, "{view}");
 }
 
-/// A body that never ends is not waited for, here as elsewhere.
+/// The gateway does not wait for a body that never ends, for this page or any other.
 #[tokio::test]
 async fn half_a_request_to_the_page_is_given_up() {
     let gateway = Gateway::start_with_silence("15s", &["--request-timeout", "500ms"]).await;

@@ -1,4 +1,4 @@
-//! The two programs as their users meet them: the gateway over HTTP, the commands of operators, and
+//! The two programs as their users use them: the gateway over HTTP, the commands of operators, and
 //! the scenario.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

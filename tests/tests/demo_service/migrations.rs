@@ -1,5 +1,5 @@
-//! The tables of a store are printed, applied by the database's own client, and are then those that
-//! the store makes itself.
+//! The statements for the tables of a store are printed and applied by the database's own client.
+//! Then the tables are the ones that the store makes itself.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn printed(dialect: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Without what the layout alone has changed, and without the key that each dump has of its own.
+/// The words of a dump, without its layout, and without the key that is different in each dump.
 fn words(schema: &str) -> Vec<&str> {
     schema
         .lines()
@@ -28,7 +28,7 @@ fn words(schema: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Migrating writes nothing into the books: `books` reads them.
+/// Checks that a migration changes nothing in the table of migrations, which `books` reads.
 async fn assert_nothing_is_left_to_do<DB: Dialect, F: Future<Output = String>>(
     store: FencedStore<DB>,
     books: impl Fn() -> F,
@@ -61,7 +61,7 @@ async fn tables_made_by_psql_are_those_of_the_store() {
         sqlx::query_scalar(books).fetch_one(&pool).await.unwrap()
     })
     .await;
-    // Once more it is an error that changes nothing.
+    // A second time it is an error that changes nothing.
     let (done, text) = psql(by_hand.url(), &script).await;
     assert!(!done && text.contains("already exists"), "{text}");
     assert_eq!(
@@ -92,7 +92,7 @@ async fn tables_made_by_hand_are_those_of_the_store<S: MySqlServer>() {
             let shown: MySqlRow = sqlx::query(show).fetch_one(pool).await.unwrap();
             schema += &shown.get::<String, _>(1);
         }
-        // MySQL notes the character set of the session, before texts that are ASCII.
+        // MySQL notes the character set of the session before texts, although they are ASCII.
         schema.replace("_utf8mb3'", "_utf8mb4'")
     }
     let (by_hand, by_itself) = (S::database().await, S::database().await);

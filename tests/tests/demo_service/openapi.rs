@@ -17,7 +17,7 @@ async fn with_everything(store: &str) -> Gateway {
     Gateway::start_with(&["--store", store, "--admin-token", ADMIN_TOKEN, "--unfenced"]).await
 }
 
-/// Catches: a document for operators where there are none, or two that differ.
+/// Catches: a document with operators' routes where there are none, or two documents that differ.
 #[tokio::test]
 async fn the_gateway_serves_the_document_that_the_command_prints() {
     let folder = tempfile::tempdir().unwrap();
@@ -26,7 +26,7 @@ async fn the_gateway_serves_the_document_that_the_command_prints() {
     let served = send(gateway.request(Method::GET, "/openapi.json")).await;
     assert_eq!(served.body, *CONTRACT.document());
     assert_eq!(served.body["openapi"], "3.1.0");
-    // Without a token for operators there is nothing for them.
+    // Without a token for operators there are no routes for them.
     let gateway = Gateway::start().await;
     let served = send(gateway.request(Method::GET, "/openapi.json")).await;
     let paths = served.body["paths"].as_object().unwrap();
@@ -37,7 +37,7 @@ async fn the_gateway_serves_the_document_that_the_command_prints() {
     assert!(paths.contains_key("/v1/accounts/{id}"));
 }
 
-/// Catches: a method that only one of the two has.
+/// Catches: a method that only the document or only the gateway has.
 #[tokio::test]
 async fn every_path_knows_the_methods_that_the_document_has() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ async fn every_path_knows_the_methods_that_the_document_has() {
     }
 }
 
-/// An answer as the document has it.
+/// An answer as the document describes it.
 fn answer() -> Answer {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/json".parse().unwrap());

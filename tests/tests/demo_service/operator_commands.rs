@@ -15,15 +15,15 @@ pub(crate) async fn run(arguments: &[&str]) -> Output {
     output.await.unwrap().unwrap()
 }
 
-/// The JSON object that it prints.
+/// The JSON object that the command prints.
 pub(crate) async fn object(arguments: &[&str]) -> Value {
     let output = run(&[arguments, &["--json"]].concat()).await;
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Catches: a command that shows another lease, shows the secret of a holder, or ends the lease and
-/// leaves its token good.
+/// Catches: a command that shows another lease or the secret of a holder, or ends the lease and
+/// leaves its token valid.
 #[tokio::test]
 async fn a_holder_that_hangs_is_found_and_shut_out() {
     let folder = tempfile::tempdir().unwrap();

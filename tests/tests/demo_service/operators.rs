@@ -14,7 +14,7 @@ async fn gateway_with_operators(store: &tempfile::TempDir) -> Gateway {
     Gateway::start_with(&["--store", &store, "--admin-token", ADMIN_TOKEN]).await
 }
 
-/// Asks as an operator.
+/// Sends a request as an operator.
 async fn ask(gateway: &Gateway, method: Method, path: &str) -> Answer {
     send(gateway.request(method, path).bearer_auth(ADMIN_TOKEN)).await
 }
@@ -60,7 +60,7 @@ async fn only_operators_are_let_in_and_only_where_there_are_any() {
     }
 }
 
-/// Catches: a lease that is ended while its token is still good, or a list that shows the holder.
+/// Catches: a lease that is ended while its token is still valid, or a list that shows the holder.
 #[tokio::test]
 async fn an_operator_sees_the_holders_and_shuts_one_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,7 +145,8 @@ async fn a_gateway_without_its_lock_service_is_alive_and_not_ready() {
     });
     assert_eq!(ready, expected);
     assert_eq!(get(&gateway, "/healthz").await.status, 200);
-    // A holder of a lease goes on writing: the store decides that by itself.
+    // A holder of a lease goes on writing, because the store decides about it without the lock
+    // service.
     let written = gateway.write("/v1/accounts/1", Some(&token), 6).await;
     assert_eq!(written.status, 200, "{written:?}");
     let acquire = gateway

@@ -53,7 +53,7 @@ async fn the_program_serves_leases_and_nothing_of_the_story() {
     assert_eq!(released.status, 204, "{released:?}");
 }
 
-/// Catches: a document that offers what there is not, or hides what there is.
+/// Catches: a document with a path that the gateway does not have, or without a path that it has.
 #[tokio::test]
 async fn its_document_is_that_of_the_demo_without_accounts_and_jobs() {
     let printed = Command::new(workspace_binary("palisade").unwrap())

@@ -28,7 +28,7 @@ async fn until_ready(gateway: &Gateway) {
     .await;
 }
 
-/// Until one of them cannot write; returns why.
+/// Waits until lock service or store cannot write. Returns why.
 async fn until_not_ready(gateway: &Gateway, side: &str) -> String {
     until("the gateway is not ready", async || {
         ready(gateway).await.status == 503
@@ -53,7 +53,8 @@ async fn in_postgres(server: &DatabaseServer, statement: &'static str) {
     }
 }
 
-/// Of no name, not even by writing nonsense to the lock service.
+/// The probe uses no name that a client can occupy, not even by writing nonsense to the lock
+/// service.
 #[tokio::test]
 async fn no_client_keeps_a_gateway_from_being_ready() {
     let redis = Redis::start().await;
@@ -94,8 +95,8 @@ async fn on_a_read_only_postgres_a_gateway_is_not_ready() {
     until_ready(&gateway).await;
 }
 
-/// The disk has no room for a file: here because no file may be larger.
-/// Catches: a probe that only looks, which a server with a full disk answers.
+/// The disk has no room for a file. Here the reason is that no file may be larger.
+/// Catches: a probe that only reads, because a server with a full disk answers it.
 #[tokio::test]
 async fn on_a_postgres_that_can_write_no_file_a_gateway_is_not_ready() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -117,7 +118,7 @@ async fn on_a_postgres_that_can_write_no_file_a_gateway_is_not_ready() {
     until_ready(&gateway).await;
 }
 
-/// As lock service.
+/// Here Postgres is the lock service.
 #[tokio::test]
 async fn on_a_read_only_postgres_there_are_no_leases() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -139,7 +140,7 @@ async fn on_a_read_only_postgres_there_are_no_leases() {
     until_ready(&of_two).await;
 }
 
-/// Because it has too few replicas, or is one.
+/// Redis takes no writes because it has too few replicas, or is a replica itself.
 #[tokio::test]
 async fn on_a_redis_that_takes_no_writes_a_gateway_is_not_ready() {
     let (redis, primary) = tokio::join!(Redis::start(), Redis::start());
@@ -174,7 +175,7 @@ async fn on_a_redlock_without_a_majority_a_gateway_is_not_ready() {
     let gateway = Gateway::start_on(&redlock.url()).await;
     let nodes = redlock.nodes();
     nodes[0].pause().await;
-    // The control: it has one.
+    // The control: it has a replica.
     until_ready(&gateway).await;
     nodes[1].pause().await;
     until_not_ready(&gateway, "lock_service").await;

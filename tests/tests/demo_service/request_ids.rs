@@ -39,7 +39,7 @@ async fn a_request_keeps_its_id_and_one_without_gets_one() {
     assert_eq!(id(&with_id(&gateway, "/healthz", "a b").await).len(), 36);
 }
 
-/// The lines of the log as JSON, those of one request.
+/// The lines of the log about one request, as JSON.
 fn lines_of(log: &str, id: &str) -> Vec<Value> {
     let lines = log.lines().map(|line| {
         serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("no JSON: {line}"))

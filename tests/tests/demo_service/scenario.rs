@@ -8,10 +8,10 @@ use e2e::{
 };
 use serde_json::Value;
 
-/// Short leases, so that the tests are; long enough for two busy cores.
+/// Short leases, so that the tests are short, but long enough for two busy cores.
 const TIMES: [&str; 4] = ["--ttl", "800ms", "--pause", "1s"];
 
-/// Plays it, and returns the one object that may be on stdout.
+/// Plays the scenario, and returns the one object that may be on stdout.
 pub(crate) async fn played(arguments: &[&str]) -> Value {
     let arguments = ["scenario", "--json"].iter().chain(&TIMES).chain(arguments);
     let mut scenario = Process::spawn("palisade-demo", arguments);
@@ -70,7 +70,7 @@ async fn on_every_store_it_goes_as_told() {
     }
 }
 
-/// Without fencing it is done twice.
+/// Without fencing the job is done twice.
 /// Catches: a job whose progress is not saved in the transaction of its effect.
 #[tokio::test]
 async fn a_job_is_done_once_with_fencing() {

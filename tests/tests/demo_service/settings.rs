@@ -1,4 +1,4 @@
-//! Flags go before the environment, that before the defaults.
+//! Flags override the environment, and the environment overrides the defaults.
 
 use std::process::{Command, Output};
 
@@ -16,7 +16,7 @@ fn serve(environment: &[(&str, &str)], arguments: &[&str]) -> Output {
     command.arg("serve").args(arguments).output().unwrap()
 }
 
-/// Each place has a value of its own that is wrong: the complaint tells which one counts.
+/// Each place has a wrong value of its own, so the complaint shows which place counts.
 #[test]
 fn a_flag_goes_before_the_environment_that_before_the_default() {
     let variables = [
@@ -27,7 +27,7 @@ fn a_flag_goes_before_the_environment_that_before_the_default() {
         (&variables[..], &["--max-waiting=flag"][..], "'flag'"),
         (&variables, &[], "'hunter2'"),
         (&variables[..1], &["--max-waiting=-1"], "'-1'"),
-        // The default of this one is right, so the next mistake is reported.
+        // The default of this setting is right, so the next mistake is reported.
         (&variables[..1], &["--addr=nowhere"], "'nowhere'"),
     ] {
         let output = serve(environment, arguments);

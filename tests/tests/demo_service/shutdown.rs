@@ -50,7 +50,8 @@ async fn half_a_request_does_not_delay_the_end() {
         client.write_all(half.as_bytes()).await.unwrap();
         clients.push(client);
     }
-    // Connections are accepted in their order: when this has been answered, those have been, too.
+    // Connections are accepted in their order. When this one has been answered, the earlier ones
+    // have been accepted, too.
     assert_eq!(gateway.balance("1").await, None);
     let asked = Instant::now();
     kill_process(gateway.process.id(), Signal::INT).unwrap();
@@ -61,7 +62,7 @@ async fn half_a_request_does_not_delay_the_end() {
     );
 }
 
-/// A request whose body is still on its way has begun: it is read and answered.
+/// A request whose body is still on its way has begun, so it is read and answered.
 /// Catches: an end that cuts off a request which has begun.
 #[tokio::test]
 async fn a_request_whose_body_is_on_its_way_is_still_answered() {
@@ -70,7 +71,7 @@ async fn a_request_whose_body_is_on_its_way_is_still_answered() {
                 content-type: application/json\r\ncontent-length: 13\r\n\r\n";
     let mut client = TcpStream::connect(gateway.addr()).await.unwrap();
     client.write_all(head.as_bytes()).await.unwrap();
-    // It asks for the body: now the request is under way.
+    // The gateway asks for the body: now the request is under way.
     let mut go_on = [0; 25];
     client.read_exact(&mut go_on).await.unwrap();
     assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,4 +1,4 @@
-//! A client of a gateway that signs can use its tokens, and make none up.
+//! A client of a gateway that signs can use its tokens, but cannot make up a token.
 
 use std::{fs, path::Path, process::Command};
 
@@ -42,7 +42,7 @@ async fn a_token_that_was_not_granted_is_not_accepted() {
     assert_eq!(written.status, 200, "the control");
 }
 
-/// The control: without signatures the same client gets in.
+/// The control: without signatures the gateway accepts the same client.
 /// Catches: forgeries that are refused for another reason than their signature.
 #[tokio::test]
 async fn a_token_that_was_made_up_is_accepted_where_nothing_is_signed() {

@@ -20,8 +20,7 @@ fn recorded(folder: &tempfile::TempDir) -> (u64, std::path::PathBuf) {
     panic!("no lease has run out in 100 schedules");
 }
 
-/// Catches: a recording that has another form than the one that is drawn, or a picture without the
-/// promise that is broken.
+/// Catches: a recording in another form than `draw` reads, or a picture without the broken promise.
 #[test]
 fn a_schedule_that_breaks_a_promise_is_drawn() {
     let folder = tempfile::tempdir().unwrap();

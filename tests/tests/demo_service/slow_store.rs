@@ -15,7 +15,7 @@ const UNFENCED: &str = "/v1/unfenced/accounts/1";
 /// Ends a test whose event does not come.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A gateway over Postgres that is short of patience. Account 1 has a balance of 1.
+/// A gateway over Postgres with a short time limit. Account 1 has a balance of 1.
 async fn gateway(database: &PostgresDatabase, request_timeout: &str) -> Gateway {
     let arguments = [
         "--store",
@@ -33,7 +33,7 @@ async fn connect(database: &PostgresDatabase) -> PgConnection {
     PgConnection::connect(database.url()).await.unwrap()
 }
 
-/// Keeps every writer of account 1 waiting until it is committed.
+/// A transaction that keeps every writer of account 1 waiting until it is committed.
 async fn hold(connection: &mut PgConnection) -> Transaction<'_, Postgres> {
     let mut tx = connection.begin().await.unwrap();
     let lock = "SELECT FROM demo_accounts WHERE id = '1' FOR UPDATE";
@@ -70,7 +70,8 @@ async fn a_fenced_write_that_takes_too_long_is_unknown_and_comes_to_its_end() {
     assert_eq!(again.status, 200, "{again:?}");
 }
 
-/// Its statement is its own commit, so a session that ends under it may have committed.
+/// An unfenced write is one statement, which commits itself. So a session that ends during it may
+/// have committed.
 #[tokio::test]
 async fn an_unfenced_write_whose_session_ends_is_unknown() {
     let database = postgres_database().await;
@@ -98,7 +99,7 @@ async fn an_unfenced_write_whose_session_ends_is_unknown() {
     assert_eq!(gateway.balance("1").await, Some(1));
 }
 
-/// The control: here the database says that it refused.
+/// The control: here the database reports that it refused the write.
 #[tokio::test]
 async fn a_write_that_the_database_refused_was_not_made() {
     let database = postgres_database().await;

@@ -1,4 +1,4 @@
-//! Clients that are slow to read what they have asked for, or never do.
+//! Clients that read their answers slowly or never.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 /// Ends a test whose event does not come.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Asks for more than any socket keeps, and reads nothing of it.
+/// Asks for a larger answer than any socket keeps, and reads nothing of it.
 async fn ask_for_much(gateway: &Gateway) -> TcpStream {
     let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
     let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -31,7 +31,7 @@ async fn begin_to_read(stream: &mut TcpStream) -> Vec<u8> {
     beginning
 }
 
-/// How many answers there are in these bytes. Each has to be there to its end.
+/// How many answers there are in these bytes. Each answer has to be complete.
 #[track_caller]
 fn whole_answers(mut bytes: &[u8]) -> usize {
     let mut answers = 0;
@@ -63,7 +63,7 @@ async fn a_client_that_reads_nothing_gives_its_place_to_others() {
     drop(stalled);
 }
 
-/// That of a client that goes on reading, however late, is sent to its end.
+/// The answer of a client that goes on reading, however late, is sent to its end.
 #[tokio::test]
 async fn an_answer_that_is_read_slowly_is_not_cut_off_at_the_end() {
     let mut gateway = Gateway::start().await;
@@ -72,7 +72,7 @@ async fn an_answer_that_is_read_slowly_is_not_cut_off_at_the_end() {
     kill_process(gateway.process.id(), Signal::TERM).unwrap();
     let line = gateway.process.line().await.unwrap();
     assert_eq!(line, "terminated (SIGTERM): finishing what is under way");
-    // Far longer than a connection without a request may stay.
+    // This is far longer than a connection without a request may stay.
     let early = timeout(Duration::from_secs(3), gateway.process.finish()).await;
     assert!(early.is_err(), "it does not wait for the client: {early:?}");
     slow.read_to_end(&mut answers).await.unwrap();

@@ -9,10 +9,11 @@ use tokio::{
     time::timeout,
 };
 
-/// Each of them is a line of more than a hundred bytes. A pipe takes 64 KiB.
+/// How many requests are sent. Each makes a line of more than a hundred bytes, and a pipe takes 64
+/// KiB.
 const REQUESTS: usize = 2_000;
 
-/// For all of them. They take less than two seconds.
+/// The time for all requests. They take less than two seconds.
 const IN_TIME: Duration = Duration::from_secs(30);
 
 #[tokio::test]

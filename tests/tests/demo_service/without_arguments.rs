@@ -32,7 +32,7 @@ async fn serve(data: &Path) -> (Child, String) {
     (served, url.unwrap().to_owned())
 }
 
-/// Catches: a default that needs an argument, a server or a key, or warns of one that is missing.
+/// Catches: a default that needs an argument, a server or a key, or that warns of a missing one.
 #[tokio::test]
 async fn serve_needs_no_argument_and_no_free_port_8080() {
     let folder = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ async fn serve_needs_no_argument_and_no_free_port_8080() {
     assert_eq!(said, "");
 }
 
-/// Catches: leases, marks or keys that end with the process that has them.
+/// Catches: leases, marks or keys that are lost with their process.
 #[tokio::test]
 async fn a_holder_still_holds_after_serve_was_killed_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ async fn a_holder_still_holds_after_serve_was_killed_and_started_again() {
     let next = http.post(&resource).json(&lease).send().await.unwrap();
     assert_eq!(next.status(), 409, "{next:?}");
 
-    // The key to the leases is of this user alone.
+    // Only this user can read the key to the leases.
     let keys = folder.path().join("palisade/signing-keys");
     let mode = std::fs::metadata(keys).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

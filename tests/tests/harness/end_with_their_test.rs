@@ -20,7 +20,7 @@ struct Owned {
 }
 
 impl Owned {
-    /// A zombie is dead: whether init has waited for it already is not our business.
+    /// A zombie counts as dead, whether or not init has waited for it already.
     fn living(&self) -> Vec<i32> {
         let lives = |pid: &&i32| !matches!(state(Pid::from_raw(**pid).unwrap()), None | Some('Z'));
         self.pids.iter().filter(lives).copied().collect()

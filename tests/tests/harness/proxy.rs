@@ -15,7 +15,8 @@ use tokio::{
 const SILENCE: Duration = Duration::from_millis(150);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A client that writes commands and reads what comes, without knowing which answers which.
+/// A client that writes commands and reads replies, without knowing which reply belongs to which
+/// command.
 struct Client(TcpStream);
 
 impl Client {
@@ -57,7 +58,7 @@ async fn proxied() -> (Proxy, Client) {
     (proxy, client)
 }
 
-/// A key of this test, and a client that looks at it past the proxy.
+/// A key of this test, and a client that looks at the key without the proxy.
 async fn beside() -> (String, Client) {
     let direct = redis().await.url();
     let stream = TcpStream::connect(&direct["redis://".len()..])
@@ -66,7 +67,7 @@ async fn beside() -> (String, Client) {
     (format!("k{:016x}", rand::random::<u64>()), Client(stream))
 }
 
-/// Catches: late requests that never come, so that no ghost is looked for.
+/// Catches: late requests that never come, so that no test meets one.
 #[tokio::test]
 async fn held_requests_arrive_when_they_are_let_go_although_their_client_is_gone() {
     let (proxy, mut client) = proxied().await;
@@ -80,7 +81,7 @@ async fn held_requests_arrive_when_they_are_let_go_although_their_client_is_gone
     while direct.says(&format!("GET {key}")).await != "$1\r\n1\r\n" {}
 }
 
-/// Catches: a fault that loses the messages which it should hold up.
+/// Catches: a fault that loses the messages which it should hold.
 #[tokio::test]
 async fn held_replies_and_black_holes_pass_everything_on_when_they_are_let_go() {
     for (fault, served) in [(Fault::HoldReplies, true), (Fault::BlackHole, false)] {
@@ -125,14 +126,14 @@ async fn a_trap_hits_its_own_message_on_its_own_connection() {
     assert_eq!(client.says("ECHO a").await, "$1\r\na\r\n");
     other.send("ECHO b").await;
     other.send(&format!("INCR {key}")).await;
-    // Pipelined before and after it: the earlier reply passes.
+    // Requests are pipelined before and after the trapped one. The earlier reply passes.
     other.send("ECHO c").await;
     assert_eq!(other.reads().await.unwrap(), "$1\r\nb\r\n");
     other.hears_nothing().await;
     assert_eq!(direct.says(&format!("GET {key}")).await, "$1\r\n1\r\n");
     assert_eq!(at_reply.connection(), Some(1));
     assert!(!never.has_sprung());
-    // It springs once.
+    // The trap springs once.
     assert_eq!(client.says(&format!("INCR {key}")).await, ":2\r\n");
 
     let at_request = proxy.at_request(&key, Fault::DropRequests);
@@ -142,7 +143,7 @@ async fn a_trap_hits_its_own_message_on_its_own_connection() {
     assert_eq!(direct.says(&format!("GET {key}")).await, "$1\r\n2\r\n");
 }
 
-/// Catches: a lost push that is a lost connection.
+/// Catches: a lost push that breaks its connection.
 #[tokio::test]
 async fn a_push_is_lost_alone() {
     let (proxy, mut client) = proxied().await;

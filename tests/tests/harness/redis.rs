@@ -10,7 +10,7 @@ async fn connect(url: &str) -> RedisResult<MultiplexedConnection> {
     client.get_multiplexed_async_connection().await
 }
 
-/// Catches: tests of clocks that jump, in which none does.
+/// Catches: tests of clocks that jump, in which no clock jumps.
 #[tokio::test]
 async fn the_wall_clock_of_a_server_jumps_both_ways() {
     const HOUR: Duration = Duration::from_secs(3600);
@@ -32,7 +32,7 @@ async fn the_wall_clock_of_a_server_jumps_both_ways() {
         "{ahead} {behind}"
     );
 
-    // The purpose: a lease that ends before its time, and one that does not.
+    // The purpose: one lease that ends before its time, and one that does not.
     let mut commands = connect(server.url()).await.unwrap();
     let () = commands.pset_ex("key", 1, 60_000).await.unwrap();
     server.set_clock(ClockOffset::Ahead(Duration::ZERO));

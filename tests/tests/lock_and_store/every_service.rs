@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A slot is done once, a lead goes from hand to hand, and a deposed leader is refused.
+/// A slot is done once, a lead passes from one leader to the next, and a deposed leader is refused.
 async fn works<DB: Dialect>(shop: FencedLocks<DB>) {
     let once = async || {
         let once = shop.once("night", "2026-11-27T02:00:00Z").wait(PATIENCE);
@@ -154,7 +154,7 @@ async fn jobs_and_leaders_in_one_postgres() {
     works(palisade::open(store).await.unwrap()).await;
 }
 
-/// Whether a pair with this lock service forgets marks; otherwise it says why.
+/// Whether a pair with this lock service forgets marks. If not, its error says why.
 async fn forgets(lock: impl Into<ConnectOptions>) -> bool {
     let (_database, store) = store().await;
     let locks = palisade::connect(lock).await.unwrap();

@@ -1,5 +1,5 @@
-//! Jobs and leaders in real processes, which are killed, stopped and resumed all the time. Each
-//! process does the same work beside it under a lease that nothing checks: the control.
+//! Jobs and leaders in real processes, which are killed, stopped and resumed all the time. Beside
+//! it each process does the same work under a lease that nothing checks: the control.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ const RUNNERS: usize = 5;
 const SLOTS: i64 = 1000;
 const TTL_MS: u32 = 300;
 
-/// For what takes a minute on two cores.
+/// A time limit for runs that take a minute on two cores.
 const PATIENCE: Duration = Duration::from_secs(400);
 
 const JOB_TABLES: &str = "
@@ -122,7 +122,7 @@ impl Runners {
     }
 }
 
-/// How many of them are there more than once.
+/// How many of these values are there more than once.
 fn duplicates(slots: &[String]) -> usize {
     let mut times = BTreeMap::new();
     for slot in slots {
@@ -131,7 +131,7 @@ fn duplicates(slots: &[String]) -> usize {
     times.values().filter(|times| **times > 1).count()
 }
 
-/// Every slot is done exactly once, in order; the control does some twice.
+/// Every slot is done exactly once, in order. The control does some slots twice.
 async fn slots_under_fire(lock: Option<&str>) {
     let mut runners = Runners::new("jobs", JOB_TABLES, lock).await;
     let mut processes = runners.start_all().await;
@@ -180,8 +180,8 @@ async fn every_slot_is_done_once_with_redis_in_front() {
     slots_under_fire(Some(redis().await.url())).await;
 }
 
-/// No write of a leader is stored after the first one of a later leader. The control, which looks
-/// whether it leads before each write, stores some.
+/// No write of a leader is stored after the first write of a later leader. The control looks
+/// whether it leads before each write, and stores some such writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deposed_leader_writes_nothing_whichever_process_is_killed_or_stopped() {
     let mut runners = Runners::new("lead", LEADER_TABLES, None).await;

@@ -20,7 +20,7 @@ const TTL_MS: u32 = 4000;
 /// The delay that a busy machine adds.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// How long the next waiter waits after a release, because the first in line was killed.
+/// How long the next waiter waits after a release, if the first in line was killed.
 async fn delay(lock: &str) -> Duration {
     let locks = palisade::connect(lock).await.unwrap();
     let held = locks.acquire("r").ttl(Ttl::secs(20)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Lock and store together, and real processes that are really stopped.
+//! Lock and store together, with real processes that are stopped by the operating system.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a failed test panics")]
 

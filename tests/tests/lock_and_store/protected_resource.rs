@@ -1,4 +1,4 @@
-//! Redis and Postgres together, when one of them has forgotten what the other knows.
+//! Redis and Postgres together, when one of them has lost state that the other has.
 
 use std::future::IntoFuture;
 
@@ -54,8 +54,8 @@ impl World {
     }
 }
 
-/// Tokens start at the clock, so the tokens that a server issued before it came back empty lie
-/// below.
+/// Tokens start at the clock. So the tokens that a server issued before it came back empty are
+/// smaller.
 #[tokio::test]
 async fn after_the_loss_of_redis_the_next_grant_is_above_the_mark() {
     let server = Redis::start().await;
@@ -99,7 +99,7 @@ async fn a_lock_service_that_starts_over_is_lifted_above_the_mark() {
     }
     let mark = world.high_water("account:1").await;
     server.restart_empty().await;
-    // The token that the lock alone would hand out now: the control.
+    // The token that the lock service alone would grant now: the control.
     let repeated = world.accounts.locks().acquire("account:1").await.unwrap();
     assert!(repeated.token() <= mark);
     let refused = world
@@ -147,13 +147,13 @@ async fn a_poisoned_mark_leaves_the_other_resources_of_its_shard_alive() {
         assert_eq!(left.holder, None, "a lease was left behind");
     }
     let after = neighbour().await.unwrap();
-    // A minute of clock at most, and not the leap to the poison.
+    // The counter was lifted by a minute of the clock at most, and not up to the poisoned mark.
     assert!(after.token().get() - first.get() < 60 * 100_000);
     after.begin().await.unwrap().commit().await.unwrap();
 }
 
 /// A claim waits for the transactions of older holders, and the lease may run out meanwhile.
-/// Catches: a guard that is lost when it is handed out.
+/// Catches: a guard whose lease is lost already when the caller gets it.
 #[tokio::test]
 async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
     let world = world(redis().await.url(), InitialToken::Clock).await;
@@ -168,7 +168,7 @@ async fn a_lease_that_ended_during_its_claim_is_acquired_afresh() {
         .renew(false)
         .into_future();
     let commit = async {
-        // Longer than the lease, shorter than the claim's patience.
+        // Longer than the lease, but shorter than the claim waits.
         tokio::time::sleep(ttl.get() * 3).await;
         open.commit().await.unwrap()
     };

@@ -1,5 +1,5 @@
-//! Each call that takes a section runs in a spawned task, as leaders and jobs do: written plainly,
-//! with all values moved in.
+//! Each call that takes a section runs in a spawned task, as leaders and jobs do. The code is
+//! plain, and all values are moved into the task.
 
 #![expect(
     clippy::disallowed_methods,
@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-/// Waits for what a task has returned.
+/// Waits for the result of a task.
 async fn done<T>(task: tokio::task::JoinHandle<T>) -> T {
     timeout(PATIENCE, task).await.expect("it goes on").unwrap()
 }

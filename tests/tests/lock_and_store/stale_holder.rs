@@ -1,5 +1,6 @@
-//! The claim of the whole project, with real processes that are really stopped: a holder that was
-//! paused past its lease cannot write. And the control: without fencing it can, and does damage.
+//! The main claim of the project, with real processes that are really stopped: a holder that was
+//! paused past its lease cannot write. The control: without fencing it can write, and loses an
+//! update.
 
 use e2e::{
     process::Process,
@@ -33,7 +34,7 @@ struct Bank {
     pool: Pool,
 }
 
-/// Beside the pool, the home of the database: gone when the bank is dropped.
+/// The pool, and with it the folder of the database, which is deleted when the bank is dropped.
 #[expect(dead_code, reason = "kept for its drop")]
 enum Pool {
     Postgres(PgPool, Box<PostgresDatabase>),
@@ -104,11 +105,13 @@ async fn pause(bank: &Bank, lock: &str, mode: &str) -> Outcome {
     let mut first = start(FIRST_ADDS);
     let first_read: Read = first.event().await;
     first.pause().await;
-    // Told to go on while it is stopped, so that it writes the moment it wakes up.
+    // The worker gets its next order while it is stopped, so it writes at the moment when it wakes
+    // up.
     first.send(&"write").await;
 
     let mut second = start(SECOND_ADDS);
-    // Its acquire waits inside the lock service until the lease of the stopped worker runs out.
+    // The acquire of worker 2 waits inside the lock service until the lease of the stopped worker
+    // runs out.
     let second_read: Read = second.event().await;
     assert_eq!((first_read.read, second_read.read), (BALANCE, BALANCE));
     second.send(&"write").await;
@@ -126,7 +129,7 @@ async fn pause(bank: &Bank, lock: &str, mode: &str) -> Outcome {
     }
 }
 
-/// The control: if this loses nothing, the other test proves nothing.
+/// The control: if this test loses no update, the other test proves nothing.
 async fn unfenced_write_of_a_stale_holder_loses_an_update(bank: &Bank, lock: &str) {
     let control = pause(bank, lock, "unfenced").await;
     assert_eq!(control.second, Write::Written(BALANCE + SECOND_ADDS));
@@ -168,7 +171,7 @@ async fn stale_holder_by_zookeeper_cannot_write() {
     stale_holder_cannot_write(&Bank::in_sqlite().await, lock).await;
 }
 
-/// Lock and store are one database: nothing else runs.
+/// Lock service and store are one database: no other server runs.
 #[tokio::test]
 async fn stale_holder_by_postgres_cannot_write_to_postgres() {
     let bank = Bank::in_postgres().await;

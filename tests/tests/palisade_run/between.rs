@@ -9,7 +9,7 @@ use tokio::{io::AsyncReadExt, process::Command};
 
 use crate::support::{Marked, Place, output, palisade_run, stderr};
 
-/// A run that waits for a lease, and the one that has it.
+/// A run that waits for a lease, and the run that has the lease.
 async fn waiting(place: &Place) -> (Marked, Marked) {
     let url = place.url();
     let head = ["--resource", "r", "--lock", &url];
@@ -70,7 +70,7 @@ fn ticks(process: Pid) -> u64 {
         .sum()
 }
 
-/// Catches: a mail of cron without a reason.
+/// Catches: a mail from cron that names no reason.
 #[tokio::test]
 async fn a_supervisor_that_is_killed_while_it_waits_is_missed() {
     let place = Place::new();
@@ -84,7 +84,7 @@ async fn a_supervisor_that_is_killed_while_it_waits_is_missed() {
     );
 }
 
-/// Catches: an exit code that blames the machine for the user's Ctrl-C.
+/// Catches: an exit code for a fault of the machine after the user's Ctrl-C.
 #[tokio::test]
 async fn a_second_ctrl_c_ends_a_wait_whose_supervisor_does_not_answer() {
     let place = Place::new();
@@ -96,7 +96,7 @@ async fn a_second_ctrl_c_ends_a_wait_whose_supervisor_does_not_answer() {
     assert_eq!(waits.ended().await.code(), Some(130));
 }
 
-/// Catches: a guardian that polls a socket that is closed, or that throws a lease away because of
+/// Catches: a guardian that polls a closed socket all the time, or that gives up a lease because of
 /// a Ctrl-C that was meant for the command.
 #[tokio::test]
 async fn while_the_lease_is_released_the_guardian_waits_quietly() {
@@ -116,7 +116,7 @@ async fn while_the_lease_is_released_the_guardian_waits_quietly() {
     assert!(used < 30, "{used} ticks in a second");
 }
 
-/// Catches: a lease that others wait for, and no word about it.
+/// Catches: a lease that others wait for, without a message about it.
 #[tokio::test]
 async fn a_supervisor_that_is_killed_before_the_release_is_missed() {
     let place = Place::new();
@@ -149,7 +149,7 @@ async fn sigterm_for_all_processes_leaves_the_command_its_time_and_frees_the_lea
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
 }
 
-/// Catches: a run that fails, and forgets its command, where its parent does not care for children.
+/// Catches: a run that fails, and forgets its command, if its parent process ignores SIGCHLD.
 #[tokio::test]
 async fn a_parent_that_ignores_sigchld_changes_nothing() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! One of our two processes is stopped or killed, in the middle of a command that does not want to
-//! end.
+//! One of our two processes is stopped or killed, in the middle of a command that does not end by
+//! itself.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) async fn alive_at_the_next_grant(run: &Marked, url: &str, resource: &
     alive
 }
 
-/// The control: a process that no other one watches is stopped, and its command goes on.
+/// The control: a process that no other process watches is stopped, and its command goes on.
 pub(crate) async fn the_control_lives_on(url: &str) {
     let mut alone = Command::new(workspace_binary("e2e-worker").unwrap());
     alone.args(["alone", "--lock", url, "--resource", "control"]);
@@ -97,8 +97,8 @@ async fn a_command_is_dead_before_the_next_holder_begins() {
     tokio::join!(join_all(watched), the_control_lives_on(&url));
 }
 
-/// Catches: a command that another process was never told of, because one of ours died while it
-/// was being started.
+/// Catches: a command that one of our processes does not know of, because the other one died while
+/// the command was started.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_supervisor_that_dies_at_any_moment_of_the_start_leaves_no_command() {
     let place = Place::new();
@@ -140,6 +140,6 @@ async fn a_process_that_leaves_the_group_ends_where_there_is_a_cgroup() {
     let has_cgroup = own.unwrap().contains(&cgroup);
     kill_process(run.supervisor(), Signal::KILL).unwrap();
     assert_eq!(run.ended().await.code(), Some(124));
-    // Elsewhere it is not promised, and the page of `palisade run` says so.
+    // On other systems this is not promised, and the page of `palisade run` says so.
     assert_eq!(run.commands().len(), usize::from(!has_cgroup));
 }

@@ -1,4 +1,4 @@
-//! The lock service goes away in the middle of a command, or takes its lease away.
+//! The lock service fails in the middle of a command, or ends its lease.
 
 use std::{process::Stdio, time::Duration};
 
@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::support::{Marked, palisade_run};
 
-/// A command that says when it ends, and how.
+/// A command that reports when it ends, and how.
 const SCRIPT: &str = "trap 'echo terminated; exit 3' TERM; echo begun; sleep 4 & wait; echo done";
 
 struct Watched {
@@ -66,7 +66,7 @@ impl Watched {
     }
 }
 
-/// Catches: a command that is ended for a moment without a lock service.
+/// Catches: a command that is ended because the lock service was gone for a moment.
 #[tokio::test]
 async fn a_lock_service_that_is_away_for_less_than_a_ttl_costs_nothing() {
     let mut watched = Watched::begin("0s").await;
@@ -101,7 +101,7 @@ async fn a_lock_service_that_is_away_for_longer_ends_the_command_in_time() {
     assert!(errors.contains("not renewed in time"), "{errors}");
 }
 
-/// Catches: a command that keeps on after an operator has ended its lease.
+/// Catches: a command that goes on after an operator has ended its lease.
 #[tokio::test]
 async fn a_lease_that_was_released_by_force_ends_the_command_at_once() {
     let mut watched = Watched::begin("0s").await;

@@ -43,7 +43,7 @@ async fn the_exit_code_is_that_of_the_command_or_says_why_there_was_none() {
         assert_eq!(said.is_empty(), !is_ours, "{command:?} {said}");
         assert_eq!(stdout(&ended), "");
     }
-    // Nothing is made for a run that cannot be.
+    // No file is made for a run that cannot begin.
     let made = place.file("made.db");
     let file = format!("sqlite:{}", made.display());
     for wrong in [
@@ -75,7 +75,7 @@ async fn input_and_output_are_those_of_the_command() {
     let mut run = run.stderr(Stdio::piped()).spawn().unwrap();
     let mut input = run.stdin.take().unwrap();
     input.write_all(b"one\n").await.unwrap();
-    // It ends here, although the command runs on: no other process has it open.
+    // The output ends here, although the command runs on, because no other process has it open.
     let mut out = String::new();
     run.stdout
         .take()
@@ -93,7 +93,7 @@ async fn input_and_output_are_those_of_the_command() {
         .await
         .unwrap();
     assert_eq!(&errors, b"two\n");
-    // The command has closed it, and no other process reads it.
+    // The command has closed its input, and no other process reads it.
     e2e::observer::until("writing fails", async || {
         rustix::io::write(&input, b"x").is_err()
     })
@@ -151,8 +151,8 @@ async fn the_command_knows_its_token_and_no_argument_has_the_holder() {
     }
 }
 
-/// Catches: a second command while the first one runs, a mail of cron for each of them, or a wait
-/// that ends without a reason.
+/// Catches: a second command while the first one runs, a mail from cron for each run that finds the
+/// lease held, or a wait that ends without a reason.
 #[tokio::test]
 async fn one_command_runs_at_a_time() {
     let place = Place::new();
@@ -238,8 +238,8 @@ async fn processes_that_outlive_the_command_are_ended() {
     assert!(next.status.success());
 }
 
-/// Catches: a signal that does not reach the command, or one that its caller ignores and it does
-/// not.
+/// Catches: a signal that does not reach the command, or a signal that the caller ignores and the
+/// command does not.
 #[tokio::test]
 async fn signals_reach_the_command() {
     let place = Place::new();

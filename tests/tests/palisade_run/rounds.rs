@@ -25,7 +25,7 @@ async fn in_200_rounds_no_command_is_alive_after_its_lease() {
         let command = ["--", "sh", "-c", script];
         let run = Marked::spawn(palisade_run(&[&arguments[..], &command].concat()));
         run.until_it_has(2).await;
-        // Up to two renewals later.
+        // The fault comes up to two renewals later.
         tokio::time::sleep(Duration::from_millis(round * 7 % 1400)).await;
         let victim = match round % 2 {
             0 => run.guardian(),

@@ -149,8 +149,8 @@ async fn a_schedule_gives_the_newest_time_that_is_due() {
     assert!(stderr(&wrong).contains("never due"), "{}", stderr(&wrong));
 }
 
-/// Catches: a documented command that does not run, a psql session that is not let in, or one that
-/// is let in after its lease.
+/// Catches: a documented command that does not run, a psql session that the store refuses, or a
+/// psql session that it accepts after the end of the lease.
 #[tokio::test]
 async fn psql_under_a_run_enters_by_its_environment() {
     let (database, mut owner) = bank().await;
@@ -184,7 +184,7 @@ async fn psql_under_a_run_enters_by_its_environment() {
     // No table of a gateway is made for a run.
     let keys = "SELECT count(*)::integer FROM pg_tables WHERE tablename LIKE 'gateway%'";
     assert_eq!(owner.fetch_one(keys).await.unwrap().get::<i32, _>(0), 0);
-    // The same session after the lease of another.
+    // The same session after another holder has had the lease.
     let leaked = ["--resource", "account:1", "--store", url, "--", "env"];
     let environment = stdout(&palisade_run(&leaked).output().await.unwrap());
     let ran = palisade_run(&arguments)
@@ -207,7 +207,7 @@ async fn psql_under_a_run_enters_by_its_environment() {
     assert_eq!(balance_of(&mut owner).await, 130);
 }
 
-/// A database with account 1, which has 100.
+/// A database with account 1, whose balance is 100.
 async fn bank() -> (PostgresDatabase, PgConnection) {
     let database = postgres_database().await;
     let mut owner = PgConnection::connect(database.url()).await.unwrap();
@@ -217,7 +217,7 @@ async fn bank() -> (PostgresDatabase, PgConnection) {
     (database, owner)
 }
 
-/// Without the parameters that only sqlx has.
+/// The URL without the parameters that only sqlx has.
 fn for_psql(url: &str) -> &str {
     url.split('?').next().unwrap()
 }

@@ -50,7 +50,7 @@ pub(crate) fn palisade_run(arguments: &[&str]) -> Command {
     command
 }
 
-/// Its output, at the end.
+/// The output of a command, when it has ended.
 pub(crate) async fn output(arguments: &[&str]) -> Output {
     palisade_run(arguments).output().await.unwrap()
 }
@@ -63,14 +63,14 @@ pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A process of ours with a command, all of which are known by a mark.
+/// A process of ours with a command. All processes of the run are found by a mark.
 pub(crate) struct Marked {
     mark: String,
     pub(crate) child: Child,
 }
 
 impl Marked {
-    /// Starts something that starts a command.
+    /// Starts a process that starts a command.
     pub(crate) fn spawn(mut command: Command) -> Self {
         let mark = Holder::random().fingerprint();
         let child = command.env(MARK, &mark).spawn().unwrap();
@@ -87,7 +87,7 @@ impl Marked {
         signal::pid(self.child.id().unwrap()).unwrap()
     }
 
-    /// The process that renews.
+    /// The process that renews the lease.
     pub(crate) fn supervisor(&self) -> Pid {
         self.try_supervisor().expect("no supervisor is running")
     }
@@ -98,12 +98,12 @@ impl Marked {
         ours.into_iter().find(|process| *process != guardian)
     }
 
-    /// The processes of the command, and of the shell that has started it, of this program.
+    /// The processes of the command, and of the shell that has started it, that run this program.
     pub(crate) fn commands_named(&self, program: &str) -> Vec<Pid> {
         self.processes(|path| path.rsplit('/').next() == Some(program))
     }
 
-    /// The processes that renew, of whichever runs.
+    /// The processes that renew leases, of all runs.
     pub(crate) fn supervisors(&self) -> Vec<Pid> {
         let is_supervisor = |process: &Pid| {
             let path = format!("/proc/{}/cmdline", process.as_raw_nonzero());
@@ -132,7 +132,7 @@ impl Marked {
             .collect()
     }
 
-    /// Waits until the command has so many processes.
+    /// Waits until the command has this number of processes.
     pub(crate) async fn until_it_has(&self, processes: usize) {
         until("the command runs", async || {
             self.commands().len() == processes
@@ -150,7 +150,7 @@ impl Marked {
         .await;
     }
 
-    /// Waits until neither the command nor we have a process.
+    /// Waits until neither the command nor the run has a process.
     pub(crate) async fn until_all_is_over(&self) {
         until("all processes have ended", async || {
             self.processes(|_| true).is_empty()

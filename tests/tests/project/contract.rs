@@ -25,7 +25,7 @@ fn clauses(contract: &str) -> BTreeMap<u32, Vec<String>> {
         if let Some((number, text)) = line.split_once(". **") {
             texts.insert(number.parse().unwrap(), text.to_owned());
         } else if let Some(mut clause) = texts.last_entry() {
-            // A line that goes on with the clause before it.
+            // A line that continues the clause before it.
             clause.get_mut().push(' ');
             clause.get_mut().push_str(line);
         }
@@ -65,7 +65,7 @@ fn cases(files: &[SourceFile]) -> BTreeMap<String, String> {
     cases
 }
 
-/// The 7 of `Clause 7: ..`. A case of what a backend claims beyond the contract has none.
+/// The 7 of `Clause 7: ..`. A case about an extension that a backend claims has no clause.
 fn clause_of(doc: &str) -> Option<u32> {
     let (number, _) = doc.trim_start().strip_prefix("Clause ")?.split_once(':')?;
     number.parse().ok()

@@ -1,4 +1,4 @@
-//! Dependencies point one way, and a user pays only for the features that he asked for.
+//! Dependencies point one way, and a user builds only the crates of the requested features.
 
 use std::{collections::BTreeSet, fs};
 
@@ -42,8 +42,8 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// A package, its features, `*` for all, a crate that it has with these, and families of which it
-/// has nothing: `sqlx` stands for `sqlx-core`, too.
+/// A package, its features (`*` for all), a crate that it has with these features, and families of
+/// crates of which it has none: `sqlx` stands for `sqlx-core`, too.
 const TREES: &str = "
     lock-core          | *        | metrics          | redis tonic zookeeper-client sqlx axum hyper
     palisade-redis     | *        | redis            | tonic zookeeper-client sqlx axum
@@ -77,8 +77,8 @@ const TREES: &str = "
     fenced-http        | axum     | axum-core        | reqwest hyper
 ";
 
-/// Catches: a user who compiles the client of a lock service, a driver or a framework that was not
-/// asked for.
+/// Catches: a feature that brings the client of another lock service, another driver or another
+/// framework.
 #[test]
 fn each_feature_brings_what_its_name_says_and_nothing_else() {
     for row in TREES.trim().lines() {
@@ -102,7 +102,7 @@ fn each_feature_brings_what_its_name_says_and_nothing_else() {
     }
 }
 
-/// The lock services of which each has a package.
+/// The lock services. Each has a package.
 const SERVICES: [&str; 7] = [
     "etcd",
     "mysql",
@@ -169,7 +169,7 @@ fn packages_depend_in_one_direction() {
         service if is_service(service) => on == "lock-core",
         _ => panic!("say here what {package} may depend on"),
     };
-    // Tests may go round in a circle, but for those of the whole.
+    // Tests may depend in a circle, except the tests of the whole project.
     let allowed_for_tests =
         |package: &str, on: &str| allowed(package, on) || TEST_ONLY.contains(&on);
     let packages = packages();
@@ -208,7 +208,7 @@ fn no_feature_is_on_by_default() {
 fn no_dependency_needs_a_newer_rust_than_is_promised() {
     let about = cargo(&["-vV"]);
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
-    // Only what is built here, since the rest may not have been downloaded.
+    // Only crates that are built here, because others may not have been downloaded.
     let metadata = cargo(&[
         "metadata",
         "--locked",

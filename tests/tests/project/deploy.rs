@@ -37,7 +37,7 @@ fn no_key_gets_into_the_repository_or_the_image() {
         rules.contains(&"**/target"),
         "a folder that is let through has builds, too"
     );
-    // The control: all that the workspace needs.
+    // The control: the image gets all files that the workspace needs.
     let manifests = tracked_files(Some("toml"));
     let manifests = manifests
         .iter()
@@ -48,7 +48,7 @@ fn no_key_gets_into_the_repository_or_the_image() {
     }
 }
 
-/// The owner of an action can move a tag, and cannot move a commit.
+/// The owner of an action can move a tag, but cannot change a commit.
 /// Catches: an action that has other content next week.
 #[test]
 fn actions_are_named_by_commit() {
@@ -71,7 +71,7 @@ fn actions_are_named_by_commit() {
     assert!(workflow.contains("cargo-deny-action@"));
 }
 
-/// Catches: a reload that reads a copy of the keys which the start has made.
+/// Catches: a reload that reads the copy of the keys from the start.
 #[test]
 fn a_reload_by_systemd_reads_the_keys_that_an_operator_has_changed() {
     let unit = text("deploy/palisade.service");
@@ -103,7 +103,7 @@ fn pods_can_read_their_secrets_and_be_reached_by_chosen_pods_only() {
     let policy = manifests.split_once("kind: NetworkPolicy\n").unwrap().1;
     assert!(has_line(policy, "policyTypes: [Ingress, Egress]"));
     assert!(policy.contains("- from:\n        - podSelector:\n"));
-    // Not in the environment, where more can read it than in a file.
+    // Not in the environment, which more processes can read than a file.
     assert!(!manifests.contains("secretKeyRef"));
 }
 

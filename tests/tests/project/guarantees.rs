@@ -1,5 +1,5 @@
-//! A guarantee is worth the test that shows it: each has a row in tests/guarantees.md, and
-//! every test that is named there exists.
+//! Each guarantee needs a test that shows it. So it has a row in tests/guarantees.md, and every
+//! test that is named there exists.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -17,8 +17,8 @@ fn tests_named_in(document: &str) -> BTreeSet<&str> {
     quoted.filter(is_name).collect()
 }
 
-/// Every function that the test runner calls: those with an attribute, and the cases that a macro
-/// makes tests of, with the modules that it puts them into. A function that only such a function
+/// Every function that the test runner calls: functions with an attribute, and cases that a macro
+/// turns into tests, with the modules into which it puts them. A function that only such a function
 /// calls, or that is never called, is no test.
 fn tests() -> BTreeSet<String> {
     let mut tests = BTreeSet::new();
@@ -44,7 +44,7 @@ fn tests() -> BTreeSet<String> {
     tests
 }
 
-/// The beginnings of the lists of cases in the macros that make tests of them.
+/// How the lists of cases begin in the macros that turn cases into tests.
 const LISTS_OF_CASES: [&str; 11] = [
     "conformance_tests!(@cases $module, $harness,\n",
     "rule_cases!($harness:\n",
@@ -59,8 +59,8 @@ const LISTS_OF_CASES: [&str; 11] = [
     "on_both!(\n",
 ];
 
-/// Whether the function whose name comes next has the attribute of a test. Attributes and comments
-/// of a function stand in the lines before it, behind what ends another item.
+/// Whether the function whose name comes next has the attribute of a test. The attributes and
+/// comments of a function are in the lines before it, after the end of another item.
 fn is_marked(before: &str) -> bool {
     let (lines, _) = before.rsplit_once('\n').unwrap_or_default();
     let own = lines.lines().rev().map(str::trim).take_while(|line| {
@@ -86,7 +86,7 @@ fn missing<'a>(named: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
 /// The table of promises and tests.
 const TABLE: &str = "tests/guarantees.md";
 
-/// The pages that promise something, besides those of lock services and databases.
+/// The pages with promises, besides the pages of lock services and databases.
 const PAGES: [&str; 2] = ["docs/guarantees.md", "docs/errors.md"];
 
 /// The names of promises: the first cells of tables. Each row has one.

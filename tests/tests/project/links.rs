@@ -1,4 +1,4 @@
-//! A link of the documentation leads to where it says.
+//! Each link of the documentation leads to an existing page and heading.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors.collect()
 }
 
-/// The targets of all links and pictures, but those of other sites.
+/// The targets of all links and pictures, except those on other sites.
 fn targets(text: &str) -> Vec<String> {
     let text: String = prose(text).flat_map(|line| [line, "\n"]).collect();
     let links = text.split("](").skip(1);

@@ -7,11 +7,11 @@ use e2e::project::{SourceFile, files_in};
 /// A script, taken apart; or a part that several scripts share, which has no flags.
 struct Script {
     name: String,
-    /// Whether it is run by itself.
+    /// Whether the script is run by itself.
     whole: bool,
     /// The comment at the top, without the dashes.
     header: Vec<String>,
-    /// Everything else, without comments.
+    /// The code, without comments.
     body: String,
 }
 
@@ -47,7 +47,7 @@ impl Script {
         described.collect()
     }
 
-    /// The indices that the body uses, computed ones too, and those that its shared parts use.
+    /// The indices that the body and its shared parts use, also computed indices.
     fn used(&self, array: &str, all: &[Self]) -> BTreeSet<String> {
         let opening = format!("{array}[");
         let uses = self.body.split(&opening).skip(1);
@@ -59,12 +59,14 @@ impl Script {
             .collect()
     }
 
-    /// Whether the first lines of the header name this part as one that it shares with others.
+    /// Whether the first lines of the header name this part as a part that is shared with other
+    /// scripts.
     fn begins_with(&self, part: &Self) -> bool {
         self.names("Begins with ", part)
     }
 
-    /// Whether the first lines of the header name this part as one that may answer for it.
+    /// Whether the first lines of the header name this part as a part that may answer instead of
+    /// the script.
     fn tries(&self, part: &Self) -> bool {
         self.names("Tries ", part)
     }
@@ -77,7 +79,8 @@ impl Script {
         !part.whole && names.split(", ").any(|name| name == part.name)
     }
 
-    /// A script that takes any number of keys says so in the line of the last one it describes.
+    /// A script that takes any number of keys says so in the line of the last key that it
+    /// describes.
     fn repeats(&self, array: &str) -> bool {
         let mut lines = self.header.iter().rev();
         let last = lines.find(|line| line.starts_with(array));
@@ -100,14 +103,15 @@ impl Script {
     }
 
     /// The first words of the answers in the body: `return {"held", ..}` or `return "held"`. A part
-    /// returns `nil, {"missing"}`, which is an answer of those scripts that `return wrong`.
+    /// returns `nil, {"missing"}`. This is an answer of scripts that `return wrong`.
     fn answers(&self, all: &[Self]) -> BTreeSet<String> {
         let passed_on = self.body.contains("return wrong");
         let parts = all
             .iter()
             .filter(|part| passed_on && self.begins_with(part));
         let wrong = parts.flat_map(|part| part.body.split("return nil, ").skip(1));
-        // A part that says what it returns ends the script with it, and so does one that is tried.
+        // A part with documented answers ends the script with one of them, and so does a part that
+        // is tried.
         let ends = |part: &&Self| {
             self.tries(part) || self.begins_with(part) && !part.documented_answers().is_empty()
         };

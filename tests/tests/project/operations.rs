@@ -1,4 +1,4 @@
-//! Each metric that operators should watch is exported, and every alarm says what to do.
+//! Each metric that operators should watch is exported, and every alarm says which action to take.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -10,14 +10,14 @@ fn page(name: &str) -> String {
     fs::read_to_string(root().join("docs/operations").join(name)).unwrap()
 }
 
-/// The rows of all tables, as cells.
+/// The cells of the rows of all tables.
 fn rows(document: &str) -> Vec<Vec<&str>> {
     let rows = document.lines().filter(|line| line.starts_with('|'));
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect())
         .collect()
 }
 
-/// Words that begin like a metric.
+/// The words that begin like the name of a metric.
 fn named_in(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("palisade_")).collect()
@@ -48,7 +48,7 @@ fn the_table_of_metrics_is_what_is_exported() {
     assert_eq!(told, exported.collect());
 }
 
-/// Catches: an alarm that never rings, or says nothing.
+/// Catches: an alarm that never fires, or has no text.
 #[test]
 fn every_alarm_is_about_something_exported_and_has_a_section() {
     let document = page("alarms.md");
@@ -109,7 +109,7 @@ fn the_rules_of_prometheus_are_the_alarms_of_the_documentation() {
     assert!(status.status.success(), "{status:?}");
 }
 
-/// Catches: a panel of a metric that has another name now.
+/// Catches: a panel with an old name of a metric.
 #[test]
 fn the_dashboard_shows_what_is_exported_and_all_of_it() {
     let dashboard = deployed("grafana.json");

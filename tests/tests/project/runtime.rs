@@ -1,13 +1,13 @@
-//! A run can be repeated: the seam [`Runtime`](lock_core::backend::Runtime) hands in time and
-//! chance.
+//! A run can be repeated, because the trait [`Runtime`](lock_core::backend::Runtime) hands in time
+//! and random numbers.
 
 use e2e::project::{SourceFile, tracked_files};
 
 /// Crates that a simulation runs.
 const SIMULATED: [&str; 4] = ["lock-core", "lock-services", "fenced-store", "fenced-jobs"];
 
-/// The seam itself, a holder that a caller draws, a trigger's name, and the one more connection
-/// that shows why a pool has none.
+/// The implementation of the trait itself, a holder that a caller draws, a trigger's name, and the
+/// extra connection that shows why a pool has no free one.
 const EXCEPTED: [&str; 4] = [
     "lock-core/src/runtime.rs",
     "lock-core/src/holder.rs",
@@ -15,7 +15,7 @@ const EXCEPTED: [&str; 4] = [
     "fenced-store/src/transaction/leaked.rs",
 ];
 
-/// Files that programs are made of, without those that show how to use them.
+/// The sources of programs, without examples.
 fn sources() -> impl Iterator<Item = SourceFile> {
     let is_source = |file: &SourceFile| {
         let mut folders = file.path.iter();

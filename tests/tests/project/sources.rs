@@ -1,4 +1,4 @@
-//! Files stay small enough to be read, and say nothing that is of no use to their reader.
+//! Files stay small enough to be read, and have no text that is useless to their reader.
 
 use e2e::project::tracked_files;
 
@@ -106,8 +106,8 @@ fn no_file_tells_how_it_was_made() {
     }
 }
 
-/// Catches: a second place that says `Fencing-Accepted`, that is that a store has compared the
-/// token. The edge cannot know that, and takes the word of one place in the crate that can.
+/// Catches: a second place that sets `Fencing-Accepted`, which says that a store has compared the
+/// token. The edge cannot know this. So only one place sets it, in the crate that knows.
 #[test]
 fn only_a_receipt_says_that_a_write_was_accepted() {
     let makes = ["Accepted::by", "_receipt("].concat();

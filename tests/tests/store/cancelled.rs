@@ -28,7 +28,7 @@ const PLACES: u32 = 3;
 /// How many transactions are dropped in the middle of a slow statement.
 const CANCELLED: u32 = 3 * PLACES;
 
-/// A statement that takes longer never ends.
+/// A time limit. A statement that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Drops transactions while their statement is at work. Returns the greatest number of sessions
@@ -44,7 +44,8 @@ async fn storm<DB: Dialect>(
     let is_over = || cancelled.load(Ordering::Relaxed) >= CANCELLED;
     let client = async || {
         while !is_over() {
-            // Not cut short: sqlx would drop a connection that it is just opening.
+            // This wait is not cut short, because sqlx would drop a connection that it is just
+            // opening.
             let mut tx = store.begin(grant).await.unwrap();
             let at_work = timeout(Duration::from_millis(100), slow(&mut tx)).await;
             assert!(at_work.is_err(), "a slow statement is not finished");
@@ -71,7 +72,7 @@ async fn goes_on<H: Harness>(world: &H, store: &FencedStore<H::Db>, grant: &Sequ
     assert_eq!(balance(world).await, 101);
 }
 
-/// The server answers in the end.
+/// In this test the server answers in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_cancellations_opens_no_more_sessions_than_the_pool_has_places() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -94,8 +95,8 @@ async fn a_storm_of_cancellations_opens_no_more_sessions_than_the_pool_has_place
     goes_on(&world, &store, &grant).await;
 }
 
-/// The server would go on with statements whose clients are gone, so their sessions are ended, by
-/// one more session.
+/// The server would go on with statements whose clients are gone. So one more session ends their
+/// sessions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_over_statements_without_end_opens_one_session_more_to_end_the_others() {
     tokio::join!(

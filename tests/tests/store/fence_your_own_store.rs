@@ -6,7 +6,7 @@ use redis::{AsyncCommands, Client, Script, aio::MultiplexedConnection};
 
 const SCRIPT: &str = include_str!("../../../docs/examples/fenced_value.lua");
 
-/// A resource of its own on the shared server.
+/// A resource that only this test uses, on the shared server.
 struct Resource {
     name: String,
     connection: MultiplexedConnection,

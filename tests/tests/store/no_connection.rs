@@ -1,4 +1,4 @@
-//! A database that takes no connections. Its pool only says that its time is up.
+//! A database that takes no connections. Its pool only reports a timeout.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rule::{assert_kind, grant};
 
 const SOON: Duration = Duration::from_millis(300);
 
-/// Each call says why, and may be repeated.
+/// Checks that each call reports the reason, and may be repeated.
 async fn says<DB: Dialect>(store: &FencedStore<DB>, why: &str) {
     let own = grant("account:42", 33);
     for refused in [

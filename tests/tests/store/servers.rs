@@ -15,7 +15,7 @@ pub(crate) trait Server: SqlHarness {
     /// A statement that changes the issuer, as the beginning of a seal.
     const SEAL: &'static str;
 
-    /// A store whose claims end older holders as soon as the server can.
+    /// A store whose claims end the sessions of older holders as soon as the server can.
     fn ending(&self) -> FencedStore<Self::Db>;
 
     /// Ends the session of a connection, as an administrator does.
@@ -34,7 +34,7 @@ pub(crate) async fn an_older_holder_is_ended_and_gets_an_error<S: Server>() {
     store.claim(&new).await.unwrap();
 
     let error: FenceError = S::add(&mut open, 1).await.unwrap_err();
-    // MariaDB may close the connection before it says why.
+    // MariaDB may close the connection before it reports the reason.
     assert!(
         matches!(error, FenceError::Terminated { .. } | FenceError::Db { .. }),
         "{error:?}"
@@ -42,14 +42,14 @@ pub(crate) async fn an_older_holder_is_ended_and_gets_an_error<S: Server>() {
     assert!(!error.is_fenced() && !error.is_retryable());
     open.commit().await.unwrap_err();
     assert_eq!(balance(&world).await, 100);
-    // A claim may order a session to end twice, if its end takes long.
+    // If the end of a session takes long, a claim may order it twice.
     assert_ne!(times(&recorder, &TERMINATIONS), 0);
     // Connections that were closed are replaced.
     fenced_add(&world, &new).await.unwrap();
     assert_eq!(high_water(&world, "account:42").await, Some(34));
 }
 
-/// Sessions that are in a transaction of another resource, or in none of ours, go on. A claim that
+/// Sessions in a transaction of another resource, or in no fenced transaction, go on. A claim that
 /// is refused, or that is repeated, ends no session at all.
 pub(crate) async fn a_claim_ends_no_other_session<S: Server>() {
     let world: S = fresh().await;
@@ -69,14 +69,15 @@ pub(crate) async fn a_claim_ends_no_other_session<S: Server>() {
 
     let tx = store.begin(&new).await.unwrap();
     assert!(store.claim(&old).await.unwrap_err().is_fenced());
-    // It waits for its own transactions: to end them would be to end a live holder's.
+    // The claim waits for its holder's own transactions, because otherwise it would end those of a
+    // live holder.
     let busy = store.claim(&new).await.unwrap_err();
     assert_kind!(busy, Busy);
     tx.commit().await.unwrap();
     store.claim(&live).await.unwrap();
 }
 
-/// Behind a seal that does not end, a claim waits for the issuer and not for the older holder, who
+/// During a seal that does not end, a claim waits for the issuer and not for the older holder, who
 /// might be about to commit.
 pub(crate) async fn a_claim_that_waits_behind_a_seal_ends_no_session<S: Server>() {
     let world: S = fresh().await;
@@ -130,7 +131,7 @@ pub(crate) async fn wrong_books_are_an_error<S: Server>(
     }
 }
 
-/// On the one thread that counting takes.
+/// The cases run on one thread, because the counting of metrics needs this.
 macro_rules! server_cases {
     ($server:ty) => {
         server_cases!($server:

@@ -111,7 +111,7 @@ fn cargo(copy: &Path, arguments: &[&str]) -> Result<Vec<Program>, Failure> {
         .collect()
 }
 
-/// The program of a message of cargo, if it is about one.
+/// The program that a message of cargo is about, if it is about a program.
 fn program(message: &str) -> Result<Option<Program>, Failure> {
     let message: Value = serde_json::from_str(message)?;
     let text = |value: &Value| value.as_str().map(str::to_owned);

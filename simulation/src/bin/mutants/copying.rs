@@ -74,7 +74,7 @@ fn link(to: &Path, _target: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-/// A test of a file that is gone would still run.
+/// Deletes other files below: the test of a file that is gone would still run.
 fn remove_others(to: &Path, below: &Path, files: &BTreeSet<PathBuf>) -> Result<(), Failure> {
     for entry in fs::read_dir(to.join(below))? {
         let entry = entry?;

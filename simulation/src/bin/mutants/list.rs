@@ -1,4 +1,4 @@
-//! The lists of mutants, and their places in the sources of today.
+//! The lists of mutants, and their places in the present sources.
 
 use std::{collections::BTreeSet, fs, ops::Range, path::Path};
 
@@ -11,13 +11,15 @@ use crate::Failure;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
     pub(crate) name: String,
-    /// The promise that it breaks, as `docs/guarantees.md` names it.
+    /// The promise that the fault breaks, as `docs/guarantees.md` names it.
     pub(crate) breaks: String,
-    /// Promises that it breaks as well. The seed decides which one a schedule breaks first.
+    /// Promises that the fault breaks as well. The seed decides which promise a schedule breaks
+    /// first.
     #[serde(default)]
     pub(crate) also: Vec<String>,
     pub(crate) file: String,
-    /// A text that the file has once. `find` is in it once. Without it, the file has `find` once.
+    /// A text that the file has once, and that has `find` once. Without it the file has `find`
+    /// once.
     within: Option<String>,
     /// An expression, or statements that end with a semicolon or a brace.
     pub(crate) find: String,
@@ -25,7 +27,7 @@ pub(crate) struct Mutant {
     pub(crate) by: Catcher,
     /// For tests: the package, the target or `lib`, and the beginnings of the names of tests.
     pub(crate) test: Option<String>,
-    /// It ends in a loop without an await, so that only a time limit catches it.
+    /// The fault leads to a loop without an await, so that only a time limit catches it.
     #[serde(default)]
     pub(crate) hangs: bool,
 }
@@ -35,13 +37,13 @@ pub(crate) struct Mutant {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Catcher {
     Simulation,
-    /// Tests of one call after another: those of the contract, and of a package itself.
+    /// Tests that make one call after another: tests of the contract, and of the package itself.
     Conformance,
     /// Tests of calls in each order.
     Interleavings,
 }
 
-/// The place in Rust code where the texts of a folder of scripts come by when the program runs.
+/// The place in Rust code that all scripts of a folder pass when the program runs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seam {
@@ -104,7 +106,7 @@ impl List {
         Ok(())
     }
 
-    /// The seam through which the text of a mutant's script comes.
+    /// The place that the text of a mutant's script passes.
     pub(crate) fn seam_of(&self, mutant: &Mutant) -> Option<&Seam> {
         let is_its = |seam: &&Seam| Path::new(&mutant.file).starts_with(&seam.folder);
         self.seams.iter().find(is_its)
@@ -118,14 +120,14 @@ impl Mutant {
         self.by != Catcher::Simulation || is_its(&self.breaks) || self.also.iter().any(is_its)
     }
 
-    /// Whether it is a text that Rust code reads, and no Rust code itself.
+    /// Whether the fault is in a script that Rust code reads, and not in Rust code itself.
     pub(crate) fn is_script(&self) -> bool {
         Path::new(&self.file)
             .extension()
             .is_none_or(|it| it != "rs")
     }
 
-    /// Where the text is that it replaces.
+    /// The place of the text that the fault replaces.
     pub(crate) fn place(&self, text: &str) -> Result<Range<usize>, Failure> {
         let find = || {
             let Some(within) = &self.within else {
@@ -140,7 +142,7 @@ impl Mutant {
     }
 }
 
-/// The one place of a text in another one.
+/// The only place of a text in another text.
 pub(crate) fn only(text: &str, find: &str) -> Result<Range<usize>, Failure> {
     let mut places = text.match_indices(find);
     match (places.next(), places.next()) {
@@ -154,7 +156,7 @@ pub(crate) fn only(text: &str, find: &str) -> Result<Range<usize>, Failure> {
 mod tests {
     use super::*;
 
-    /// Catches: a mutant of code that has changed since, and is the shipped code now.
+    /// Catches: a mutant whose code has changed since, so that it changes nothing.
     #[test]
     fn each_mutant_finds_its_text_in_the_sources_of_today() {
         let list = List::read(crate::root()).unwrap();
@@ -163,7 +165,7 @@ mod tests {
         assert!(rust >= 20 && all - rust >= 4, "{rust} of {all} are of Rust");
     }
 
-    /// Catches: a list that promises what the documents do not.
+    /// Catches: a list with a promise that the documents do not have.
     #[test]
     fn each_mutant_breaks_a_promise_that_is_documented() {
         let mut documents = String::new();

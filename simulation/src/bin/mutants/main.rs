@@ -1,9 +1,9 @@
 //! Puts known faults into the shipped code, one at a time, and shows that each is caught.
 //!
 //! `simulation/mutants` has the lists. A copy of the workspace has all of them in one build, and
-//! the environment variable `PALISADE_MUTANT` says which one is on. Each runs in a process of its
-//! own. The command fails if one survives or breaks another promise than its own, or if the code
-//! without a mutant breaks one.
+//! the environment variable `PALISADE_MUTANT` says which one is on. Each mutant runs in a
+//! process of its own. The command fails if a mutant survives or breaks another promise than its
+//! own, or if the code without a mutant breaks a promise.
 #![forbid(unsafe_code)]
 
 mod building;
@@ -42,7 +42,7 @@ struct Options {
     /// Only these mutants
     #[arg(long)]
     only: Vec<String>,
-    /// Only those that this has to catch
+    /// Only the mutants that this check has to catch
     #[arg(long)]
     by: Option<Catcher>,
     /// How many schedules a simulation runs at most
@@ -51,8 +51,8 @@ struct Options {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long one run may take, in seconds. With a mutant it is stopped sooner, by the time of
-    /// the run without
+    /// How long one run may take, in seconds. With a mutant it is stopped sooner, because
+    /// the run without a mutant shows how long it may take
     #[arg(long, default_value_t = 300)]
     limit: u64,
     /// A program that stands in for the simulator

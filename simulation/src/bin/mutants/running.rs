@@ -47,7 +47,7 @@ pub(crate) enum Verdict {
 }
 
 impl Check {
-    /// Runs it, and writes its output to a file.
+    /// Runs the program, and writes its output to a file.
     pub(crate) async fn run(
         &self,
         mutant: Option<&str>,
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(of("while :; do :; done"), Verdict::TimeUp);
     }
 
-    /// Catches: a filter that no test has, and that lets every mutant survive or none.
+    /// Catches: a filter that fits no test, so that every mutant or none seems to survive.
     #[test]
     fn only_a_failed_test_catches_a_mutant() {
         let of = |text| run(text, None, None).verdict;

@@ -13,8 +13,8 @@ use crate::{
 /// The name of the environment variable.
 pub(crate) const VARIABLE: &str = "PALISADE_MUTANT";
 
-/// Appended to the `lib.rs` of each crate that has mutants. Where a mutant is reached for the first
-/// time, the process says so past the test runner, which would keep it.
+/// Appended to the `lib.rs` of each crate that has mutants. When a mutant is reached for the first
+/// time, the process prints this past the test runner, which would capture the output.
 const SWITCH: &str = r#"
 mod palisade_mutants {
     use std::{env, io::{self, Write}, sync::{Once, OnceLock}};
@@ -113,7 +113,7 @@ fn title_page(file: &Path) -> Result<PathBuf, Failure> {
     Ok(sources.join("lib.rs"))
 }
 
-/// The text with all mutants of it. Several may replace the same text; others must not overlap.
+/// The text with all its mutants. Several may replace the same text. Others must not overlap.
 fn with_switches(text: &str, mutants: &[&Mutant]) -> Result<String, Failure> {
     let mut places = BTreeMap::<(usize, usize), Vec<&Mutant>>::new();
     for mutant in mutants {
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(files.len(), 4);
     }
 
-    /// Catches: two mutants of which one is lost in the other.
+    /// Catches: two mutants whose texts overlap, so that one is lost.
     #[test]
     fn mutants_do_not_overlap() {
         let overlapping = LIST.replacen("find = \"x < y\"", "find = \"if x < y\"", 1);

@@ -12,10 +12,10 @@ pub(super) struct Held {
     pub(super) token: FencingToken,
     /// By the clock of the service.
     pub(super) deadline: Moment,
-    /// It has to be confirmed.
+    /// The lease has to be confirmed.
     pub(super) is_offer: bool,
     pub(super) metadata: Option<Metadata>,
-    /// The attempts that got the lease: its holds. It ends when none is left.
+    /// The attempts that got the lease: its holds. The lease ends when no hold is left.
     pub(super) holds: Vec<AttemptId>,
 }
 
@@ -28,12 +28,12 @@ impl Held {
         self.deadline.since(now)
     }
 
-    /// Never sooner than it would have ended: others may rely on the same lease.
+    /// Extends the lease, and never shortens it: other attempts may rely on the same lease.
     pub(super) fn extend(&mut self, until: Moment) {
         self.deadline = max(self.deadline, until);
     }
 
-    /// Gives the lease to a further attempt, and says whether it had it not yet.
+    /// Gives the lease to a further attempt. Returns whether the attempt did not have it yet.
     pub(super) fn join(&mut self, attempt: AttemptId) -> bool {
         let is_new = !self.holds.contains(&attempt);
         if is_new {
@@ -42,7 +42,7 @@ impl Held {
         is_new
     }
 
-    /// An attempt gives the lease up, and says whether it had it.
+    /// Takes the lease from an attempt. Returns whether the attempt had it.
     pub(super) fn forget(&mut self, attempt: AttemptId) -> bool {
         let before = self.holds.len();
         self.holds.retain(|other| *other != attempt);

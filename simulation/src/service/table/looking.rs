@@ -1,4 +1,4 @@
-//! Asking for a lease, confirming one, and keeping it.
+//! Requests that ask for a lease, confirm an offer, or renew a lease.
 
 use std::{cmp::min, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::service::{
 };
 
 impl Visit<'_, '_> {
-    /// Looks. With `queue` the attempt takes a place, or keeps it; without, it leaves the queue.
+    /// Looks. With `queue` the attempt takes a place, or keeps it. Otherwise it leaves the queue.
     pub(in crate::service) fn look(
         &mut self,
         asker: &Arc<Asker>,
@@ -103,7 +103,7 @@ impl Visit<'_, '_> {
         Ok(Looked::Queued { left })
     }
 
-    /// Makes an offer a whole lease, or extends it if it is one. Says whether it is there.
+    /// Makes a whole lease of an offer, or extends a whole lease. Returns whether it is there.
     pub(in crate::service) fn confirm(
         &mut self,
         holder: Holder,
@@ -130,7 +130,7 @@ impl Visit<'_, '_> {
         true
     }
 
-    /// Extends a whole lease, and says whether it is there.
+    /// Extends a whole lease. Returns whether it is there.
     pub(in crate::service) fn renew(&mut self, request: &RenewRequest) -> bool {
         self.settle(None);
         let until = self.step.now + request.ttl.get();

@@ -14,11 +14,11 @@ pub(super) struct Queue(Vec<Waiter>);
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
     pub(super) asker: Arc<Asker>,
-    /// When it has looked last.
+    /// When the waiter has looked last.
     asked: Moment,
-    /// When it looks again, even if no push comes.
+    /// When the waiter looks again, even if no push comes.
     looks_at: Moment,
-    /// It did not confirm an offer, and is passed over until it asks again.
+    /// The waiter did not confirm an offer, and is passed over until it asks again.
     is_suspended: bool,
 }
 
@@ -41,7 +41,7 @@ impl Queue {
         self.0.iter()
     }
 
-    /// Takes a place at the end, or keeps the present one, and says whether it is a new one.
+    /// Takes a place at the end, or keeps the present place. Returns whether the place is new.
     pub(super) fn join(&mut self, asker: &Arc<Asker>, now: Moment, looks_at: Moment) -> bool {
         let id = asker.attempt().id;
         if let Some(waiter) = self.0.iter_mut().find(|waiter| waiter.id() == id) {
@@ -68,7 +68,7 @@ impl Queue {
         self.take(|waiter| waiter.asked + after <= now)
     }
 
-    /// Those that have looked within this time.
+    /// The waiters that have looked within this time.
     pub(super) fn living(&self, now: Moment, after: Duration) -> impl Iterator<Item = &Waiter> {
         let waiters = self.0.iter();
         waiters.filter(move |waiter| waiter.asked + after > now)

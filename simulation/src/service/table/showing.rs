@@ -28,7 +28,7 @@ pub struct LeaseLeft {
     pub token: FencingToken,
     /// The attempts that have it: its holds.
     pub holds: Vec<AttemptId>,
-    /// It is not confirmed.
+    /// The lease is not confirmed.
     pub is_offer: bool,
 }
 
@@ -47,7 +47,7 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// How many acquisitions wait. One that is offered the lease does not.
+    /// How many acquisitions wait. An acquisition that is offered the lease does not wait.
     pub(super) fn waiters(&self) -> u64 {
         let held = self.resource.held.as_ref();
         let waiters = self

@@ -8,7 +8,7 @@ use super::{Given, Looked, Step, Table};
 use crate::service::asker::Asker;
 
 impl Table {
-    /// Grants all of them, or changes nothing. Waiters in queues are bypassed.
+    /// Grants all resources, or changes nothing. Waiters in queues are bypassed.
     pub(in crate::service) fn together(
         &mut self,
         askers: &[Arc<Asker>],
@@ -49,7 +49,7 @@ impl Table {
         granted.collect::<Result<_, _>>().map(Attempt::Granted)
     }
 
-    /// Whether the counter has a token for each of them.
+    /// Whether the counter has a token for each resource.
     fn has_tokens(&self, askers: &[Arc<Asker>]) -> Result<(), Error> {
         let mut tokens = self.tokens;
         for asker in askers {

@@ -24,8 +24,8 @@ struct Tombstone {
 }
 
 impl Tombstones {
-    /// Remembers until then that an acquisition, or an attempt of it, has ended. One that was
-    /// released, or is over, stays so, whatever later calls say.
+    /// Remembers until this moment that an acquisition, or an attempt of it, has ended. An
+    /// acquisition that was released, or is over, stays so, whatever later calls say.
     pub(super) fn bury(
         &mut self,
         holder: Holder,

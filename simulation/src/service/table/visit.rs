@@ -1,4 +1,4 @@
-//! The end of a lease that is over, and the way of the next one.
+//! The end of a lease, and how the next lease begins.
 
 use std::{cmp::min, sync::Arc};
 
@@ -24,8 +24,8 @@ pub(in crate::service) struct Visit<'a, 'b> {
 }
 
 impl Visit<'_, '_> {
-    /// Ends a lease that is over, and hands the resource on, except to a caller whose turn it is:
-    /// it gets an answer.
+    /// Ends a lease that is over, and hands the resource on. A caller whose turn it is gets the
+    /// lease by the answer to its request instead.
     pub(super) fn settle(&mut self, caller: Option<AttemptId>) {
         let now = self.step.now;
         self.forget_lapsed();
@@ -60,7 +60,7 @@ impl Visit<'_, '_> {
         self.hand_on(None);
     }
 
-    /// Grants a free resource to the first waiter, unless that is the caller, or waiters look.
+    /// Grants a free resource to the first waiter, unless the caller is the first, or waiters look.
     fn hand_on(&mut self, caller: Option<AttemptId>) {
         if self.settings.variant == Variant::Hints {
             return self.hint(caller);
@@ -118,8 +118,8 @@ impl Visit<'_, '_> {
         self.begin(first, token, (deadline, way), holds);
     }
 
-    /// Has the first waiter look if the lease that begins may end before it looks by itself: it
-    /// knows only the lease before.
+    /// Asks the first waiter to look, if the lease that begins may end before the waiter looks by
+    /// itself, because the waiter knows only the lease before.
     fn wake_first(&mut self, holder: Holder, deadline: Moment) {
         if !self.pushes() && self.settings.variant != Variant::Hints {
             return;
@@ -132,7 +132,7 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// Has the first waiter look for a free resource, unless that is the caller.
+    /// Asks the first waiter to look for a free resource, unless the caller is the first.
     fn hint(&mut self, caller: Option<AttemptId>) {
         let first = self.resource.queue.first();
         if let Some((first, _)) = first.filter(|(first, _)| Some(first.id()) != caller) {
@@ -188,8 +188,8 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// Takes all attempts of a holder out of the queue. The one that is served just has no place
-    /// any more.
+    /// Takes all attempts of a holder out of the queue. The attempt that is served just has no
+    /// place any more.
     pub(super) fn leave_all(&mut self, holder: Holder, served: Option<AttemptId>) {
         let queue = &mut self.resource.queue;
         while let Some(left) = queue.take(|waiter| waiter.holder() == holder) {

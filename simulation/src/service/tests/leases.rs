@@ -1,4 +1,4 @@
-//! Cases that the contract's own leave out.
+//! Cases that the conformance cases of the contract leave out.
 
 use lock_core::{
     ErrorKind, FencingToken, InitialToken,
@@ -46,7 +46,7 @@ async fn an_offer_that_is_ended_by_force_has_no_place() {
     assert_eq!(rig.left(), (0, 0));
 }
 
-/// Catches: a confirmed lease that is an offer still.
+/// Catches: a confirmed lease that still counts as an offer.
 #[tokio::test]
 async fn a_confirmed_lease_is_like_any_other() {
     let rig = Rig::new(Variant::Offers);
@@ -108,7 +108,7 @@ async fn several_leases_need_several_tokens() {
     assert_eq!(rig.grant(&client, &one).await.token, FencingToken::MAX);
 }
 
-/// Catches: a cancel after which a repeated release of a hold says something else.
+/// Catches: a cancel after which a repeated release of a hold gets another answer.
 #[tokio::test]
 async fn a_hold_that_was_given_back_stays_given_back() {
     let rig = Rig::new(Variant::Pushes);

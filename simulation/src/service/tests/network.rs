@@ -72,8 +72,8 @@ async fn a_grant_takes_as_long_as_its_messages() {
     assert_eq!(retry_after, TTL.get() - millis(4));
 }
 
-/// Catches: a copy that does not arrive, and one of which the attempt does not know, so that its
-/// release leaves no tombstone.
+/// Catches: a copy that does not arrive, and a copy that the attempt does not know of, so that
+/// its release leaves no tombstone.
 #[tokio::test]
 async fn a_copy_of_an_answered_look_is_announced_and_arrives() {
     for (tombstone, left) in [(true, 0), (false, 1)] {
@@ -164,7 +164,7 @@ async fn a_waiter_whose_push_is_lost_looks_again() {
     }
 }
 
-/// Catches: a late push of a lease that is over by now, which the waiter takes for its own.
+/// Catches: a late push of a lease that is over, which the waiter takes for a new grant.
 #[tokio::test]
 async fn a_push_that_is_older_than_an_answer_grants_nothing() {
     let rig = Rig::new(Variant::Pushes);
@@ -253,7 +253,7 @@ async fn a_doubled_push_serves_once() {
     assert_eq!(rig.left(), (1, 0));
 }
 
-/// Catches: an answer that says an effect did not happen, and a copy that makes it happen.
+/// Catches: an answer that a request was not applied, although a copy of it is applied later.
 #[tokio::test]
 async fn a_refused_connection_leaves_no_copy() {
     let rig = Rig::new(Variant::Pushes);

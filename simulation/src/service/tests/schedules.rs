@@ -1,4 +1,4 @@
-//! Managers over a bad network: the service keeps its promises, and managers give all back.
+//! Managers over a bad network: the service keeps its promises, and managers give all leases back.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use super::*;
 /// How many schedules, for each variant.
 const SCHEDULES: u64 = 25;
 const SECTIONS: u64 = 4;
-/// Beyond the end of a schedule, so that no leak mends itself.
+/// Longer than a schedule, so that no leaked lease ends by itself.
 const LONG: Ttl = Ttl::secs(3600);
 
 /// A number that looks random.
@@ -188,20 +188,20 @@ async fn leases_that_are_pushed_are_given_back() {
     .await;
 }
 
-/// Catches: the same of offers.
+/// Catches: the same faults, where leases are offered.
 #[tokio::test]
 async fn leases_that_are_offered_are_given_back() {
     let happens = ["answered", "offered", "confirmed", "offer expired"];
     plays_well(Variant::Offers, &happens).await;
 }
 
-/// Catches: the same of waiters that look.
+/// Catches: the same faults, where waiters look.
 #[tokio::test]
 async fn leases_of_waiters_that_look_are_given_back() {
     plays_well(Variant::Polls, &["answered", "queued", "unqueued"]).await;
 }
 
-/// Catches: the same without a queue.
+/// Catches: the same faults, without a queue.
 #[tokio::test]
 async fn leases_without_a_queue_are_given_back() {
     plays_well(Variant::Unqueued, &["answered", "cancelled"]).await;

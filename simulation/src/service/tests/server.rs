@@ -12,7 +12,7 @@ fn from_one(variant: Variant) -> Rig {
     Rig::with(settings)
 }
 
-/// Catches: a pause that loses requests, and one that answers some of them.
+/// Catches: a pause that loses requests, and a pause in which some requests are answered.
 #[tokio::test]
 async fn a_paused_server_reads_requests_later() {
     let rig = Rig::new(Variant::Pushes);
@@ -81,7 +81,7 @@ async fn tokens_begin_anew_when_everything_is_lost() {
     assert_eq!(rig.grant(&client, &request).await.token, grant.token);
 }
 
-/// Catches: a failover that keeps what the copy lacks, or forgets what it has.
+/// Catches: a failover that keeps leases that the copy lacks, or forgets leases that it has.
 #[tokio::test]
 async fn a_failover_forgets_what_came_after_the_copy() {
     let rig = from_one(Variant::Pushes);
@@ -104,7 +104,7 @@ async fn a_failover_forgets_what_came_after_the_copy() {
     assert_eq!(rig.grant(&client, &rig.request()).await.token, later.token);
 }
 
-/// Catches: a jump of the server's clock that moves no end of a lease, or moves a client's.
+/// Catches: a jump of the server's clock that moves no end of a lease, or moves a client's clock.
 #[tokio::test]
 async fn leases_end_by_the_clock_of_the_server() {
     let rig = Rig::new(Variant::Pushes);

@@ -2,8 +2,8 @@ use lock_core::backend::{LockBackend as _, Reply, Runtime as _, Wake};
 
 use super::*;
 
-/// The first waiter does not react to its offer: the second is served, and then the first, which
-/// asks again, without a new place.
+/// The first waiter does not react to its offer. So the second waiter is served, and then the
+/// first, which asks again and keeps its place.
 /// Catches: an offer that stays for ever, and a waiter that loses its turn with its offer.
 #[tokio::test]
 async fn an_offer_that_is_not_confirmed_goes_to_the_next() {
@@ -71,8 +71,8 @@ async fn an_offer_cannot_be_renewed() {
     assert_eq!((reply, rig.left()), (Reply::Gone, (0, 0)));
 }
 
-/// Catches: a free resource that stays with a waiter that does not look, and one that a newcomer
-/// takes before that waiter.
+/// Catches: a free resource that is kept for a waiter that does not look, and a resource that a
+/// newcomer takes before that waiter.
 #[tokio::test]
 async fn the_place_of_a_waiter_that_does_not_look_lapses() {
     let rig = Rig::new(Variant::Polls);
@@ -111,7 +111,7 @@ async fn a_service_without_a_queue_keeps_no_place() {
     rig.grant(&holder, &rig.request()).await;
 }
 
-/// Catches: effects that are missing, or that say something else than the answers.
+/// Catches: effects that are missing, or that contradict the answers.
 #[tokio::test]
 async fn effects_are_those_of_the_answers() {
     let rig = Rig::new(Variant::Pushes);

@@ -26,7 +26,7 @@ fn start_tenacious(process: &Process, notes: &Notes, wakes: &Arc<Notify>) {
     });
 }
 
-/// Catches: a killed process that goes on in what its drops begin, or a drop under a lock.
+/// Catches: a killed process that goes on in tasks that its drops begin, or a drop under a lock.
 #[test]
 fn the_drops_of_a_killed_process_begin_nothing() {
     let (world, notes) = (world(), Notes::default());

@@ -127,7 +127,7 @@ fn run(seed: u64, order: Order) -> (u64, World) {
     (world.digest(), world)
 }
 
-/// Catches: anything of the shipped client that no seed repeats, and clean-up that has no end.
+/// Catches: a part of the shipped client that no seed repeats, and clean-up that has no end.
 #[test]
 fn two_hundred_seeds_repeat_their_runs() {
     let mut digests = std::collections::BTreeSet::new();

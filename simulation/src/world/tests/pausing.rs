@@ -3,7 +3,7 @@ use tokio::{sync::Notify, task::yield_now};
 
 use super::*;
 
-/// Catches: a paused process that runs, one that misses what woke it, and one that stops others.
+/// Catches: a paused process that runs, that misses a wake-up, or that stops other processes.
 #[test]
 fn a_paused_process_keeps_its_wake_ups_while_time_goes_on() {
     let (world, notes) = (world(), Notes::default());
@@ -55,7 +55,7 @@ fn a_process_pauses_before_the_poll_that_was_named() {
     assert_eq!(notes.all(), "a:0 b:7 a:7 b:8");
 }
 
-/// Catches: a pause that ends another one, or that a later and shorter one ends.
+/// Catches: a pause that ends another pause, or that a later and shorter pause ends.
 #[test]
 fn of_two_pauses_the_longer_one_counts() {
     for pauses in [[5, 9], [9, 5]] {

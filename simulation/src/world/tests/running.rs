@@ -39,7 +39,7 @@ fn first_woken_is_first_polled() {
     assert_eq!(names_in(3, Order::Fifo).0, "a b c d e a b c d e");
 }
 
-/// Catches: a task that is polled twice for two wake-ups, or never for one during its own poll.
+/// Catches: a task that is polled twice for two wake-ups, or never for a wake-up during its poll.
 #[test]
 fn a_wake_up_counts_once_and_is_not_lost() {
     let world = world();
@@ -89,7 +89,7 @@ fn the_clock_moves_to_the_next_sleeper_when_nothing_is_ready() {
     assert_eq!(world.panics(), []);
 }
 
-/// Catches: a sleep that is dropped, or without an end, and moves the clock.
+/// Catches: a sleep that moves the clock although it was dropped, or has no end.
 #[test]
 fn a_sleep_that_is_gone_or_endless_wakes_no_one() {
     let world = world();
@@ -216,7 +216,7 @@ fn a_panic_ends_its_task_and_is_reported() {
     assert_eq!((notes.all(), world.counts().tasks), ("other".into(), 0));
 }
 
-/// Catches: a waker of a task that has ended, and wakes another one.
+/// Catches: the waker of an ended task that wakes another task.
 #[test]
 fn a_late_wake_up_does_nothing() {
     let world = world();

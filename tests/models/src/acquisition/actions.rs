@@ -23,9 +23,10 @@ pub(crate) enum Action {
     },
     /// The server runs the request whose answer is awaited.
     Run(usize),
-    /// The same for a copy whose answer is not awaited. It may arrive once more.
+    /// The server runs a copy of a request, whose answer is not awaited. The copy may arrive once
+    /// more.
     RunLate(usize, Copy),
-    /// An answer arrives. Perhaps it is that of the second of two copies.
+    /// An answer arrives, perhaps the answer to the second of two copies.
     Answer {
         client: usize,
         copied: bool,
@@ -41,19 +42,19 @@ pub(crate) enum Action {
     Due(usize),
     /// The caller goes away, or drops its guard.
     Leave(usize),
-    /// The caller gives its lease up, and waits for that.
+    /// The caller gives up its lease, and waits for the answer.
     GiveUp(usize),
     Release(usize),
     /// A holder renews.
     Renew(usize),
     /// The manager shuts down.
     Close(usize),
-    /// A process dies, or only an attempt of it does nothing any more.
+    /// A process dies, or only one of its attempts does nothing any more.
     Die {
         client: usize,
         looks: bool,
     },
-    /// PostgreSQL: such a waiter was silent for so long that it loses its place.
+    /// PostgreSQL: a waiter that does not look was silent for so long that it loses its place.
     PassOver(usize),
     /// The channel of a process breaks, and there is another one.
     Cut(usize),
@@ -63,7 +64,7 @@ pub(crate) enum Action {
     /// Only with [`Flaw::TombstoneGoesFirst`]: the tombstones of an attempt are deleted.
     Forget(usize),
     Database(Step),
-    /// The common task of the waiters finds that it is the turn of one.
+    /// The common task of the waiters finds that it is the turn of this waiter.
     Stir(usize),
     /// The common task has no answer, or has one again.
     Silence,
@@ -211,8 +212,8 @@ impl Machines {
         looks && it.waits() && it.sent.is_none() && self.is_turn(state, client)
     }
 
-    /// Whether an attempt loses its place. Looks of its process are signs of life of those attempts
-    /// only that wait, and whose turn has not come.
+    /// Whether an attempt loses its place. Looks of its process are signs of life only of attempts
+    /// that wait and whose turn has not come.
     pub(super) fn may_pass_over(&self, state: &State, client: usize) -> bool {
         let silent = match state.clients[client].stage {
             Stage::Waiting => false,
@@ -285,7 +286,8 @@ impl Machines {
                 self.end(state, client, false);
                 let it = &mut state.clients[client];
                 it.stage = Stage::Dead { looks };
-                // Late requests are in other scenarios. They would bring it back without end.
+                // Late requests are in other scenarios. They would make the process look alive
+                // without end.
                 it.late.clear();
             }
             Action::PassOver(client) => state.server.leave(client),
@@ -340,13 +342,14 @@ impl Machines {
         }
     }
 
-    /// Whether this brings a grant of Redis, which is sent back if its attempt does not wait.
+    /// Whether this wake-up brings a grant of Redis, which is sent back if its attempt does not
+    /// wait.
     pub(super) fn is_push(&self, wake: &Wake) -> bool {
         let grant = matches!(wake, Wake::Offered(_) | Wake::Granted(_));
         grant && self.waking == Waking::Offers
     }
 
-    /// A wake-up arrives. The client sends a push back that no waiter of this process awaits.
+    /// A wake-up arrives. If no waiter of this process awaits a push, the client sends it back.
     fn wake(&self, state: &mut State, client: usize, wake: Wake) {
         let it = &mut state.clients[client];
         let unregistered = self.is(Flaw::RegistersLate) && it.sent.is_some();

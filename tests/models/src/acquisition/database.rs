@@ -15,7 +15,7 @@ use super::{
 pub(super) struct Database {
     pub(super) flushed: Tables,
     pub(super) standby: Tables,
-    /// Two grants are further apart than two ticks of this clock, which nothing takes back.
+    /// Two grants are further apart than two ticks of this clock. No fault sets this clock back.
     pub(super) clock: u64,
     /// Open transactions of holders in the store, perhaps paused: the client and its token.
     pub(super) open: Vec<(usize, u64)>,
@@ -35,13 +35,13 @@ pub(crate) enum Step {
     Replicate,
     /// The server stops at once, and starts.
     Crash,
-    /// The standby takes its place.
+    /// The standby takes the place of the server.
     Promote,
     /// The row of a free resource is deleted.
     Delete,
     /// A holder claims its token in the store.
     Claim(usize),
-    /// The store lets a transaction of a holder in, whether or not its lease has ended.
+    /// The store accepts a transaction of a holder, whether or not its lease has ended.
     Begin(usize),
     Commit(usize),
     Abort(usize),

@@ -1,4 +1,4 @@
-//! A driver does the steps of the machine, and a wrapper breaks them.
+//! A driver carries out the steps of the machine, and a wrapper adds the flaws.
 
 use std::{cmp::max, mem};
 
@@ -19,7 +19,7 @@ fn from_now(grant: Grant) -> Grant {
 }
 
 impl Machines {
-    /// The event, as the machine hears of it.
+    /// The event, as the machine gets it.
     fn heard(&self, event: Event) -> Option<Event> {
         let reply = |reply, copied| Event::Replied { reply, copied };
         Some(match event {

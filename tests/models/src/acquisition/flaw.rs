@@ -1,5 +1,5 @@
 /// One rule left out, by a wrapper around the machine, by a client of a lock service, or by a
-/// server. Each of them must be found.
+/// server. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// `Held` is answered although a copy of the request may arrive later.
@@ -34,7 +34,8 @@ pub(crate) enum Flaw {
     /// Redis: a push for an attempt that does not wait any more is answered with a cancel, whatever
     /// that attempt holds.
     LatePushCancels,
-    /// Redis: the same with a release of the lease.
+    /// Redis: a push for an attempt that does not wait any more is answered with a release of the
+    /// lease.
     LatePushReleases,
     /// Redis: a push is accepted by any attempt of its acquisition.
     PushMatchesAcquisition,
@@ -72,9 +73,9 @@ pub(crate) enum Flaw {
     HandedKeepsPlace,
     /// Redis: the answer to a release gives its grant to the waiter once more.
     HandedTwice,
-    /// Redis: the key of the lease goes with the lease, whatever else is there.
+    /// Redis: the key of the lease is deleted with the lease, whatever other keys are there.
     NeverVacant,
-    /// Redis: the key of the lease does not say that something else is there.
+    /// Redis: the key of the lease does not say that other keys are there.
     AlwaysAlone,
     /// PostgreSQL: the lease is read before the mutex is taken.
     OldSnapshot,

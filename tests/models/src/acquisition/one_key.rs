@@ -1,5 +1,5 @@
-//! Redis: the key of a lease is there as long as anything of the resource is, and says whether
-//! anything else is. So the fast paths look at that key alone.
+//! Redis: the key of a lease is there as long as any other key of the resource is, and says whether
+//! there are other keys. So the fast paths look at that key alone.
 
 use lock_core::{
     Released,
@@ -18,7 +18,7 @@ impl Server {
         !self.queue.is_empty() || !sets.into_iter().all(Set::is_empty)
     }
 
-    /// Nothing else is there if all of it was forgotten.
+    /// Notes that there are no other keys, if everything in them was forgotten.
     pub(super) fn forget_others(&mut self) {
         if !self.has_others() {
             self.vacant = false;
@@ -30,7 +30,7 @@ impl Server {
 }
 
 impl Machines {
-    /// The scripts that look at the key of the lease alone. Nothing if another one has to run.
+    /// The scripts that look at the key of the lease alone. `None` if another script has to run.
     pub(super) fn run_fast(
         &self,
         state: &mut State,

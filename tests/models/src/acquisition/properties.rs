@@ -1,4 +1,4 @@
-//! The properties that hold in every state, and those that are seen in some.
+//! The properties that hold in every state, and the properties that are seen in some states.
 
 use std::cmp::max;
 
@@ -54,7 +54,7 @@ const STEPS: &[(&str, Condition)] = &[
     ("a pause is cheap", |_, state| {
         never(state, Lie::PauseIsDear)
     }),
-    // After a look the lease is not free. The caller has it, or one before it.
+    // After a look the lease is not free. The caller has it, or a waiter before the caller.
     ("a poll is enough", |_, state| never(state, Lie::LeftFree)),
     ("a lease that ran out has ended", |_, state| {
         never(state, Lie::Revived)
@@ -69,14 +69,15 @@ fn never(state: &State, lie: Lie) -> bool {
 }
 
 impl Client {
-    /// Nothing but a wake-up, which may be lost, makes it go on.
+    /// Whether only a wake-up, which may be lost, makes the attempt go on.
     fn is_stuck(&self) -> bool {
         self.sent.is_none() && self.until == Moment::NEVER
     }
 }
 
 impl Machines {
-    /// The lease is free, an attempt waits for it, and nothing that comes by itself changes that.
+    /// Whether the lease is free, an attempt waits for it, and no event that is sure to come
+    /// changes that.
     fn is_lost(&self, state: &State) -> bool {
         let mut clients = state.clients.iter().enumerate();
         let goes_on = |(number, it): (usize, &Client)| {
@@ -107,8 +108,8 @@ impl Machines {
                 };
                 state.forgot() || !clients.any(left)
             }),
-            // By its grace at most after each answer, and one request and a cancel after its end.
-            // An attempt that is offered the lease then asks once more.
+            // A wait may last longer by its grace after each answer, and by one request and a
+            // cancel after its end. An attempt that is offered the lease then asks once more.
             Property::always("no wait is late", |model: &Self, state: &State| {
                 let late = |it: &Client| {
                     let put_off = it.until > max(it.end, NOW) + TICK;

@@ -1,4 +1,4 @@
-//! States that differ in nothing that can matter later are one state.
+//! States are one state if their differences cannot matter later.
 
 use std::{
     cmp::{max, min},
@@ -32,7 +32,7 @@ impl Tables {
 }
 
 impl Server {
-    /// All that the server has of a plain client.
+    /// The whole state that the server has of a plain client.
     fn role(&self, client: usize) -> impl Hash {
         let place = (self.queue.iter()).position(|place| place.latest == client);
         let holds = self.tables.held.map(|held| held.acquisition) == Some(client);
@@ -179,7 +179,7 @@ impl State {
 impl Machines {
     /// A tick: everything becomes older.
     pub(super) fn age(&self, state: &mut State) {
-        // A push that is later than this tells nothing else.
+        // A push that is later than this has no other effect.
         let is_recent = |wake: &Wake| grant_of(*wake).is_none_or(|it| it.lease.deadline() > NOW);
         for it in &mut state.clients {
             it.wakes.retain(is_recent);
@@ -205,7 +205,8 @@ impl Machines {
         }
     }
 
-    /// Callers that wait alike have no order: of states that differ in it, one is kept.
+    /// Callers that wait alike have no order: of states that differ only in this order, one is
+    /// kept.
     pub(super) fn sort(&self, state: &mut State) {
         if !self.has_alike() {
             return;

@@ -76,7 +76,8 @@ impl Machines {
         Self::of(SIBLINGS, waking, faults)
     }
 
-    /// The same, and both wait while another acquisition has the lease.
+    /// Two attempts of one acquisition wait, in two processes, while another acquisition has the
+    /// lease.
     pub(crate) const fn rival(waking: Waking, faults: u8) -> Self {
         Self::of(RIVAL, waking, faults)
     }
@@ -86,17 +87,17 @@ impl Machines {
         Self::of(PAUSED, Waking::Offers, 0)
     }
 
-    /// The same with one that looks, and a channel may break.
+    /// As [`paused`](Self::paused), but one attempt looks, and a channel may break.
     pub(crate) const fn cut() -> Self {
         Self::of(PAUSED.split_at(3).0, Waking::Offers, 0).that(&[May::Cut])
     }
 
-    /// Redis: one looks, the other waits without bound, and both are of one process.
+    /// Redis: one attempt looks, the other waits without bound, and both are of one process.
     pub(crate) const fn one_process(faults: u8) -> Self {
         Self::of(ONE_PROCESS, Waking::Offers, faults)
     }
 
-    /// The same in which this may happen.
+    /// The same model, in which this may happen, too.
     pub(crate) const fn that(self, may: &'static [May]) -> Self {
         Self { may, ..self }
     }
@@ -113,7 +114,7 @@ impl Machines {
         self.callers[client].process
     }
 
-    /// Whether other attempts may have the lease of this one.
+    /// Whether other attempts may have the lease of this acquisition.
     pub(super) fn is_shared(&self, acquisition: usize) -> bool {
         let its = |caller: &&Caller| caller.acquisition == acquisition;
         self.callers.iter().filter(its).count() > 1

@@ -53,7 +53,7 @@ pub(super) struct Server {
     pub(super) aside: Set,
     /// Redis: processes whose channel is broken.
     pub(super) unreached: Set,
-    /// Redis: the key of the lease says that there is no lease, and perhaps something else.
+    /// Redis: the key of the lease says that there is no lease, but perhaps other keys.
     pub(super) vacant: bool,
 }
 
@@ -77,17 +77,18 @@ pub(super) struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Held {
     pub(super) acquisition: usize,
-    /// The attempts that rely on it.
+    /// The attempts that rely on the lease.
     pub(super) attempts: Set,
     pub(super) token: u64,
     pub(super) ends: Moment,
-    /// It has to be confirmed.
+    /// The lease has to be confirmed.
     pub(super) offered: bool,
-    /// It was pushed, and its acquisition has sent nothing since.
+    /// The lease was pushed, and its acquisition has sent nothing since.
     pub(super) unheard: bool,
-    /// Redis: the same for the answer to a release of another attempt of the process.
+    /// Redis: the lease came with the answer to a release of another attempt of the process, and
+    /// its acquisition has sent nothing since.
     pub(super) handed: bool,
-    /// Redis: the key of the lease says that nothing else of the resource is there.
+    /// Redis: the key of the lease says that the resource has no other keys.
     pub(super) alone: bool,
 }
 
@@ -136,7 +137,7 @@ impl Tables {
 }
 
 impl Server {
-    /// Something of this attempt is there.
+    /// Whether the server has a lease or a place of this attempt.
     pub(super) fn has(&self, client: usize) -> bool {
         let has_place = self.has_place(client);
         has_place || (self.tables.living()).is_some_and(|held| held.attempts.contains(client))
@@ -155,7 +156,7 @@ impl Server {
         self.queue.retain(|place| place.acquisition != acquisition);
     }
 
-    /// An attempt leaves the queue. The place goes with the last one.
+    /// An attempt leaves the queue. The place ends with the last attempt.
     pub(super) fn leave(&mut self, client: usize) {
         for place in &mut self.queue {
             place.attempts.remove(client);
@@ -431,8 +432,8 @@ impl Machines {
         Reply::Cancelled
     }
 
-    /// A lease that is over leaves a tombstone. An offer was made to a process that is not there,
-    /// or too slow: the queue goes on without that process until it asks.
+    /// A lease that is over leaves a tombstone. If it was an offer, its process is gone or too
+    /// slow: the queue goes on without that process until it asks.
     pub(super) fn settle(&self, state: &mut State) {
         let server = &mut state.server;
         let Some(held) = server.tables.held.take_if(|held| held.ends <= NOW) else {
@@ -449,8 +450,9 @@ impl Machines {
         }
     }
 
-    /// Hands a free lease to the first in the queue. Returns whether that is the caller, or there
-    /// is none. On Redis the answer of a release may have the grant of a waiter of its process.
+    /// Hands a free lease to the first in the queue. Returns whether the first is the caller, or
+    /// the queue is empty. On Redis the answer of a release may have the grant of a waiter of its
+    /// process.
     fn hand_on(
         &self,
         state: &mut State,

@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(super) broken: BTreeSet<Lie>,
 }
 
-/// A wrong step, whatever state it leads to.
+/// A wrong step. It is wrong whatever state it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Lie {
     OutOfOrder,
@@ -66,7 +66,7 @@ pub(super) struct Client {
     pub(super) end: Moment,
     /// The greatest token of another acquisition that any caller knew when this attempt began.
     pub(super) floor: u64,
-    /// The lease lived when its release began, and the caller relied on it.
+    /// Whether the lease lived when its release began, and whether the caller relied on it.
     pub(super) released: Option<(bool, bool)>,
     /// The manager has shut down: there is no watchdog.
     pub(super) is_closed: bool,
@@ -83,11 +83,11 @@ pub(super) enum Stage {
     GivingBack(u64),
     /// The caller has gone, and the machine goes on. It may have the lease with this token.
     Background(u64),
-    /// It was answered that nothing is left, or it was not.
+    /// The attempt is over. Its caller was answered that nothing is left, or was not.
     Over {
         clean: bool,
     },
-    /// Its process has died, or only the attempt does nothing any more.
+    /// The process has died, or only the attempt does nothing any more.
     Dead {
         looks: bool,
     },
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// A crash has taken back what was answered.
+    /// Whether a crash has taken back an effect that was answered.
     pub(super) fn forgot(&self) -> bool {
         self.database.as_ref().is_some_and(|it| it.forgot)
     }
@@ -193,7 +193,7 @@ impl Client {
         }
     }
 
-    /// The caller goes by its lease.
+    /// Whether the caller relies on its lease.
     pub(super) fn relies(&self) -> bool {
         matches!(self.stage, Stage::Holding(grant) if grant.lease.deadline() > NOW)
     }

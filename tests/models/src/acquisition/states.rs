@@ -1,4 +1,4 @@
-//! The states and events of the machine, walked with the machine itself, as a table.
+//! A table of the states and events of the machine. The machine itself is run to find them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -69,7 +69,7 @@ fn whole(until: Moment) -> Duration {
     Duration::from_millis(left.div_ceil(1000))
 }
 
-/// A machine, what it waits for, and the answer that its caller has.
+/// A machine, the event that it waits for, and the answer that its caller has.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place {
     machine: Acquisition,
@@ -122,7 +122,8 @@ impl Place {
     fn after(&self, event: Event) -> (Self, Step) {
         let mut next = self.clone();
         if event == Event::Due {
-            // Pauses are parts of a tick. Moments are whole ones, or there would be too many.
+            // Pauses are parts of a tick. Moments are whole ticks, or there would be too many
+            // states.
             next.machine.rebase(Rebase {
                 time: whole(self.until),
                 tokens: 0,
@@ -170,7 +171,7 @@ fn name(step: Step) -> String {
     }
 }
 
-/// So many events lead to each state and each step of it. A service that is silent makes more.
+/// Each state, and each step from it, is reached within so many events. A silent service adds more.
 const EVENTS: usize = 9;
 
 /// The steps from each state that can be reached.

@@ -48,7 +48,7 @@ fn three_hold() {
     }
 }
 
-/// Catches: a script of Redis that goes by a process which is paused, cut off or late.
+/// Catches: a script of Redis that relies on a process which is paused, cut off or late.
 #[test]
 fn redis_holds() {
     let late = &[May::PushLate, May::Leave];
@@ -62,7 +62,7 @@ fn redis_holds() {
     assert_holds("no channel", Machines::bounded(Offers, 1).that(deaf));
 }
 
-/// Catches: a database that answers before it knows, or a store that lets an older token in.
+/// Catches: a database that answers before its flush, or a store that accepts an older token.
 #[test]
 fn a_database_with_accidents_holds() {
     let two = |faults| Machines::look_and_wait(Hints, faults);

@@ -1,8 +1,8 @@
-//! A store that forgets the marks of idle resources, and keeps a floor in their place: what the
-//! floor has to be, and which marks may go.
+//! A store that forgets the marks of idle resources, and keeps a floor in their place. The
+//! model shows which floor is enough, and which marks may go.
 //!
 //! There are two resources and four acquisitions. Each is granted a token, which follows the clock,
-//! and claims it later, perhaps much later. Leases end at any moment, and what follows is a zombie.
+//! and claims it later, perhaps much later. Leases end at any moment, and their holders go on.
 //! A task refreshes the mark of a living guard. The store forgets at any moment. One mark may be
 //! poisoned with a token that no service has issued.
 //!
@@ -25,14 +25,14 @@ const TOKENS: u8 = 4;
 /// When a run ends.
 const END: u8 = 5;
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// The mark goes, and no floor comes.
+    /// The mark is deleted, and no floor takes its place.
     NoFloor,
     /// The floor rises in a transaction of its own, after the deletion.
     FloorLater,
-    /// The age of a mark is that of its claim: no task refreshes it.
+    /// The age of a mark is the age of its claim: no task refreshes the mark.
     AgeByClaimAlone,
     /// Any old mark goes, and its token becomes the floor.
     AnyToken,
@@ -58,7 +58,7 @@ pub(crate) struct State {
     later: u8,
     /// The last token of each resource.
     last: [u8; 2],
-    /// The greatest token that was claimed, and the acquisition that did.
+    /// The greatest token that was claimed, and the acquisition that claimed it.
     greatest: [Option<(u8, usize)>; 2],
     acquisitions: [Acquisition; 4],
     is_poisoned: bool,
@@ -70,7 +70,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Mark {
     token: u8,
-    /// `None`: the poison.
+    /// `None` for the poisoned mark.
     holder: Option<usize>,
     at: u8,
 }

@@ -3,7 +3,8 @@ use super::{Acquisition, Broken, Handover, Lift, MARGIN, Mark, State, Step, Toke
 /// One step of an acquisition, or of the operator who hands over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// A service grants this token to a new acquisition, or to one that was refused as stale.
+    /// A service grants this token to a new acquisition, or to an acquisition that was refused as
+    /// stale.
     Grant {
         /// The number of the acquisition.
         to: usize,
@@ -63,7 +64,7 @@ impl Handover {
         }
     }
 
-    /// The next token, or one that was asked for; or the clock, if a service follows it.
+    /// The next token, or a token that was asked for, or the clock, if a service follows the clock.
     fn possible_grants(
         &self,
         state: &State,

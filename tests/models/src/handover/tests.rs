@@ -27,20 +27,20 @@ fn with_way_back(steps: &[Step]) -> Handover {
     Handover { back, ..built() }
 }
 
-/// Of a service that has counted past the clock.
+/// A handover from a service that has counted past the clock.
 fn from_one_ahead(model: Handover) -> Handover {
     let ahead = [3, 0];
     Handover { ahead, ..model }
 }
 
-/// To one.
+/// A handover to a service that has counted past the clock.
 fn to_one_ahead(model: Handover) -> Handover {
     let ahead = [0, 3];
     Handover { ahead, ..model }
 }
 
-/// A service that counts past the number is refused as the next one until the clock has reached its
-/// counter. Nothing of one that is replaced is accepted; it is asked when it is to come back.
+/// A service that counts past the number is refused until the clock has reached its counter. No
+/// token of a replaced service is accepted. That service is probed when it is to come back.
 #[test]
 fn holds() {
     assert_holds("as built", built());
@@ -48,7 +48,8 @@ fn holds() {
     assert_holds("from one ahead of the clock", from_one_ahead(built()));
 }
 
-/// Catches: a step that the procedure names for nothing, or a model that does not see it missing.
+/// Catches: a step that the procedure does not need, or a model that does not notice that a step
+/// is missing.
 #[test]
 fn every_step_is_needed_in_its_place() {
     let lift = Lift::Anywhere;
@@ -63,7 +64,8 @@ fn every_step_is_needed_in_its_place() {
             LATE,
             with(&[Probe, ChangeIssuer, ChooseTheMark, SealMark]),
         ),
-        // The clients of the first service have never stopped: on the way back they are early.
+        // The clients of the first service have never stopped, so on the way back they claim too
+        // early.
         (
             "the mark alone, back",
             LATE,

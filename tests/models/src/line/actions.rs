@@ -4,19 +4,19 @@ use crate::set::Set;
 /// One step of an attempt, or of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// An attempt asks for a place, or finds the one of its acquisition.
+    /// An attempt asks for a place, or finds the place of its acquisition.
     Enter(usize),
-    /// It looks who is before it.
+    /// The attempt looks which places are before its own.
     Look(usize),
-    /// A notice says that it is the first.
+    /// A notice says that the attempt is the first.
     Hear(usize),
-    /// It reads the notice.
+    /// The attempt reads the notice.
     Read(usize),
-    /// It gives its place back for one with a greater token.
+    /// The attempt gives its place back for a place with a greater token.
     Leave(usize),
-    /// The same, without hearing of it.
+    /// The place is given back, but the answer is lost.
     LeaveUnheard(usize),
-    /// Its request is sent again.
+    /// The request of the attempt is sent again.
     Again(usize),
     /// An attempt that has a lease ends it.
     Release(usize),
@@ -121,8 +121,8 @@ impl Line {
         }
     }
 
-    /// Relies on a place that is there. Behind another place no caller knows of it, and its bound
-    /// rises.
+    /// Relies on a place that is there. If the place is behind another place, no caller knows of
+    /// it, and its bound rises.
     fn join(&self, state: &mut State, index: usize) {
         let (of, first, wish) = (ACQUISITION_OF[index], state.first(), wish_of(index));
         let Some(place) = &mut state.places[of] else {
@@ -165,7 +165,7 @@ impl Line {
         }
     }
 
-    /// Whether it may be told that it is the first.
+    /// Whether the attempt may get the notice that it is the first.
     fn may_hear(&self, state: &State, index: usize, created: Token) -> bool {
         if self.is(Flaw::WhoHasNoPlaceIsToldToo) {
             return state.first().is_none_or(|first| first.created >= created);
@@ -179,7 +179,7 @@ impl Line {
             return;
         };
         let own = state.places[ACQUISITION_OF[index]].filter(|own| own.created == created);
-        // Without its place it goes by the token that it has known since it came.
+        // Without its place the attempt relies on the token that it has known from the beginning.
         let token = match own {
             Some(own) => (own.token() >= own.least).then(|| own.token()),
             None => Some(created),
@@ -187,7 +187,7 @@ impl Line {
         state.attempts[index] = Attempt::Heard { created, token };
     }
 
-    /// A lease runs out. Its attempt knows that, and does not rely on a notice.
+    /// A lease runs out. Its attempt knows this, and does not rely on a notice.
     fn expire(&self, state: &mut State, of: usize) {
         state.expired = state.places[of].take().map(|place| place.created);
         state.ended[of] = true;
@@ -256,7 +256,7 @@ fn tell(state: &mut State, index: usize, created: Token, token: Token) {
     state.greatest = token;
 }
 
-/// Deletes the place if it is the same, and raises the floor in the same step.
+/// Deletes the place if it is unchanged, and raises the floor in the same step.
 fn leave(state: &mut State, index: usize) {
     let Attempt::Leaving { created } = state.attempts[index] else {
         return;

@@ -1,16 +1,17 @@
-//! A line of places in a store of keys that revises them one by one, as etcd is: the oldest place
-//! holds the resource. Its token is known from the beginning, so what becomes of those whose token
-//! is too small by the time it is their turn?
+//! A line of places in a key store that gives each change a revision, such as etcd. The oldest
+//! place holds the resource. The token of a place is known from the beginning. What happens to a
+//! waiter whose token is too small when its turn comes?
 //!
-//! A place says from which token on it is good enough. An attempt that is first with a
-//! lesser one gives it back for another one, at the end of the line, and its caller learns nothing.
+//! A place names the least token that is good enough. An attempt that is first with a smaller token
+//! gives its place back and takes another place, at the end of the line. Its caller does not learn
+//! this.
 //!
-//! A waiter looks, or gets a notice that it is the first. Another attempt sends the notice, perhaps
-//! the one before it in the step in which that one leaves. A waiter reads it as late as it likes,
-//! but it knows itself when its lease ends.
+//! A waiter looks, or gets a notice that it is the first. Another attempt causes the notice,
+//! perhaps the attempt before it, in the step in which that attempt leaves. A waiter may read the
+//! notice at any later time, but it knows by itself when its lease ends.
 //!
-//! Each transaction is a step. A request may be sent again at any time, also while the first is
-//! under way elsewhere; the answer to a transaction may be lost; a lease may run out.
+//! Each transaction is a step. A request may be sent again at any time, also while the first
+//! request is under way; the answer to a transaction may be lost; a lease may run out.
 
 mod actions;
 mod tests;
@@ -20,27 +21,27 @@ use stateright::{Model, Property};
 pub(crate) use self::actions::Action;
 use crate::set::Set;
 
-/// Of which acquisition each attempt is. The first attempt asks for a floor of its own.
+/// The acquisition of each attempt. The first attempt asks for a floor of its own.
 const ACQUISITION_OF: [usize; 4] = [0, 0, 1, 2];
 const ACQUISITIONS: usize = 3;
-/// The first attempt of somebody else. It and those after it are alike.
+/// The first attempt of a rival. It and the attempts after it are alike.
 const FIRST_RIVAL: usize = 2;
 const ATTEMPTS: usize = ACQUISITION_OF.len();
-/// The token that the first attempt asks for at least.
+/// The least token that the first attempt asks for.
 const WISH: Token = 4;
 
 type Token = u8;
 
-/// One rule left out. Each of them must be found.
+/// One rule left out. The model must find each of these flaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// A place is bound whether or not somebody is before it.
+    /// A place is bound whether or not another place is before it.
     TheFirstIsBoundToo,
-    /// A request that finds a place takes it for one that a caller knows.
+    /// A request that finds a place treats it as a place that a caller knows.
     WhatIsFoundWasTold,
     /// A place that several attempts rely on is not given back.
     OthersKeepThePlace,
-    /// A place that is gone has ended, for each attempt that waited for it.
+    /// A place that is gone counts as ended, for each attempt that waited for it.
     WhatIsGoneHasEnded,
     /// A request with a floor joins a place, and the place is not bound to it.
     WhoJoinsBindsNothing,
@@ -64,7 +65,7 @@ pub(crate) struct State {
     revision: Token,
     floor: Token,
     places: [Option<Place>; ACQUISITIONS],
-    /// Released, or its lease ran out.
+    /// Whether each acquisition was released, or its lease ran out.
     ended: [bool; ACQUISITIONS],
     attempts: [Attempt; ATTEMPTS],
     again: bool,
@@ -85,26 +86,28 @@ struct Place {
     floor: Token,
     least: Token,
     attempts: Set,
-    /// The wish of the attempts that made it, or joined it before it was the first.
+    /// The greatest floor of the attempts that made the place, or joined it before it was the
+    /// first.
     wish: Token,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Attempt {
-    /// It asks for a place next.
+    /// The attempt asks for a place next.
     #[default]
     Out,
-    /// It relies on the place of that revision, and has found it if another one has made it.
+    /// The attempt relies on the place of that revision, and has found it if another attempt has
+    /// made it.
     InLine {
         created: Token,
         found: bool,
     },
-    /// A notice says that this place is the first, and its token, or that this one will not do.
+    /// A notice says that this place is the first, and its token, or that its token is too small.
     Heard {
         created: Token,
         token: Option<Token>,
     },
-    /// It gives that place back next.
+    /// The attempt gives that place back next.
     Leaving {
         created: Token,
     },

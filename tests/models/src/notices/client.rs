@@ -5,22 +5,22 @@ use super::{
     server::{Floor, Node, Notice, Told},
 };
 
-/// See the module.
+/// A client, as the module describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Client {
     phase: Phase,
     known: Option<Known>,
-    /// The notices that it has not read yet, the oldest first.
+    /// The notices that the client has not read yet, the oldest first.
     unread: Vec<Told>,
-    /// The connection was lost since its watches were set.
+    /// The connection was lost after the watches were set.
     is_broken: bool,
 }
 
-/// Its memory of the resource.
+/// The knowledge of a client about the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
     floor: Floor,
-    /// A notice says that this is no longer true.
+    /// A notice says that the knowledge is outdated.
     is_old: bool,
     /// The number of the next node, if the line is empty and stays so.
     next: Option<u8>,
@@ -32,21 +32,21 @@ enum Phase {
     Idle,
     Reads,
     Creates,
-    /// Its node, the floor that stands in it, and the nodes before it.
+    /// The client's node, the floor in it, and the nodes before it.
     InLine(Node, u8, Ahead),
     Looks(Node, u8),
-    /// Its node, and the transaction that had written the directory before.
+    /// The client's node, and the transaction that had last written the directory before.
     Holds(Node, u8),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Ahead {
-    /// Unknown: it has to look.
+    /// Unknown: the client has to look.
     Unknown,
-    /// Watched: the last two of these nodes, and its own.
+    /// Watched: the last two of these nodes, and the client's own node.
     Watched(Vec<u8>),
-    /// The last but one of them is gone. It has asked for the line, of which this node was the
-    /// last.
+    /// The last node but one is gone. The client has asked for the line, in which this node was the
+    /// last before its own.
     Asked { next: u8, is_gone: bool },
 }
 
@@ -77,7 +77,8 @@ impl Client {
         self.unread.iter().all(is_notice)
     }
 
-    /// Notices that it has not received yet arrive on the next connection, in another order.
+    /// Notices that the client has not received yet arrive on the next connection, in another
+    /// order.
     pub(super) fn reconnect(&mut self) {
         self.unread.reverse();
         self.is_broken = true;
@@ -140,7 +141,7 @@ impl State {
         self.tell(&told);
     }
 
-    /// Ends the first one's lease. The revocation token lies between its token and the next.
+    /// Ends the lease of the first. The revocation token lies between its token and the next.
     pub(super) fn force(&mut self, model: &Notices) {
         let first = self.server.line()[0].created;
         if model.is(Flaw::DeletesFirst) {
@@ -237,7 +238,7 @@ impl State {
         }
     }
 
-    /// According to its notices it is the first, if they came in order.
+    /// The client is the first according to its notices, if they came in order.
     fn turn(&mut self, number: usize, node: Node, floor: u8, model: &Notices) {
         let client = &mut self.clients[number];
         if client.is_broken && !model.is(Flaw::ConnectionIsForgotten) {
@@ -266,8 +267,8 @@ impl State {
         }
     }
 
-    /// It considers itself the first. If the floor may have changed, it binds its node to the
-    /// present one, in one step that also checks whether the node exists.
+    /// The client considers itself the first. If the floor may have changed, it binds its node to
+    /// the present floor, in one step that also checks whether the node exists.
     fn grant(&mut self, number: usize, node: Node, floor: u8) {
         let client = &mut self.clients[number];
         let Some(known) = client.known else {

@@ -1,9 +1,9 @@
 //! The conclusions of a client of ZooKeeper from notices, without a look: that it is the first in
 //! line, and that the floor has not changed.
 //!
-//! A server answers a client, and notifies it of changes that it watches, in the order in which
-//! things happened. When a connection is lost, the watches report on the next one what happened
-//! meanwhile, in any order. A slow client may not have read its notices yet.
+//! A server answers a client, and notifies it of changes that it watches, in the order in which the
+//! changes happened. When a connection is lost, the watches report the changes since then on the
+//! next connection, in any order. A slow client may not have read its notices yet.
 //!
 //! Numbers of transactions and of nodes are small here, and there is no clock: a lease may run
 //! out at any time, and then another client deletes its node.
@@ -31,12 +31,12 @@ pub(crate) enum Flaw {
     NumberOutlivesDirectory,
     /// The client that released last considers itself the first, whatever its number is.
     NumberIsNotCompared,
-    /// A waiter is first when the one before it is gone, whatever else was there.
+    /// A waiter is first when the node before its own is gone, whatever other nodes were there.
     NextIsEnough,
-    /// A waiter that is looking at the line does not wait for the answer when the one before it
-    /// goes meanwhile.
+    /// A waiter that is looking at the line does not wait for the answer when the node before its
+    /// own goes meanwhile.
     AnswerIsNotAwaited,
-    /// A waiter ignores the answer to its look, which may show somebody before it.
+    /// A waiter ignores the answer to its look, which may show another node before its own.
     AnswerIsNotRead,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct State {
     left: Left,
     /// The issued tokens: twice the number of the node's creation, and one more for a revocation.
     issued: Vec<(u8, u8)>,
-    /// Somebody was granted the resource without having been the first.
+    /// A client was granted the resource without having been the first.
     passed_others: bool,
     by_number: bool,
     by_notice: bool,
@@ -92,17 +92,17 @@ struct Left {
 pub(crate) enum Action {
     /// A client reads the floor.
     Read(usize),
-    /// It stands in line.
+    /// The client stands in line.
     Create(usize),
-    /// It sets its watches, or looks at the line again.
+    /// The client sets its watches, or looks at the line again.
     Look(usize),
-    /// It reads its next notice.
+    /// The client reads its next notice.
     Hear(usize),
-    /// It deletes its node.
+    /// The client deletes its node.
     Release(usize),
     /// The node at this place in line is deleted.
     Delete(usize),
-    /// The first one's lease is ended by force.
+    /// The lease of the first is ended by force.
     Force,
     /// The lock directory, which is empty, is deleted and made again.
     MakeAgain,
@@ -126,7 +126,7 @@ impl Notices {
         }
     }
 
-    /// Three in line, whose leases are ended by force, and who lose their connections.
+    /// Three clients in line, whose leases are ended by force, and who lose their connections.
     pub(crate) const fn of_three() -> Self {
         Self {
             clients: 3,
@@ -136,8 +136,8 @@ impl Notices {
         }
     }
 
-    /// Four in line, any two of which may go out of turn: to find what breaks. There are too many
-    /// states to check all of them.
+    /// Four clients in line, any two of which may go out of turn, for flaws that need so many.
+    /// There are too many states to check all of them.
     pub(crate) const fn of_four() -> Self {
         Self {
             clients: 4,

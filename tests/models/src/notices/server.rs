@@ -1,4 +1,4 @@
-//! The server: one lock directory, its floor, and who watches what.
+//! The server: one lock directory, its floor, and the watches of each client.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) enum Told {
     Floor(Floor),
     /// The answer to a creation: the node, and the nodes before it.
     Created(Node, Vec<u8>),
-    /// The answer to a look: the nodes before its own. `None`: its own is gone.
+    /// The answer to a look: the nodes before the client's own. `None` if its own node is gone.
     Line(Option<Vec<u8>>),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Floor {
 /// A notice, and the client that gets it.
 pub(super) type Notice = (usize, Told);
 
-/// See the module.
+/// The server, as the module describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     transaction: u8,
@@ -100,8 +100,8 @@ impl Server {
         Told::Line(place.map(before))
     }
 
-    /// The nodes before a node. From now on its owner gets a notice when one of the last two of
-    /// them, or its own, is gone.
+    /// The nodes before a node. From now on the owner of the node gets a notice when one of the
+    /// last two of them, or the node itself, is gone.
     pub(super) fn look(&mut self, client: usize, own: u8, is_own_watched: bool) -> Told {
         let told = self.list(own);
         if let Told::Line(Some(before)) = &told {

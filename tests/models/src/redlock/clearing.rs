@@ -1,4 +1,4 @@
-//! Taking in a node that lost its state, or the end of it: its old data is deleted first.
+//! Taking in a node that lost its state, or the end of its data. Its old data is deleted first.
 //!
 //! A healer *looks* at the node, *marks* it as being cleared, with a number that the node draws,
 //! *deletes* its data and then takes it *in*, in a new incarnation. Two healers do so at the same
@@ -10,7 +10,7 @@ mod tests;
 
 use stateright::{Model, Property};
 
-/// How many heal the node at the same time.
+/// How many clients heal the node at the same time.
 const HEALERS: usize = 2;
 
 /// One rule of taking a node in is left out. The model must find each of these flaws.
@@ -50,7 +50,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Marker {
     Nothing,
-    /// Its server was started again, and may have lost the end of its data.
+    /// The server was started again, and may have lost the end of its data.
     Restarted,
     Clearing(u8),
     Serves(u8),
@@ -60,12 +60,13 @@ enum Marker {
 enum Healer {
     Begins,
     Looked(Marker),
-    /// Its clearing, and whether its delete was answered.
+    /// The number of its clearing, and whether its delete was answered.
     Marked {
         number: u8,
         deleted: bool,
     },
-    /// It is done, was killed or refused. A delete of this clearing may still be under way.
+    /// The healer is done, or was killed or refused. A delete of this clearing may still be under
+    /// way.
     Over(Option<u8>),
 }
 
@@ -74,7 +75,7 @@ enum Healer {
 pub(crate) enum Action {
     /// Looks at the node.
     Look(usize),
-    /// Marks it as being cleared, if it is unchanged since the look.
+    /// Marks the node as being cleared, if it is unchanged since the look.
     Mark(usize),
     /// A delete arrives and is answered.
     Delete(usize),
@@ -84,14 +85,14 @@ pub(crate) enum Action {
     DeleteLate(usize),
     /// The node is taken in.
     TakeIn(usize),
-    /// It is given a counter.
+    /// The node gets a counter.
     Seed,
-    /// It loses its state.
+    /// The node loses its state.
     Lose,
 }
 
 impl Clearing {
-    /// Two at once, and the node loses its state once more.
+    /// Two healers at once, and the node loses its state once more.
     pub(crate) const fn two_at_once() -> Self {
         Self {
             losses: 1,
@@ -183,7 +184,7 @@ impl Model for Clearing {
         match action {
             Action::Look(index) => {
                 state.healers[index] = match state.marker {
-                    // It is healed already.
+                    // The node is healed already.
                     Marker::Serves(_) => Healer::Over(None),
                     marker => Healer::Looked(marker),
                 };

@@ -58,9 +58,9 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Node {
     marker: Marker,
-    /// It has served before, which only the observer can know.
+    /// The node has served before, which only the observer can know.
     has_served: bool,
-    /// It has served when a majority had, so it may have had a part in a token.
+    /// The node has served when a majority served, so it may have had a part in a token.
     had_part: bool,
 }
 
@@ -76,7 +76,7 @@ enum Marker {
 struct Client {
     /// The answer of each node to the prepare.
     answers: [Option<Marker>; NODES],
-    /// The nodes that it has looked at again.
+    /// The nodes that the client has looked at again.
     looked: Set,
     /// Some nodes serve already, so another command has to deal with the others.
     stopped: bool,
@@ -89,9 +89,9 @@ struct Client {
 pub(crate) enum Action {
     /// A client's prepare arrives at a node, and is answered.
     Prepare(usize, usize),
-    /// It arrives again.
+    /// A prepare arrives again.
     PrepareAgain(usize, usize),
-    /// A client that has prepared all nodes looks at one.
+    /// A client that has prepared all nodes looks at one node.
     Look(usize, usize),
     /// A client's commit arrives at a node.
     Commit(usize, usize),
@@ -147,7 +147,7 @@ impl Client {
         self.stops_if(marker == Marker::Serves);
     }
 
-    /// It leaves everything as it is.
+    /// The client stops, and leaves everything as it is.
     fn stops_if(&mut self, others_serve: bool) {
         if others_serve {
             *self = Self {

@@ -6,7 +6,7 @@ use super::{
 };
 
 impl Store {
-    /// Counts up, from the floor at least.
+    /// Counts up, at least from the floor.
     pub(crate) fn grant(&self, state: &mut State, index: usize, side: Side, floor: Token) {
         let primary = state.primary(side);
         primary.counter = std::cmp::max(primary.counter, floor) + 1;
@@ -58,7 +58,7 @@ impl Store {
         this.phase = Phase::HasRead;
     }
 
-    /// Checks and writes in one transaction. Returns whether the write was let through.
+    /// Checks and writes in one transaction. Returns whether the write was accepted.
     pub(crate) fn write(&self, state: &mut State, index: usize, write: Write) -> bool {
         if !self.passes(self.check, state, index, write.token) {
             return false;
@@ -89,7 +89,7 @@ impl Store {
         state.blame(Fault::OutOfClaimOrder, shut_out);
     }
 
-    /// Whether the mark lets this token through.
+    /// Whether this token passes the check against the mark.
     pub(crate) fn passes(&self, check: Check, state: &State, index: usize, token: Token) -> bool {
         let mark = state.mark;
         let is_own = token == mark.token && mark.holder == self.holder(index);
@@ -117,13 +117,13 @@ impl Store {
     }
 }
 
-/// The number of an update of the value: an acquisition makes two at most.
+/// The number of an update of the value. An acquisition makes at most two updates.
 pub(crate) fn update(index: usize, number: u8) -> usize {
     2 * index + usize::from(number) - 1
 }
 
 impl Acquisition {
-    /// The write of what was computed from the last read.
+    /// The write of the value that was computed from the last read.
     pub(crate) fn next_write(&mut self) -> Write {
         self.writes += 1;
         Write {

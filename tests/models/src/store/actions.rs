@@ -18,7 +18,7 @@ pub(crate) enum Action {
     Write(usize),
     /// A write is sent, and given up before it arrives.
     GiveUp(usize),
-    /// It arrives.
+    /// The write that was given up arrives.
     Arrive(usize, Write),
     /// The counter is raised above the mark that refused it.
     Floor(usize, Side),

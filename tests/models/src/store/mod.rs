@@ -1,5 +1,5 @@
-//! One lock service that fails over, and a fenced store: what the store has to check so that no
-//! update is lost, and so that the holder of the lease gets in.
+//! One lock service that fails over, and a fenced store. The model shows which checks of the store
+//! are needed so that no update is lost, and so that the holder of the lease can write.
 //!
 //! The lock service is one primary with a replica that lags behind. It may fail over to the
 //! replica, and the old primary may go on serving. Leases end at any moment. Each acquisition reads
@@ -40,15 +40,17 @@ pub(crate) struct Store {
     pub(crate) floors: u8,
     /// How a holder's own delayed write is detected.
     pub(crate) compares_versions: bool,
-    /// A holder that was let in by a floor writes what it computed from its earlier read.
+    /// A holder that can write because of a floor writes the value that it computed from its
+    /// earlier read.
     pub(crate) keeps_read: bool,
     /// The holder id names the process, and all acquisitions are those of one process.
     pub(crate) shares_holder: bool,
     /// The lock service may fail over.
     pub(crate) fails_over: bool,
-    /// The old primary goes on serving after that.
+    /// The old primary goes on serving after the failover.
     pub(crate) splits: bool,
-    /// The first write of an acquisition may be late: it is given up, and a second one is made.
+    /// The first write of an acquisition may be late: it is given up, and a second write is
+    /// made.
     pub(crate) delays_write: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The properties that must hold in every state, and those that must be seen in some.
+//! The properties that must hold in every state, and the properties that some state must show.
 
 use stateright::Property;
 
@@ -17,8 +17,8 @@ impl Store {
             Property::always("no late write", |_, state: &State| {
                 !state.has_seen(Fault::LateWrite)
             }),
-            // No acquisition writes under a token unless it is greater than each one that another
-            // has claimed.
+            // No acquisition writes under a token unless it is greater than each token that another
+            // acquisition has claimed.
             Property::always("claim order", |_, state: &State| {
                 !state.has_seen(Fault::OutOfClaimOrder)
             }),
@@ -33,7 +33,7 @@ impl Store {
         ]
     }
 
-    /// Whether this acquisition can write, or has, if it is undisturbed from now on.
+    /// Whether this acquisition has written, or can write if it is undisturbed from now on.
     fn gets_in(&self, state: &State, index: usize) -> bool {
         let this = &state.acquisitions[index];
         // With claims, an acquisition only has to pass the check of its claim.
@@ -49,7 +49,7 @@ impl Store {
             return false;
         }
         let mut state = state.clone();
-        // It is refused, and learns the mark that refused it.
+        // The acquisition is refused, and learns the mark that refused it.
         let mark = state.mark.token;
         self.grant(&mut state, index, side, mark);
         let token = state.acquisitions[index].token;

@@ -7,7 +7,7 @@ pub(crate) enum Check {
     Nothing,
     /// A token that is not less than the mark passes, and becomes the mark.
     NotLess,
-    /// A greater token passes, and an equal one of the same holder; it becomes the mark.
+    /// A greater token passes, and an equal token of the same holder; it becomes the mark.
     GreaterOrOwn,
     /// Only the token and the holder of the mark pass. Only a claim moves the mark.
     Claimed,
@@ -18,9 +18,9 @@ pub(crate) enum Check {
 pub(crate) enum Read {
     /// Nothing.
     Plain,
-    /// The same as a write.
+    /// The check of a write.
     Checked,
-    /// The same as a write, and its token becomes the mark.
+    /// The check of a write, and its token becomes the mark.
     Advancing,
 }
 
@@ -29,14 +29,14 @@ pub(crate) enum Read {
 pub(crate) enum Floor {
     /// Never.
     Never,
-    /// If it still holds the lease.
+    /// If the holder still holds the lease.
     IfHeld,
-    /// Always, and it gets the lease with it.
+    /// Always, and the holder gets the lease with it.
     Always,
 }
 
 impl Store {
-    /// This many acquisitions, nothing fenced, and a lock service that does not fail.
+    /// This many acquisitions without a fence, and a lock service that does not fail.
     pub(crate) const fn unfenced(acquisitions: usize) -> Self {
         Self {
             acquisitions,

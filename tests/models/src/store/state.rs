@@ -47,19 +47,19 @@ pub(crate) struct Mark {
 pub(crate) struct Acquisition {
     pub(crate) phase: Phase,
     pub(crate) token: Token,
-    /// Its place among all grants.
+    /// The place of its grant among all grants.
     pub(crate) granted: u8,
-    /// The mark that refused it.
+    /// The mark that refused the acquisition.
     pub(crate) refused_by: Token,
-    /// How many times it had the counter raised.
+    /// How many times the counter was raised for the acquisition.
     pub(crate) floors: u8,
-    /// The value that it has read.
+    /// The value that the acquisition has read.
     pub(crate) base: Option<Set>,
-    /// How many writes it has made.
+    /// How many writes the acquisition has made.
     pub(crate) writes: u8,
-    /// A write that it no longer waits for.
+    /// A write that the acquisition no longer waits for.
     pub(crate) late: Option<Write>,
-    /// The greatest token that it has claimed.
+    /// The greatest token that the acquisition has claimed.
     pub(crate) claimed: Option<Token>,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Acquisition {
 pub(crate) enum Phase {
     #[default]
     Idle,
-    /// It has a token, but acquire has not returned.
+    /// The acquisition has a token, but acquire has not returned.
     Granted,
     Acquired,
     HasRead,

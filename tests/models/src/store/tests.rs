@@ -16,7 +16,7 @@ fn checked(check: Check) -> Store {
     }
 }
 
-/// The rows after the sixth have this in common.
+/// The settings that the rows after the sixth have in common.
 fn claimed(acquisitions: usize) -> Store {
     Store {
         acquisitions,
@@ -54,7 +54,7 @@ fn comparing(store: Store) -> Store {
     }
 }
 
-/// The rule as it is built: nothing but a claim moves the mark, and a claim is not made again.
+/// The rule as it is built: only a claim moves the mark, and a claim is not made again.
 fn built() -> Store {
     Store {
         check: Check::Claimed,
@@ -63,7 +63,7 @@ fn built() -> Store {
     }
 }
 
-/// Catches: a check of tokens alone that is taken for enough.
+/// Catches: a model in which a check of tokens without a claim is enough.
 #[test]
 fn without_a_claim_updates_are_lost_or_late() {
     let reading = |read| Store {
@@ -98,7 +98,7 @@ fn without_a_claim_updates_are_lost_or_late() {
     }
 }
 
-/// Catches: a mark without its holder, which lets in two holders of one token.
+/// Catches: a mark without its holder, which accepts two holders of one token.
 #[test]
 fn with_a_failover_the_mark_has_to_know_its_holder() {
     let all = [LOST, LATE, OUT_OF_CLAIM_ORDER, LOCKED_OUT];
@@ -115,7 +115,7 @@ fn with_a_failover_the_mark_has_to_know_its_holder() {
     assert_breaks_only("one holder id", &all, shared);
 }
 
-/// Catches: a holder who trusts a token of an old primary, or what it read before its claim.
+/// Catches: a holder who trusts a token of an old primary, or a value from before its claim.
 #[test]
 fn with_a_failover_a_holder_needs_a_floor_and_another_read() {
     let broken = [LATE, LOCKED_OUT];
@@ -135,7 +135,7 @@ fn with_a_failover_a_holder_needs_a_floor_and_another_read() {
     assert_breaks_only("the earlier read", &[LOST], earlier);
 }
 
-/// Catches: a write of the holder that overtakes its own next one.
+/// Catches: a late write of the holder that takes effect after its own next write.
 #[test]
 fn a_late_write_of_the_holder_itself_has_to_name_its_version() {
     assert_holds("a claim", claimed(3));
@@ -146,7 +146,7 @@ fn a_late_write_of_the_holder_itself_has_to_name_its_version() {
     assert_holds("its own late write, told, and a failover", failover);
 }
 
-/// Catches: a rule that is built otherwise than any that was searched.
+/// Catches: a rule that is built otherwise than every rule that was searched.
 #[test]
 fn the_rule_as_built() {
     assert_holds("as built", built());

@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
     has_own_clock: bool,
 }
 
-/// Where the files of a cluster come from.
+/// The source of the files of a cluster.
 enum Origin<'a> {
     New,
     CopyOf(&'a str),

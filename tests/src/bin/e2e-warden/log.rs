@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The lines that servers print once they accept connections; then those of a sentinel, MariaDB,
-/// MySQL, PgBouncer, chromedriver, ZooKeeper and etcd.
+/// The lines that servers print once they accept connections. First those of Redis and Postgres,
+/// then those of a sentinel, MariaDB, MySQL, PgBouncer, chromedriver, ZooKeeper and etcd.
 const READY: [&str; 9] = [
     "eady to accept connections",
     "ready to accept read-only connections",
@@ -27,7 +27,7 @@ const READY: [&str; 9] = [
 /// Lines kept for an error message.
 const TAIL: usize = 20;
 
-/// Reads the output of a server. The log tells when the server is ready, and its end tells that the
+/// Reads the output of a server. The log shows when the server is ready, and its end shows that the
 /// server *and all its children* are gone, because each of them holds the pipe open.
 pub(crate) struct Log {
     ready: Receiver<()>,
@@ -40,7 +40,7 @@ impl Log {
         let (announce, ready) = mpsc::channel();
         let tail = Arc::new(Mutex::new(VecDeque::new()));
         let lines = Arc::clone(&tail);
-        // Ends with the log; whether it could read to the end does not matter.
+        // The thread ends with the log. An error of the last read does not matter.
         thread::spawn(move || read(output, copy, &announce, &lines));
         Self { ready, tail }
     }

@@ -57,8 +57,8 @@ fn guard(kind: ServerKind, arguments: Vec<OsString>) -> io::Result<()> {
         Ok(server) => server,
         Err(error) => return reply(&Reply::Failed(error.to_string())),
     };
-    // Whether the orders end or the answers cannot be delivered: the test is gone, and so should we
-    // be.
+    // If the orders end or the answers cannot be delivered, the test is gone, and the warden ends,
+    // too.
     let served = serve(&mut server);
     server.close()?;
     match served {

@@ -102,7 +102,7 @@ impl MySql {
             .current_dir(&self.dir)
             .env("TMPDIR", &self.dir)
             .arg(format!("--datadir={}", self.dir.join("data").display()))
-            // Without it the server refuses root; it has no meaning for others.
+            // Without this option the server refuses root. It has no meaning for other users.
             .arg("--user=root")
             .args(SMALL);
         command

@@ -9,10 +9,10 @@ use sqlx::{ConnectOptions, postgres::PgConnectOptions};
 
 use crate::account::Account;
 
-/// The account that Debian's package runs it under.
+/// The account that PgBouncer of Debian's package runs under.
 const ACCOUNT: &str = "postgres";
 
-/// Where Debian keeps it, which is not on every user's path.
+/// Where Debian keeps PgBouncer, which is not on every user's path.
 const DEBIAN: &str = "/usr/sbin/pgbouncer";
 
 /// A PgBouncer in front of a Postgres server, for all of its databases.
@@ -84,7 +84,7 @@ impl PgBouncer {
             self.server.get_port(),
             users.display(),
             self.mode,
-            // The last one counts.
+            // The last setting of a name counts.
             self.more.join("\n"),
         )
     }

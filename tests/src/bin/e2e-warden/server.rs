@@ -22,7 +22,7 @@ use crate::{
 
 /// Two cores under full load start a Postgres within two seconds.
 const START: Duration = Duration::from_secs(60);
-/// After this time it is killed with SIGKILL.
+/// After this time a server is killed with SIGKILL.
 const STOP: Duration = Duration::from_secs(10);
 /// Another process may take the port between our check and the server's start.
 const START_ATTEMPTS: u32 = 5;
@@ -71,17 +71,17 @@ impl Server {
         signal::resume(self.pid()?)
     }
 
-    /// Kills it with SIGKILL; does nothing if it has already been killed.
+    /// Kills the server with SIGKILL. Does nothing if it has already been killed.
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.process.take().map_or(Ok(()), ServerProcess::kill)
     }
 
-    /// Ends it as it ends with its warden; does nothing if it has already been killed.
+    /// Ends the server as it ends with its warden. Does nothing if it has already been killed.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         self.end(self.recipe.stop_signal())
     }
 
-    /// Ends it as an operator does; does nothing if it has already been killed.
+    /// Ends the server as an operator does. Does nothing if it has already been killed.
     pub(crate) fn shut_down(&mut self) -> io::Result<()> {
         self.end(self.recipe.shutdown_signal())
     }

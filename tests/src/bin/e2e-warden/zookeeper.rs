@@ -61,8 +61,8 @@ impl ZooKeeper {
 
     /// Short ticks, so that sessions may be short, and a high limit, so that sessions may be long.
     ///
-    /// A server that follows one which does not lead notices after `initLimit` ticks, 10 s. On a
-    /// busy machine an election may need several such rounds.
+    /// A server that follows a server which does not lead notices this after `initLimit` ticks, 10
+    /// s. On a busy machine an election may need several such rounds.
     fn configuration(&self, port: u16, dir: &Path) -> String {
         format!(
             "tickTime=100\n\

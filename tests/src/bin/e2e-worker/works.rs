@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use crate::{Talk, say};
 
-/// Fenced work, and beside it, in the same process and so under the same pauses, its control: the
-/// same work under a lease that nothing checks.
+/// Fenced work, and its control: the same work under a lease that nothing checks. Both run in one
+/// process, and so under the same pauses.
 #[derive(Args)]
 pub(crate) struct Works {
     /// URL of the PostgreSQL database.
@@ -29,7 +29,7 @@ pub(crate) struct Works {
     ttl_ms: u32,
 }
 
-/// So many slots under one lease.
+/// How many slots are run under one lease.
 const AT_ONCE: usize = 10;
 
 /// The duration of the work before each write.
@@ -53,7 +53,8 @@ impl Works {
     }
 }
 
-/// Runs a job for each minute since then, and its control. Says when nothing is left to do.
+/// Runs a job for each minute since the start of its schedule, and its control. Reports when
+/// nothing is left to do.
 pub(crate) async fn run_jobs(works: &Works, mut talk: Talk) -> Result<(), Box<dyn Error>> {
     let jobs = works.connect().await?;
     let minutes = Schedule::new("* * * * *", "UTC")?;
@@ -76,7 +77,7 @@ pub(crate) async fn run_jobs(works: &Works, mut talk: Talk) -> Result<(), Box<dy
     Ok(())
 }
 
-/// Runs all slots that are due. True if there was none.
+/// Runs all slots that are due. True if no slot was due.
 async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgFencedLocks) -> bool {
     let effect = async |slot: &Slot, tx: &mut FencedTx<Postgres>| {
         sleep(WORK).await;
@@ -99,8 +100,8 @@ async fn run_due(works: &Works, minutes: &Schedule, jobs: &PgFencedLocks) -> boo
     }
 }
 
-/// The algorithm of lease tables: the lease, a look whether the slot is done, and the work, which
-/// is its own marker. True if nothing was due.
+/// The algorithm of lease tables: take the lease, look whether the slot is done, and do the work,
+/// whose row is the marker. True if no slot was due.
 async fn lease_table(
     works: &Works,
     minutes: &Schedule,

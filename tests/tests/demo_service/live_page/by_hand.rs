@@ -1,4 +1,4 @@
-//! The visitor is the director.
+//! The visitor decides who is stopped and killed.
 
 use e2e::signal;
 
@@ -41,7 +41,7 @@ async fn a_visitor_stops_a_real_process_and_resumes_it() {
     page.assert_sound().await;
 }
 
-/// It is done by the client that is left, or was done before the other had its turn.
+/// The job is done by the client that is left, or was done before the other client had its turn.
 /// Catches: a verdict of a lost update where nothing was lost.
 #[tokio::test]
 async fn a_job_is_done_once_if_its_runner_dies_or_wakes_in_time() {

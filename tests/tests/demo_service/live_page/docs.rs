@@ -15,7 +15,7 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
     let opened = "return document.querySelector('[id$=acquireLease] .opblock-body') !== null";
     page.browser.until(opened).await;
     page.photograph("open").await;
-    // It shows only the requested parts, and headings are no Markdown.
+    // The viewer shows only the requested parts, and headings are not Markdown.
     let groups =
         "return [...document.querySelectorAll('.opblock-tag')].map((it) => it.dataset.tag)";
     let groups = page.browser.script(groups).await;
@@ -27,7 +27,7 @@ async fn the_document_is_drawn_without_a_network_and_without_complaints() {
                     .map((it) => it.textContent).join('; ')";
     let headings = page.browser.script(headings).await;
     assert!(!headings.to_string().contains('`'), "{headings}");
-    // All that it has loaded is from the gateway.
+    // Everything that the page has loaded is from the gateway.
     let elsewhere = "return performance.getEntriesByType('resource').map(({ name }) => name) \
                      .filter((name) => !name.startsWith(location.origin) \
                        && !name.startsWith('data:'))";

@@ -62,13 +62,13 @@ async fn it_looks_well_on_a_desktop_in_the_light() {
     looks_well("desktop-light", Screen::Desktop, Colours::Light).await;
 }
 
-/// Catches: the same where there is little room, and colours that do not follow the system.
+/// Catches: the same faults on a small screen, and colours that do not follow the system.
 #[tokio::test]
 async fn it_looks_well_on_a_phone_in_the_dark() {
     looks_well("phone-dark", Screen::Phone, Colours::Dark).await;
 }
 
-/// Whether a picture is seen whole, and the words that tell how to see the rest of it.
+/// Whether the whole picture is visible, and the words that say how to see the rest.
 const SEEN: &str = "const seen = [...document.querySelectorAll('.picture')].map((picture) => ({ \
       whole: picture.scrollWidth <= picture.clientWidth, \
       begins: picture.scrollLeft === 0, \
@@ -83,7 +83,7 @@ const SEEN: &str = "const seen = [...document.querySelectorAll('.picture')].map(
       beside: one.top === two.top, \
     };";
 
-/// Catches: a picture of which the end is shown, and no hint that there is more.
+/// Catches: a picture of which only the end is shown, without a hint that there is more.
 #[tokio::test]
 async fn a_picture_that_is_over_is_seen_whole_or_from_its_beginning_on_every_screen() {
     let page = Page::open("sizes").await;

@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The page of a gateway of its own, and a visitor in front of it.
+/// A page with a gateway of its own, and a browser that shows it.
 pub(crate) struct Page {
     pub(crate) browser: Browser,
     pub(crate) url: String,
@@ -18,7 +18,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// On a large light screen.
+    /// Opens the page on a large light screen.
     pub(crate) async fn open(name: &'static str) -> Self {
         Self::open_on(name, Screen::Desktop, Colours::Light).await
     }
@@ -87,7 +87,7 @@ impl Page {
         self.browser.click("#run").await;
     }
 
-    /// The same, to the end. Returns both verdicts.
+    /// Lets both acts be played to the end. Returns both verdicts.
     pub(crate) async fn play(&self) -> [String; 2] {
         self.begin().await;
         self.until_over().await;
@@ -124,10 +124,11 @@ impl Page {
         std::fs::write(folder.join(format!("{}-{what}.png", self.name)), png).unwrap();
     }
 
-    /// Nothing went wrong in the page, and nothing sticks out of it.
+    /// Checks that the page has no errors, and that nothing sticks out of it.
     pub(crate) async fn assert_sound(&self) {
         assert_eq!(self.browser.console().await, [""; 0]);
-        // Not the width of the window: a phone shows more of a page that sticks out.
+        // This is not the width of the window, because a phone shows more of a page that sticks
+        // out.
         let fits = "const { scrollWidth, clientWidth } = document.documentElement; \
                     return scrollWidth <= clientWidth";
         assert_eq!(self.browser.script(fits).await, Value::Bool(true));
@@ -143,7 +144,7 @@ async fn serve(addr: &str, folder: &TempDir) -> (Process, String) {
     (gateway, line)
 }
 
-/// Base64, as browsers send pictures.
+/// Decodes base64, in which browsers send pictures.
 fn decode(text: &str) -> Vec<u8> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     STANDARD.decode(text).unwrap()

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use crate::live_page::page::Page;
 
-/// All that the page says of a run, once a run is over.
+/// All words of the page about a run, once the run is over.
 const SAID: &str = "const words = (selector) => [...document.querySelectorAll(selector)] \
       .filter((it) => it.checkVisibility()).map((it) => it.textContent); \
     return { \
@@ -20,8 +20,8 @@ async fn anew(page: &Page) -> Value {
     page.browser.script(SAID).await
 }
 
-/// The gateway is replaced, and has played as many runs by the time that the page is back.
-/// Catches: memories of another gateway, shown as if they were of this one.
+/// The gateway is replaced, and has played as many runs as the old one when the page is back.
+/// Catches: data of another gateway that is shown as if it came from this one.
 #[tokio::test]
 async fn a_page_that_comes_back_says_what_a_new_one_says() {
     let mut page = Page::open("reconnected").await;

@@ -8,7 +8,7 @@ use e2e::{
     warden::workspace_binary,
 };
 
-/// Catches: a page that needs a server, begins in the wrong moment, or has no end.
+/// Catches: a page that needs a server, begins at the wrong moment, or has no end.
 #[tokio::test]
 async fn a_recording_plays_without_a_server() {
     let mut draw = Command::new(workspace_binary("palisade-demo").unwrap());

@@ -41,7 +41,7 @@ async fn a_visitor_looks_again_at_any_moment_and_saves_what_there_is() {
     page.browser.click("#play-again").await;
     page.until_over().await;
 
-    // The saved picture stands alone: it loads as an image, for which it has to be well-formed.
+    // The saved picture stands alone: it loads as an image, so it has to be well-formed.
     let load = "const link = document.querySelector('#fenced a.svg'); \
                 const image = document.createElement('img'); image.id = 'saved'; \
                 image.src = link.href; document.body.append(image); \

@@ -5,7 +5,7 @@ use crate::live_page::page::Page;
 /// WebDriver's name of the key.
 const ENTER: char = '\u{E007}';
 
-/// Runs what a visitor has copied, as a visitor would.
+/// Runs the copied command in a shell, as a visitor would.
 async fn in_a_shell(command: String) -> String {
     let run = move || Command::new("bash").args(["-euc", &command]).output();
     let output = tokio::task::spawn_blocking(run).await.unwrap().unwrap();
@@ -13,7 +13,7 @@ async fn in_a_shell(command: String) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Catches: a command to copy that does something else than the request that is shown, and what
+/// Catches: a command to copy that sends another request than the page shows, or an element that
 /// only a mouse can reach.
 #[tokio::test]
 async fn the_late_write_is_shown_as_it_was_and_repeated_by_curl() {

@@ -30,8 +30,8 @@ fn deployed(file: &str, variable: &str) -> String {
     default.unwrap_or(value).to_owned()
 }
 
-/// In a container it listens on all addresses, and is reached by a port of this machine's loopback
-/// address, where every browser is.
+/// In a container the gateway listens on all addresses. It is reached by a port of this machine's
+/// loopback address, which every browser can reach.
 #[tokio::test]
 async fn dns_rebinding_gets_no_lease_and_no_write_of_a_container() {
     for file in ["Containerfile", "compose.yaml"] {
@@ -49,7 +49,7 @@ async fn dns_rebinding_gets_no_lease_and_no_write_of_a_container() {
             let answer = send(request.header(HOST, "evil.example:8080")).await;
             answer.assert_problem(421, "misdirected");
         }
-        // The control: those for whom it is meant.
+        // The control: clients for whom the gateway is meant.
         let free = send(http.get(format!("{url}/v1/leases/account:1"))).await;
         assert_eq!(free.status, 200, "{free:?}");
     }
@@ -73,7 +73,7 @@ async fn a_gateway_for_other_machines_that_checks_nothing_says_so() {
         let arguments = ["serve", "--addr", addr, "--store", &store];
         let mut process = Process::spawn_with_log("palisade", arguments.iter().chain(more), &log);
         process.line().await.unwrap();
-        // The log is written when it ends.
+        // The log is complete when the gateway has ended.
         kill_process(process.id(), Signal::TERM).unwrap();
         process.finish().await;
         let log = fs::read_to_string(&log).unwrap();

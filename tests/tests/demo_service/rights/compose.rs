@@ -14,8 +14,8 @@ use crate::{
     gateway::{Gateway, send},
 };
 
-/// The statements between two lines of the file, for roles and a database of these names: all roles
-/// are the whole server's.
+/// The statements between two lines of the file, for roles and a database of these names, because a
+/// role belongs to the whole server.
 fn statements(compose: &str, from: &str, to: &str, database: &str) -> String {
     let statements = compose
         .split_once(from)

@@ -14,15 +14,15 @@ use crate::{
     gateway::{Gateway, send},
 };
 
-/// The rights that docs/operations/rights.md gives a gateway. The first is on the objects that
-/// `serve` made itself when a role started it that may.
+/// The rights that docs/operations/rights.md gives a gateway. The first right is for objects that
+/// `serve` made itself, when a role with that right started it.
 const DOCUMENTED: &str = "
     GRANT SELECT, INSERT, UPDATE, DELETE ON gateway_idempotency_keys TO gateway;
     GRANT USAGE ON SCHEMA fenced TO gateway;
     REVOKE EXECUTE ON FUNCTION fenced.claim FROM PUBLIC;
     GRANT EXECUTE ON FUNCTION fenced.claim TO gateway;";
 
-/// A role of this database; roles are the whole server's.
+/// A role of this database. Its name is unique, because roles belong to the whole server.
 struct Role {
     name: String,
     url: String,
@@ -72,7 +72,7 @@ async fn the_documented_rights_are_enough_for_a_gateway() {
     let granted = send(acquire.json(&json!({ "ttl_ms": 60_000 }))).await;
     assert_eq!(granted.status, 201, "{granted:?}");
 
-    // A role that may make a schema, but nothing in that of the store, has no fewer rights.
+    // A role that may make a schema, but nothing in the schema of the store, has no fewer rights.
     let url = PgConnectOptions::from_str(database.url()).unwrap();
     let name = url.get_database().unwrap();
     let create = format!("GRANT CREATE ON DATABASE {name} TO gateway;");
@@ -80,7 +80,7 @@ async fn the_documented_rights_are_enough_for_a_gateway() {
     drop(Gateway::start_alone(&["--store", &role.url]).await);
 }
 
-/// Each time one thing is wrong, is reported, and is mended.
+/// Each time one part is wrong, is reported, and is mended.
 #[tokio::test]
 async fn a_gateway_that_may_create_nothing_does_not_start_unless_all_is_there() {
     let database = postgres_database().await;

@@ -1,4 +1,4 @@
-//! Secrets that anybody could guess, and places where others can read them.
+//! Secrets that are easy to guess, and places where others can read them.
 
 use std::{
     fs::{self, Permissions},
@@ -17,7 +17,8 @@ use crate::{
     keys::{KeyFile, hang_up, new_key, signing_key},
 };
 
-/// Complaints about arguments come before this store is looked for, which is 3.
+/// A store that does not exist. A complaint about arguments comes before the complaint about this
+/// store, whose exit code is 3.
 const NO_STORE: &str = "sqlite:/nonexistent/accounts.db";
 
 /// Puts a secret into a file, and returns its path.
@@ -53,7 +54,7 @@ fn a_signing_key_that_can_be_guessed_is_refused_and_not_shown() {
     }
 }
 
-/// A new key would be the old one, which may have leaked. A service that verifies could sign.
+/// A new key would be the old key, which may have leaked. A service that only verifies could sign.
 #[tokio::test]
 async fn one_secret_under_two_ids_or_for_two_algorithms_is_refused_and_not_shown() {
     let good = new_key("k1");
@@ -76,7 +77,7 @@ async fn one_secret_under_two_ids_or_for_two_algorithms_is_refused_and_not_shown
     world.write_keys(&[&good, &new_key("k2"), &pair]);
     let mut gateway = world.gateway().await;
     let token = gateway.token("account:1", 60_000).await;
-    // Read again, it is refused as well, and nothing has changed.
+    // When the file is read again, it is refused as well, and nothing has changed.
     world.write_keys(&[&good, &renamed]);
     let said = hang_up(&mut gateway).await;
     assert!(
@@ -104,7 +105,8 @@ fn an_admin_token_that_can_be_guessed_is_refused_and_not_shown() {
     }
 }
 
-/// Each fails because it has asked the server that is named in the file, and says which one.
+/// Each command fails because it has asked the server that the file names, and it names that
+/// server.
 /// Catches: an option whose password all users of the machine can read.
 #[test]
 fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
@@ -168,7 +170,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
         let said = complaint(&[command, files].concat(), 3);
         assert!(said.contains(server), "{command:?}: {said}");
     }
-    // These report all that they find.
+    // These commands report all that they find.
     let told = run(&[&["doctor"][..], &both].concat());
     let told = String::from_utf8(told.stdout).unwrap();
     assert!(
@@ -180,7 +182,7 @@ fn every_url_of_every_command_can_be_in_a_file_instead_of_its_arguments() {
     assert!(told.contains(&server.to_string()), "{told}");
 }
 
-/// Catches: a token that is the name of its file, or a complaint that does not say which option.
+/// Catches: a token that is the name of its file, or a complaint that does not name the option.
 #[tokio::test]
 async fn the_admin_token_can_be_in_a_file_that_a_variable_names() {
     const TOKEN: &str = "0123456789abcdef";

@@ -77,7 +77,7 @@ async fn a_refusal_before_the_body_has_arrived_says_that_it_closes_the_connectio
             assert!(says_close(&answer), "{head}{rest}: {answer}");
             assert!(is_closed(stream).await, "{head}");
         }
-        // A part of it makes no difference.
+        // A part of the body makes no difference.
         let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
         let begun = format!("{head}content-length: 15\r\n\r\n{}", &BODY[..5]);
         assert!(says_close(&answer(&mut stream, &begun).await), "{begun}");
@@ -108,7 +108,7 @@ async fn a_refusal_of_a_whole_request_keeps_the_connection() {
     assert_eq!(gateway.balance("1").await, Some(5));
 }
 
-/// It waits for a word of the gateway, and the refusal is that word.
+/// The client waits for an answer before it sends its body, and the refusal is this answer.
 #[tokio::test]
 async fn a_client_that_asks_before_it_sends_its_body_is_refused_without_being_asked_for_it() {
     let gateway = Gateway::start().await;

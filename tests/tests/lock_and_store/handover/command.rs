@@ -28,13 +28,13 @@ pub(crate) fn palisade() -> Command {
     command
 }
 
-/// Runs it to its end, which is a good one.
+/// Runs the command to its end, which must be a success.
 pub(crate) async fn migrated(world: &World, from: &Service, to: &Service) -> Value {
     let output = migrate(world, from, to).arg("--yes").output().await;
     told(&output.unwrap())
 }
 
-/// The object that it printed.
+/// The JSON object that the command printed.
 pub(crate) fn told(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()

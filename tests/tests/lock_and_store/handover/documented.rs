@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::handover::{tally::RESOURCE, world::World};
 
-/// The commands of the page, as they stand there.
+/// The commands of the page, exactly as the page has them.
 fn commands() -> String {
     let files = tracked_files(Some("md"));
     let page = files.iter().find(|file| {

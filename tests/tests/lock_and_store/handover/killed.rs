@@ -12,10 +12,10 @@ use crate::handover::{
     world::{Service, World},
 };
 
-/// The lines that it prints after each of its steps.
+/// The lines that the command prints after each of its steps.
 const STEPS: [&str; 2] = ["the store takes no claim of ", "marks sealed: 1"];
 
-/// Kills it as soon as it has printed this.
+/// Kills the command as soon as it has printed this.
 async fn killed_after(world: &World, from: &Service, to: &Service, step: &str) {
     let mut command = migrate(world, from, to);
     let mut child = command
@@ -35,7 +35,7 @@ async fn killed_after(world: &World, from: &Service, to: &Service, step: &str) {
     child.kill().await.unwrap();
 }
 
-/// The service is in place, and grants above all before.
+/// Checks that the service is the current one, and grants tokens above all earlier ones.
 async fn serves(world: &World, service: &Service, above: FencingToken) -> FencingToken {
     let protected = world.protected(service).await;
     let guard = protected.acquire(RESOURCE).await.unwrap();
@@ -50,7 +50,8 @@ async fn serves(world: &World, service: &Service, above: FencingToken) -> Fencin
     token
 }
 
-/// It goes on granting, and the store takes nothing of it.
+/// Checks that the replaced service goes on granting, and that the store accepts none of its
+/// grants.
 async fn is_replaced(world: &World, service: &Service) {
     match world.protected(service).await.acquire(RESOURCE).await {
         Err(FencedLockError::Store(FenceError::WrongIssuer { .. })) => {}

@@ -1,5 +1,5 @@
-//! A list of numbers that is read and written back as a whole, each time with one number more; and
-//! its twin, which the same clients read and write at the same moments, under no fence.
+//! A list of numbers that is read and written back as a whole, each time with one number more. Its
+//! twin is read and written by the same clients at the same moments, without a fence.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +25,7 @@ pub(crate) struct Read {
     twin: Vec<i64>,
 }
 
-/// An accepted write. They are in the order of their acceptance.
+/// The accepted writes, in the order of their acceptance.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) issuer: String,
@@ -50,7 +50,7 @@ impl Tally {
         self.store.claim(grant).await
     }
 
-    /// Reads both, the one in a fenced transaction.
+    /// Reads the list in a fenced transaction, and its twin without one.
     pub(crate) async fn read(&self, grant: &Sequencer) -> Result<Read, FenceError> {
         let mut tx: FencedTx<Postgres> = self.store.begin(grant).await?;
         let fenced = numbers(&mut tx, "fenced").await?;
@@ -99,7 +99,7 @@ impl Tally {
         self.missing("fenced", &self.written).await
     }
 
-    /// The same of the twin: the control.
+    /// How many writes are missing from the twin: the control.
     pub(crate) async fn lost_from_twin(&self) -> usize {
         self.missing("twin", &self.twin_written).await
     }

@@ -20,7 +20,7 @@ use crate::handover::{
     world::{Service, World},
 };
 
-/// The state that all of them share.
+/// The state that clients and zombies share.
 struct Run {
     tally: Tally,
     numbers: AtomicI64,
@@ -29,11 +29,11 @@ struct Run {
     /// through.
     tried: AtomicU64,
     let_through: AtomicU64,
-    /// The old service was replaced: leases of before are worth nothing from then on.
+    /// The old service was replaced: its earlier leases are worth nothing from then on.
     was_replaced: AtomicBool,
-    /// It is not in place: none of its leases is worth anything.
+    /// The old service is not the current one: none of its leases is worth anything.
     is_replaced: AtomicBool,
-    /// The leases that it granted to the zombie by then.
+    /// The leases that the old service had granted to the zombie by then.
     new_leases: AtomicU64,
 }
 
@@ -52,15 +52,15 @@ impl Run {
     }
 }
 
-/// Deposits under a lease of the service that is in place. It goes to the other service when an
-/// error says that this one is not in place.
+/// Deposits under a lease of the current service. The client goes to the other service when an
+/// error says that its service is not the current one.
 async fn client(run: Arc<Run>, services: [FencedLocks<Postgres>; 2]) {
     let mut place = 0;
     while !run.is_over() {
         match deposit(&run, &services[place]).await {
             Ok(()) => {}
             Err(error) if is_elsewhere(&error) => place = 1 - place,
-            // The handover shut it out in the middle of a section.
+            // The handover shut the client out in the middle of a section.
             Err(FencedLockError::Store(error)) if error.is_fenced() => {}
             Err(FencedLockError::Lock(error)) if error.kind() == ErrorKind::WaitTimeout => {}
             Err(error) => panic!("{error}"),
@@ -81,7 +81,7 @@ async fn deposit(run: &Run, service: &FencedLocks<Postgres>) -> Result<(), Fence
         .wait(Duration::from_secs(5))
         .await?;
     let read = run.tally.read(guard.sequencer()).await?;
-    // Time for others to come in between, if anything lets them.
+    // Time for other clients to come in between, if they can.
     tokio::time::sleep(Duration::from_millis(2)).await;
     run.tally
         .write(guard.sequencer(), read, run.number())
@@ -90,9 +90,9 @@ async fn deposit(run: &Run, service: &FencedLocks<Postgres>) -> Result<(), Fence
     Ok(())
 }
 
-/// A client of the old service that does not know of the handover. It tries to write with every
-/// lease that it ever had and with the numbers that it read then, and it tries to get another
-/// lease.
+/// A client of the old service that does not know of the handover: a zombie. It tries to write with
+/// every lease that it ever had and with the numbers that it read then. It also tries to get
+/// another lease.
 async fn zombie(run: Arc<Run>, old: LockManager, mut had: Vec<(Sequencer, Read)>) {
     let of_before = had.len();
     while !run.is_over() {
@@ -110,7 +110,7 @@ async fn zombie(run: Arc<Run>, old: LockManager, mut had: Vec<(Sequencer, Read)>
         match old.try_acquire(RESOURCE).await {
             Ok(Attempt::Granted(guard)) => {
                 let grant = guard.sequencer().clone();
-                // It is a good client as long as it may.
+                // As long as it may write, it writes like other clients.
                 let is_replaced = run.is_replaced.load(Ordering::SeqCst);
                 let claimed = run.tally.claim(&grant).await.is_ok();
                 if is_replaced && run.is_replaced.load(Ordering::SeqCst) {
@@ -148,14 +148,14 @@ async fn from_redis_to_redlock_and_back_nothing_is_lost_and_zombies_are_shut_out
     there_and_back(world).await;
 }
 
-/// Of these the tokens of one follow the clock, and those of the other transactions.
+/// The tokens of Redis follow the clock, and the tokens of ZooKeeper follow its transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn from_redis_to_zookeeper_and_back_nothing_is_lost_and_zombies_are_shut_out() {
     let world = World::moving_to(Service::zookeeper("new").await).await;
     there_and_back(world).await;
 }
 
-/// There, grants are claimed in the step that makes them.
+/// In the database, grants are claimed in the step that makes them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn from_redis_to_the_database_and_back_nothing_is_lost_and_zombies_are_shut_out() {
     there_and_back(World::moving_to_its_database().await).await;
@@ -181,7 +181,8 @@ async fn there_and_back(world: World) {
         clients.spawn(client(Arc::clone(&run), services));
     }
     run.writes(20).await;
-    // One lease that was claimed and read under, and one that was never claimed.
+    // One lease that was claimed, and under which a client has read, and one lease that was never
+    // claimed.
     let old = world.old.locks().await;
     let claimed = old.acquire(RESOURCE).await.unwrap();
     run.tally.claim(claimed.sequencer()).await.unwrap();

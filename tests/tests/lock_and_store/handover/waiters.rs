@@ -32,7 +32,7 @@ async fn waiters_of_the_old_service_are_refused_by_the_store_and_its_holders_shu
     migrated(&world, &world.old, &world.new).await;
     let refused = guard.begin().await.unwrap_err();
     assert!(refused.is_fenced(), "{refused}");
-    // It is still its lease, for as long as it likes; and they wait for it still.
+    // The holder keeps its lease for as long as it likes, and the waiters still wait for it.
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert!(guard.remaining().is_ok() && waiters.try_join_next().is_none());
     guard.release().await.unwrap();

@@ -5,7 +5,7 @@ use fenced_store::{FencedLocks, FencedStore, PgFencedLocks, PgFencedStore};
 use lock_core::{Issuer, LockManager, Ttl};
 use sqlx::{PgPool, Postgres};
 
-/// A lock service, and what the store calls it.
+/// A lock service, and its name in the store.
 pub(crate) struct Service {
     pub(crate) name: &'static str,
     url: String,
@@ -18,7 +18,7 @@ impl Service {
         Self::of(name, server.url().to_owned(), server)
     }
 
-    /// One whose clients may do all but count: it answers, and cannot grant.
+    /// A Redis whose clients may not count: it answers, but cannot grant.
     pub(crate) async fn redis_that_cannot_grant(name: &'static str) -> Self {
         let server = Redis::start().await;
         let url = server.allow_documented("-incrby").await;
@@ -29,14 +29,14 @@ impl Service {
         Self::redlock_for(name, Ttl::secs(60)).await
     }
 
-    /// For leases of at most this length.
+    /// Redlock for leases of at most this length.
     pub(crate) async fn redlock_for(name: &'static str, longest: Ttl) -> Self {
         let servers = RedlockServers::start(3).await;
         servers.provision(longest).await.unwrap();
         Self::of(name, servers.url(), servers)
     }
 
-    /// Nodes that were never provisioned.
+    /// Redlock with nodes that were never provisioned.
     pub(crate) async fn new_redlock(name: &'static str) -> Self {
         let servers = RedlockServers::start(3).await;
         Self::of(name, servers.url(), servers)
@@ -64,7 +64,7 @@ impl Service {
         &self.url
     }
 
-    /// As a client of the service sees it.
+    /// A lock manager of the service for a client.
     pub(crate) async fn locks(&self) -> LockManager {
         palisade::connect(self.url())
             .issuer(Issuer::new(self.name).unwrap())
@@ -72,13 +72,13 @@ impl Service {
             .unwrap()
     }
 
-    /// Its servers are gone.
+    /// Stops the servers for ever.
     pub(crate) fn stop(&self) {
         drop(self.servers.lock().unwrap().take());
     }
 }
 
-/// Two lock services and a store that takes tokens of none yet.
+/// Two lock services, and a store that accepts tokens of neither yet.
 pub(crate) struct World {
     pub(crate) old: Service,
     pub(crate) new: Service,
@@ -87,17 +87,17 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// From one Redis to another.
+    /// A handover from one Redis to another.
     pub(crate) async fn start() -> Self {
         Self::moving_to(Service::redis("new").await).await
     }
 
-    /// From a Redis to something else.
+    /// A handover from a Redis to another lock service.
     pub(crate) async fn moving_to(new: Service) -> Self {
         Self::in_database(postgres_database().await, new).await
     }
 
-    /// From a Redis to the database of the store.
+    /// A handover from a Redis to the database of the store.
     pub(crate) async fn moving_to_its_database() -> Self {
         let database = postgres_database().await;
         let new = Service::of("new", database.url().to_owned(), ());

@@ -1,4 +1,4 @@
-//! Handovers that cannot be, and dry runs.
+//! Handovers that are not possible, and dry runs.
 
 use std::process::Stdio;
 
@@ -88,7 +88,7 @@ async fn the_error_for_an_impossible_handover_says_what_to_do() {
     }
 }
 
-/// Nothing was changed, though each node has to be asked by itself whether it serves.
+/// Nothing was changed, although each node has to be asked separately whether it serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redlock_that_does_not_serve_yet_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::new_redlock("new").await).await;
@@ -101,7 +101,7 @@ async fn a_redlock_that_does_not_serve_yet_is_an_error_before_anything_is_change
     in_use(&world).await;
 }
 
-/// Leases are asked for that are shorter.
+/// The nodes grant only leases of at most 3 s, so the command has to ask for a short lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redlock_with_short_leases_is_handed_over_to() {
     let world = World::moving_to(Service::redlock_for("new", Ttl::secs(3)).await).await;
@@ -113,7 +113,7 @@ async fn a_redlock_with_short_leases_is_handed_over_to() {
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// It answers, so that a dry run finds nothing.
+/// The new service answers, so a dry run finds no fault.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_service_that_cannot_grant_is_an_error_before_anything_is_changed() {
     let world = World::moving_to(Service::redis_that_cannot_grant("new").await).await;
@@ -130,7 +130,7 @@ async fn a_new_service_that_cannot_grant_is_an_error_before_anything_is_changed(
     in_use(&world).await;
 }
 
-/// The old server is gone: its name is all that is needed of it.
+/// The old server is gone. The command needs only its name.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_that_is_gone_for_good_is_handed_over_from() {
     let world = World::start().await;
@@ -145,7 +145,7 @@ async fn a_redis_that_is_gone_for_good_is_handed_over_from() {
     guard.begin().await.unwrap().commit().await.unwrap();
 }
 
-/// A mark is held by a transaction that is open, so that the command has to wait for it.
+/// An open transaction holds a mark, so the command has to wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ctrl_c_leaves_a_handover_to_be_finished() {
     let world = World::start().await;
@@ -187,7 +187,7 @@ async fn a_holder_is_shut_out_by_force_under_the_name_of_its_service() {
     let guard = protected.acquire(RESOURCE).await.unwrap();
     let nameless = force(&[]).await;
     assert_eq!(nameless.status.code(), Some(2), "{nameless:?}");
-    // It has noticed before anything was changed.
+    // The command has noticed the mistake before anything was changed.
     let locks: LockManager = world.old.locks().await;
     let held = locks.inspect(guard.resource()).await.unwrap().holder;
     assert_eq!(held.map(|holder| holder.token), Some(guard.token()));

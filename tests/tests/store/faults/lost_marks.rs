@@ -1,6 +1,6 @@
 //! A database that has forgotten claims: a failover that lost the end of the log, and a restore.
 //!
-//! These are the stories of docs/operations/failover.md and restore.md.
+//! These are the cases of docs/operations/failover.md and restore.md.
 
 use e2e::servers::{DatabaseServer, Redis};
 use fenced_store::{FenceError, FencedGuard, FencedLocks, FencedStore, PgFencedStore};
@@ -34,7 +34,7 @@ async fn world() -> World {
 
 impl World {
     async fn acquire(&self) -> FencedGuard<Postgres> {
-        // For as long as the test takes, whatever happens to it at the lock service.
+        // The lease lasts for the whole test, whatever happens to it at the lock service.
         let acquire = self.accounts.acquire(RESOURCE);
         let acquire = acquire.ttl(Ttl::secs(60)).renew(false);
         acquire.await.unwrap()
@@ -69,7 +69,7 @@ async fn write(guard: &FencedGuard<Postgres>) -> Result<(), FenceError> {
 }
 
 /// The control of the next test, and the reason to replicate synchronously: until the resource is
-/// claimed again, the holder that the replica knows as the newest is let in.
+/// claimed again, the holder that the replica knows as the newest can write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_the_next_claim() {
     let world = world().await;
@@ -77,7 +77,7 @@ async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_th
     let replica = world.database.lagging_standby().await;
     let second = world.acquire_after(&first).await;
     write(&second).await.unwrap();
-    // Not by the guard, which would remember it.
+    // Not by the guard, because the guard would remember the refusal.
     let refused = world.accounts.store().begin(first.sequencer()).await;
     assert!(
         matches!(refused, Err(FenceError::Stale { .. })),
@@ -99,7 +99,7 @@ async fn a_failover_that_loses_a_claim_is_noticed_by_its_holder_and_over_with_th
     assert_eq!(world.accounts.floor_repairs(), 0);
 }
 
-/// Even if the application's own commits do not wait for the replica.
+/// This holds even if the application's own commits do not wait for the replica.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_waits_for_a_synchronous_replica_survives_a_failover() {
     let world = world().await;
@@ -135,7 +135,8 @@ async fn after_a_restore_of_an_older_database_holders_get_an_error_and_acquire_a
     assert_eq!(world.accounts.floor_repairs(), 0);
 }
 
-/// Neither of the two knows the last holder any more. The clock, where tokens start, does.
+/// Neither lock service nor store knows the last holder any more. But tokens start at the clock, so
+/// the next token is greater.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_both_have_lost_the_last_holder_it_is_refused_all_the_same() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! The fenced store while its database fails: sessions that end, servers that are killed, and what
-//! is lost for good.
+//! The fenced store while its database fails: sessions that end, servers that are killed, and data
+//! that is lost.
 
 mod lost_marks;

@@ -61,7 +61,7 @@ async fn one_after_the_other<W: World>(world: &W) {
     write(world, &newer).await.unwrap();
 }
 
-/// Several times, because chance decides which one is first.
+/// Runs the test several times, because chance decides which holder is first.
 async fn at_once<W: World>(world: &W) {
     for run in 1..=8 {
         let grants = [grant(run, 5), grant(run, 5)];
@@ -78,7 +78,8 @@ async fn at_once<W: World>(world: &W) {
         let refused = write(world, &grants[1 - winner]).await.unwrap_err();
         assert_kind!(refused, DuplicateToken);
 
-        // Nor while the winner is inside: it is not waited for.
+        // The loser is also refused while the winner is in its transaction, and does not wait for
+        // it.
         let open = world.store(Who::New).begin(&grants[winner]).await.unwrap();
         let refused = world.store(Who::Stale).claim(&grants[1 - winner]).await;
         assert!(

@@ -15,36 +15,36 @@ use crate::{
 /// How a holder checks that it may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// By `FencedStore::begin`.
+    /// The holder checks by `FencedStore::begin`.
     Fenced,
-    /// The control: by reading the mark in the transaction, which is the naive way.
+    /// The control: the holder reads the mark in its transaction, which is the naive way.
     PlainSelect,
 }
 
 /// The result of a step.
 pub(crate) enum Step {
     Taken,
-    /// Nothing happened, because the other holder is in the way: to be taken again when it has
-    /// moved.
+    /// Nothing happened, because the other holder is in the way. The step has to be taken again
+    /// when the other holder has moved.
     Blocked,
     Ended(End),
 }
 
-/// How it ended for a holder.
+/// How the section of a holder ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Committed,
-    /// The mark does not show it, or not any more.
+    /// The mark does not show the grant of the holder, or not any more.
     Refused,
-    /// Its transaction clashed with the other one's.
+    /// The transaction of the holder clashed with that of the other one.
     Clashed,
 }
 
-/// Where a holder is with its section.
+/// How far a holder has got with its section.
 enum Stage<W: World> {
     Out,
     In(FencedTx<W::Db>),
-    /// And whether it has begun a transaction.
+    /// A connection, and whether the holder has begun a transaction on it.
     NaivelyIn(PoolConnection<W::Db>, bool),
 }
 
@@ -54,10 +54,10 @@ pub(crate) struct HolderOf<W: World> {
     check: Check,
     store: FencedStore<W::Db>,
     grant: Sequencer,
-    /// Rows of other runs are not ours.
+    /// The number of the run. Rows of other runs do not count.
     run: usize,
     stage: Stage<W>,
-    /// Whether it has seen the row of the other one.
+    /// Whether the holder has seen the row of the other holder.
     pub(crate) saw_the_other: bool,
 }
 
@@ -79,12 +79,12 @@ impl<W: World> HolderOf<W> {
         self.store.claim(&self.grant).await
     }
 
-    /// Whether it may be in the other one's way.
+    /// Whether the holder may be in the way of the other holder.
     pub(crate) const fn is_inside(&self) -> bool {
         matches!(self.stage, Stage::In(_) | Stage::NaivelyIn(_, true))
     }
 
-    /// Takes a step, of which there are four.
+    /// Takes the next of the four steps.
     pub(crate) async fn step(&mut self, number: usize) -> Step {
         let taken = match number {
             0 => self.begin().await,
@@ -108,7 +108,7 @@ impl<W: World> HolderOf<W> {
     }
 
     async fn begin(&mut self) -> Result<Step, FenceError> {
-        // The older one has claimed when it was the newest.
+        // The older holder claimed when it was the newest.
         if self.who == Who::New {
             self.claim().await?;
         }
@@ -172,7 +172,8 @@ impl<W: World> HolderOf<W> {
         Ok(Step::Ended(End::Committed))
     }
 
-    /// Waits until it is done, so that nothing of it is in the other one's way.
+    /// Waits until the rollback is done, so that nothing of this holder is in the way of the other
+    /// holder.
     async fn roll_back(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Out) {
             Stage::Out | Stage::NaivelyIn(_, false) => {}

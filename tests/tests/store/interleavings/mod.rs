@@ -1,11 +1,12 @@
-//! A stale and a new holder, step by step, in every order that there is.
+//! A stale and a new holder take their steps in every possible order.
 //!
 //! Each of the two takes four steps: it begins, reads, inserts a row of its own and commits. The
-//! new one claims before it begins, as its users do. The rows differ, so nothing but the fence can
-//! tell the two apart. In no order may the stale one commit after the new one has, or the new one
-//! commit without having seen what the stale one committed.
+//! new holder claims before it begins, as users do. The rows differ, so only the fence can
+//! distinguish the two. In no order may the stale holder commit after the new holder, or may the
+//! new holder commit without having seen a committed row of the stale holder.
 //!
-//! The control goes through the same orders with a plain SELECT for a check, and has to do both.
+//! The control goes through the same orders with a plain SELECT as its check, and both faults have
+//! to happen.
 #![allow(clippy::future_not_send, reason = "each test is one task")]
 
 mod duplicates;

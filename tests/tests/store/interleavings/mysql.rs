@@ -32,12 +32,12 @@ pub(crate) struct MySqlWorld<S> {
 /// The sessions of one holder.
 struct Sessions {
     store: MySqlFencedStore,
-    /// By which the server names them.
+    /// The numbers by which the server names the sessions.
     ids: Arc<Mutex<Vec<u64>>>,
 }
 
 impl<S: MySqlServer> MySqlWorld<S> {
-    /// The levels of the stale and of the new holder.
+    /// The isolation levels of the stale and of the new holder.
     pub(crate) async fn new(levels: [&'static str; 2]) -> Self {
         let database = S::database().await;
         let mut observer = MySqlConnection::connect(database.url()).await.unwrap();
@@ -84,7 +84,7 @@ impl Sessions {
         }
     }
 
-    /// Whether one of them waits for a lock, by the server's list of transactions.
+    /// Whether one of the sessions waits for a lock, by the server's list of transactions.
     fn wait_in(&self, status: &str) -> bool {
         let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
         status
@@ -107,8 +107,8 @@ impl<S: MySqlServer> World for MySqlWorld<S> {
         &self.holders[who as usize].store
     }
 
-    /// Not by `information_schema.innodb_trx`, which shows an old state unless it was not read for
-    /// a tenth of a second.
+    /// This does not use `information_schema.innodb_trx`, which shows an old state if it was read
+    /// within the last tenth of a second.
     async fn until_blocked(&self, who: Who) {
         let mut observer = self.observer.lock().await;
         loop {
@@ -130,14 +130,16 @@ impl<S: MySqlServer> World for MySqlWorld<S> {
     }
 
     async fn number(connection: &mut MySqlConnection, sql: String) -> Result<i64, sqlx::Error> {
-        // Each is another one: prepared, it would push others out of the connection's memory.
+        // Each statement has another text. If these were prepared, they would push others out of
+        // the connection's memory.
         let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
         number.await?.try_get(0)
     }
 }
 
-/// In serializable transactions a plain SELECT locks what it reads, as ours does. That is no help
-/// against a holder that uses another level, so the control there has a stale holder that does.
+/// In serializable transactions a plain SELECT locks the rows that it reads, as ours does. This
+/// does not help against a holder with another level. So at this level the stale holder of the
+/// control has another level.
 async fn no_order_of_steps_lets_a_stale_holder_through<S: MySqlServer>() {
     let mut table = Table::default();
     for levels in [

@@ -1,18 +1,18 @@
-//! In which order two holders take their steps.
+//! The order in which two holders take their steps.
 
-/// One of the two.
+/// One of the two holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// Has lost the lease, and does not know.
+    /// The holder that has lost the lease, and does not know this.
     Stale,
-    /// Has acquired since, with the next token.
+    /// The holder that has acquired since, with the next token.
     New,
 }
 
-/// How many steps each takes.
+/// How many steps each holder takes.
 pub(crate) const STEPS: usize = 4;
 
-/// Whose turn it is, one after the other.
+/// The holders whose turn it is, one after the other.
 pub(crate) type Order = [Who; 2 * STEPS];
 
 impl Who {
@@ -25,7 +25,7 @@ impl Who {
         }
     }
 
-    /// The token that it holds.
+    /// The token that the holder has.
     pub(crate) const fn token(self) -> u64 {
         match self {
             Self::Stale => 1,
@@ -34,7 +34,7 @@ impl Who {
     }
 }
 
-/// All orders in which both take all of their steps.
+/// All orders in which both holders take all of their steps.
 pub(crate) fn all() -> impl Iterator<Item = Order> {
     (0..=u8::MAX)
         .filter(|bits| bits.count_ones() == 4)

@@ -23,13 +23,14 @@ use crate::interleavings::{
 
 pub(crate) struct OnPostgres {
     stores: [PgFencedStore; 2],
-    /// Not of a pool, because a pool would look after each answer that was not waited for.
+    /// The connection is not from a pool, because a pool would wait for each answer that the test
+    /// does not wait for.
     observer: Mutex<PgConnection>,
     _database: PostgresDatabase,
 }
 
 impl OnPostgres {
-    /// The levels of the stale and of the new holder.
+    /// The isolation levels of the stale and of the new holder.
     pub(crate) async fn new(levels: [PgIsolation; 2]) -> Self {
         let database = postgres_database().await;
         let mut observer = PgConnection::connect(database.url()).await.unwrap();
@@ -44,8 +45,8 @@ impl OnPostgres {
                 .application_name(name(who))
                 .options([("default_transaction_isolation", sql(level))]);
             let pool = PgPoolOptions::new().connect_with(options).await.unwrap();
-            // A holder that waits here waits for the other one's next step, however late that
-            // comes.
+            // A holder that waits here waits for the next step of the other holder, however late
+            // that step comes.
             let options = PgTxOptions::default()
                 .isolation(level)
                 .lock_timeout(Some(Duration::from_secs(60)));
@@ -79,7 +80,7 @@ const fn sql(level: PgIsolation) -> &'static str {
 impl World for OnPostgres {
     type Db = Postgres;
 
-    /// At the session's level.
+    /// The control begins at the isolation level of its session.
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::First("BEGIN");
     const MARKS: &str = "fenced.high_water_mark";
 
@@ -107,14 +108,15 @@ impl World for OnPostgres {
     }
 
     async fn number(connection: &mut PgConnection, sql: String) -> Result<i64, sqlx::Error> {
-        // Each is another one: prepared, it would push others out of the connection's memory.
+        // Each statement has another text. If these were prepared, they would push others out of
+        // the connection's memory.
         let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
         number.await?.try_get(0)
     }
 }
 
-/// Serializable transactions protect each other, fenced or not. That is no help against a holder
-/// that uses another level, so the control there has a stale holder that does.
+/// Serializable transactions protect each other, fenced or not. This does not help against a holder
+/// with another level. So at this level the stale holder of the control has another level.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_order_of_steps_lets_a_stale_holder_through_on_postgres() {
     let mut table = Table::default();

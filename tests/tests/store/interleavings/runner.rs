@@ -1,7 +1,7 @@
 //! Lets two holders take their steps in a given order.
 //!
 //! After each step both stand still: each has either taken all the steps that are due, or waits for
-//! a lock that the other one has, as the database itself says. So an order always has the same
+//! a lock of the other holder. The database itself reports this. So an order always has the same
 //! outcome. A holder that waits takes the steps that become due meanwhile as soon as it can.
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -18,15 +18,15 @@ use crate::{
 /// An order takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How an order went.
+/// The outcome of an order.
 pub(crate) struct Outcome {
-    /// Of the stale and of the new holder.
+    /// The ends of the stale and of the new holder.
     pub(crate) ends: [End; 2],
-    /// Whether the new holder has seen the row of the stale one.
+    /// Whether the new holder has seen the row of the stale holder.
     pub(crate) new_saw_stale: bool,
     /// Whether the new holder was the first to commit.
     pub(crate) new_was_first: bool,
-    /// Whether one of them had to wait.
+    /// Whether one of the holders had to wait.
     pub(crate) waited: bool,
 }
 
@@ -37,13 +37,13 @@ enum State<W: World> {
     Still(HolderOf<W>),
     Moving(Moving<W>),
     Ended(HolderOf<W>, End),
-    /// Between two of the others.
+    /// The holder is between two steps.
     Nowhere,
 }
 
 struct Seat<W: World> {
     state: State<W>,
-    /// How many steps it has to take.
+    /// How many steps are due for the holder.
     due: usize,
     taken: usize,
 }
@@ -55,14 +55,14 @@ struct Run<'a, W: World> {
     waited: bool,
 }
 
-/// Lets both go through their sections. `number` is one that no other run has.
+/// Lets both holders go through their sections. No other run has this `number`.
 ///
 /// # Panics
 /// If they do not come to an end: each waits for the other.
 pub(crate) async fn run<W: World>(world: &W, order: Order, check: Check, number: usize) -> Outcome {
     let [stale, new] = Who::BOTH.map(|who| HolderOf::new(world, who, check, number));
     while let Err(error) = stale.claim().await {
-        // The session of the run before is still being rolled back.
+        // The session of the previous run is still being rolled back.
         assert_kind!(error, Busy);
         tokio::task::yield_now().await;
     }
@@ -99,12 +99,13 @@ impl<W: World> Run<'_, W> {
         }
     }
 
-    /// A step of one may let the other one go on, and the other way round.
+    /// Lets both take steps until both stand still, because a step of one may let the other go on.
     async fn until_still(&mut self) {
         while self.advance(Who::Stale).await | self.advance(Who::New).await {}
     }
 
-    /// Lets one take the steps that are due, until it has to wait. Whether it has taken any.
+    /// Lets one holder take the steps that are due, until it has to wait. Returns whether it has
+    /// taken a step.
     async fn advance(&mut self, who: Who) -> bool {
         let mut has_moved = false;
         loop {
@@ -161,7 +162,8 @@ impl<W: World> Run<'_, W> {
         }
     }
 
-    /// If the other holder has left its section, a wait for it is a wait for its rollback.
+    /// Whether a holder is in its section. If the other holder has left its section, a wait for it
+    /// is a wait for its rollback.
     fn is_inside(&self, who: Who) -> bool {
         match &self.seats[who as usize].state {
             State::Still(holder) => holder.is_inside(),

@@ -22,14 +22,14 @@ pub(crate) struct OnSqlite {
 }
 
 impl OnSqlite {
-    /// A transaction waits that long for another one in its way.
+    /// How long a transaction waits for another one that is in its way.
     pub(crate) async fn new(journal: SqliteJournalMode, patience: Duration) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = SqliteConnectOptions::new()
             .filename(directory.path().join("journal.db"))
             .create_if_missing(true)
             .journal_mode(journal)
-            // Nothing here has to outlive the machine.
+            // No data of this test has to outlive the machine.
             .synchronous(SqliteSynchronous::Off)
             .busy_timeout(patience);
         let pool = || SqlitePool::connect_with(options.clone());
@@ -51,7 +51,7 @@ impl World for OnSqlite {
     type Db = Sqlite;
 
     /// A transaction that has read an old snapshot is not allowed to write. So the naive holder
-    /// reads first and begins then.
+    /// reads first, and begins its transaction then.
     const NAIVE_BEGIN: NaiveBegin = NaiveBegin::AtTheWrite("BEGIN IMMEDIATE");
     const MARKS: &str = "fenced_high_water_mark";
 
@@ -68,7 +68,8 @@ impl World for OnSqlite {
     }
 
     async fn number(connection: &mut SqliteConnection, sql: String) -> Result<i64, sqlx::Error> {
-        // Each is another one: prepared, it would push others out of the connection's memory.
+        // Each statement has another text. If these were prepared, they would push others out of
+        // the connection's memory.
         let number = connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql)));
         number.await?.try_get(0)
     }

@@ -13,13 +13,13 @@ use crate::interleavings::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) orders: usize,
-    /// The stale holder committed after the new one had.
+    /// How often the stale holder committed after the new holder.
     pub(crate) stale_commits: usize,
-    /// Both committed, and the new one had not seen the write of the stale one.
+    /// How often both committed, and the new holder had not seen the write of the stale holder.
     pub(crate) missed_reads: usize,
     pub(crate) by_stale: usize,
     pub(crate) by_new: usize,
-    /// A holder had to wait.
+    /// How often a holder had to wait.
     pub(crate) waits: usize,
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn of_all_orders<W: World>(world: &W, check: Check) -> Tally {
     tally
 }
 
-/// The tallies of several variants, to be shown when one of them is not as it should be.
+/// The tallies of several variants, which are shown if one of them is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<(String, Check, Tally)>);
 
@@ -58,7 +58,7 @@ impl Table {
         self.0.push((variant.into(), check, tally));
     }
 
-    /// The fence lets no stale holder through, and hinders no current one.
+    /// Checks that the fence lets no stale holder through, and hinders no current holder.
     ///
     /// # Panics
     /// If not.
@@ -76,7 +76,7 @@ impl Table {
         }
     }
 
-    /// The control lets both kinds through: the runner can see them.
+    /// Checks that the control lets both faults happen, so that the runner can see them.
     ///
     /// # Panics
     /// If not.

@@ -34,7 +34,7 @@ pub(crate) trait World: Sized + 'static {
     ) -> Result<i64, sqlx::Error>;
 }
 
-/// The point where the naive holder begins its transaction.
+/// The point at which the naive holder begins its transaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NaiveBegin {
     /// Before the check.

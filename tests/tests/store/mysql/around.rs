@@ -1,5 +1,5 @@
-//! Ways to change the rows of a protected table: those that meet the triggers, and those that do
-//! not, of which docs/protected-tables.md warns.
+//! Ways to change the rows of a protected table: ways that run the triggers, and ways that do not,
+//! of which docs/protected-tables.md warns.
 
 use e2e::servers::MySqlServer;
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
@@ -54,7 +54,7 @@ async fn statements_of_every_kind_meet_the_triggers<S: MySqlServer>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Partitions of a protected table are emptied and exchanged as tables are.
+/// Partitions of a protected table can be emptied and exchanged like tables.
 async fn partitions_get_past_the_triggers<S: MySqlServer>() {
     let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;
     let mut connection = world.store().pool().acquire().await.unwrap();
@@ -113,7 +113,8 @@ async fn temporary_tables_under_our_names_get_past_the_triggers<S: MySqlServer>(
     assert_eq!(balance(&world).await, 0);
 }
 
-/// The triggers run with the rights of the user who has protected the table.
+/// The triggers run with the rights of the user who has protected the table. Here this user is
+/// deleted.
 async fn without_the_user_that_has_protected_a_table_every_write_fails<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     // With a binary log MySQL lets no other user create triggers.
@@ -136,7 +137,7 @@ async fn without_the_user_that_has_protected_a_table_every_write_fails<S: MySqlS
     let error = run(&mut connection, "DELETE FROM accounts").await;
     let error = format!("{:?}", error.unwrap_err());
     assert!(error.contains("number: 1449"), "{error}");
-    // A user who is there protects it anew.
+    // Another user, who exists, protects the table again.
     let anew = FencedStore::new(world.store().pool().clone());
     anew.unprotect(&by_row()).await.unwrap();
     anew.protect(&by_row()).await.unwrap();

@@ -13,8 +13,8 @@ const WITH_ANOTHER_BYTE: &str =
     "INSERT INTO fenced_high_water_mark (resource, token, holder, issuer)
     VALUES (x'72E9', 1, '', 'redis')";
 
-/// In a session that keeps texts as they come. MySQL cuts the name there.
-/// Catches: a row whose name no client can say, so that it stays for ever.
+/// In a session that keeps texts as they come. MySQL cuts the name at such a byte.
+/// Catches: a row whose name no client can write, so that the row stays for ever.
 async fn no_table_keeps_a_name_with_a_byte_above_127<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     let mut owner = world.store().pool().acquire().await.unwrap();
@@ -43,7 +43,7 @@ async fn no_table_keeps_a_name_with_a_byte_above_127<S: MySqlServer>() {
     }
 }
 
-/// Catches: a migration that is half applied, and cannot be taken up.
+/// Catches: a migration that is half applied, and cannot be continued.
 #[tokio::test]
 async fn the_migration_that_refuses_such_a_name_goes_on_when_the_row_is_gone() {
     let world: MySqlStore<OnMariaDb> = fresh().await;

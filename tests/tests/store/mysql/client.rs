@@ -40,7 +40,8 @@ async fn a_reader_of_a_mark_cannot_write_as_its_holder<S: MySqlServer>() {
     let (done, text) = mariadb(world.url(), &posing).await;
     assert!(!done && text.contains("(FN010)"), "{text}");
     assert_eq!(balance(&world).await, 100);
-    // Nor at the lock service: no part of it is what a holder presents there.
+    // The digest does not help at the lock service, either: no part of it is the text that a holder
+    // presents there.
     let (world, grant) = claimed::<MySqlStore<S>>().await;
     assert!(!world.dump().await.contains(&grant.holder().digest()));
 }

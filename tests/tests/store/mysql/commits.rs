@@ -1,5 +1,5 @@
-//! The meaning of an error of a commit. A backup keeps all commits of a MariaDB from happening.
-//! Those of MySQL also keep the statements before the commit from happening.
+//! The meaning of an error of a commit. A backup keeps all commits of a MariaDB from happening. A
+//! backup of MySQL also keeps the statements before the commit from happening.
 
 use e2e::servers::{DatabaseServer, until};
 use fenced_store::{FenceError, FencedStore, MySqlFencedStore};
@@ -15,7 +15,7 @@ struct World {
 }
 
 impl World {
-    /// With a grant that has been claimed.
+    /// A store with a grant that has been claimed.
     async fn new() -> Self {
         let server = DatabaseServer::mariadb().await;
         let pool = MySqlPool::connect(server.url()).await.unwrap();
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The error of a commit that the backup holds up, in a session with this setting. `meanwhile`
-    /// is executed while it waits.
+    /// is executed while the commit waits.
     async fn held_up(&self, setting: &'static str, meanwhile: &str) -> FenceError {
         let mut tx = self.store.begin(&self.grant).await.unwrap();
         tx.execute(setting).await.unwrap();
@@ -69,8 +69,8 @@ impl World {
     }
 }
 
-/// An interrupt may strike before the commit or after it: this one struck before, and the error is
-/// the same.
+/// An interrupt may come before the commit or after it, with the same error. In this test it came
+/// before.
 #[tokio::test]
 async fn a_commit_that_was_interrupted_is_unknown() {
     let world = World::new().await;
@@ -81,7 +81,7 @@ async fn a_commit_that_was_interrupted_is_unknown() {
     assert_eq!(world.written().await, 0);
 }
 
-/// A timeout that comes before the commit leaves nothing open.
+/// A timeout that comes before the commit shows that the commit did not happen.
 #[tokio::test]
 async fn a_commit_that_waited_too_long_for_a_lock_did_not_happen() {
     let world = World::new().await;

@@ -1,5 +1,5 @@
-//! Futures that are dropped. Each time the pool has one connection, whose next user finds all that
-//! was left behind.
+//! Futures that are dropped. Each time the pool has one connection, whose next user finds
+//! everything that was left behind.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::{
     rule::{Harness, balance, claimed, service},
 };
 
-/// A statement that takes longer never ends.
+/// A time limit. A statement that takes longer never ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn with_one_connection<S: MySqlServer>() -> (MySqlStore<S>, MySqlFencedStore, Sequencer) {
@@ -53,7 +53,7 @@ async fn naive_begin_that_is_dropped_loses_the_next_write<S: MySqlServer>() {
     let pool = store.pool();
     let mut connection = pool.acquire().await.unwrap();
     while DropAt::woken(1).poll(connection.begin()).await.is_some() {
-        // It was begun, and is rolled back here.
+        // The transaction was begun, and is rolled back here.
         connection.ping().await.unwrap();
     }
     drop(connection);
@@ -74,12 +74,12 @@ impl Statements {
         Self { made: 0 }
     }
 
-    /// Every one for which a preparation is answered in another number of packets.
+    /// Every kind of statement whose preparation is answered in another number of packets.
     fn kinds() -> impl Iterator<Item = (usize, bool)> {
         (0..=6).flat_map(|parameters| [(parameters, false), (parameters, true)])
     }
 
-    /// Executes one, up to a moment. Whether it was dropped.
+    /// Executes a statement, and drops it at a moment. Returns whether it was dropped.
     async fn dropped(
         &mut self,
         connection: &mut MySqlConnection,
@@ -108,7 +108,8 @@ async fn naive_statement_that_is_dropped_while_it_is_prepared_costs_a_connection
         .acquire_timeout(Duration::from_secs(2));
     let pool = pool.connect(world.url()).await.unwrap();
     let mut statements = Statements::new();
-    // If it is prepared at once, its first await is that of its execution, or it has none.
+    // If the statement is prepared at once, its first await is the one of its execution, or it has
+    // no await.
     for _ in 0..5000 {
         let mut tx = match pool.begin().await {
             Ok(tx) => tx,
@@ -141,7 +142,7 @@ async fn naive_read_after_a_dropped_statement_returns_a_part_of_its_preparation<
     panic!("each read was right");
 }
 
-/// How a transaction ends in which a statement was dropped.
+/// The ways to end a transaction in which a statement was dropped.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Drop,
@@ -149,7 +150,7 @@ enum End {
     Commit,
 }
 
-/// Ends it. Returns whether its write must be stored, if that is known.
+/// Ends the transaction. Returns whether its write must be stored, if this is known.
 async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
     match end {
         End::Drop => drop(tx),
@@ -164,7 +165,8 @@ async fn end(tx: FencedTx<MySql>, end: End) -> Option<bool> {
     Some(false)
 }
 
-/// The connection can be used, or it was replaced, and the write is stored or not.
+/// Checks that the connection can be used, or was replaced, and that the write is stored or not, as
+/// expected.
 async fn goes_on<S: MySqlServer>(
     (world, store, grant): &(MySqlStore<S>, MySqlFencedStore, Sequencer),
     before: i64,
@@ -200,7 +202,7 @@ async fn a_statement_that_is_dropped_while_it_is_prepared_costs_no_connection<S:
     assert!(dropped > statements.made / 2, "{dropped}");
 }
 
-/// And more than one: then the driver waits for an answer that never comes.
+/// More than one statement is dropped. Then the driver waits for an answer that never comes.
 async fn statements_that_are_dropped_one_after_the_other_cost_no_connection<S: MySqlServer>() {
     each_way_at_once(async |way| {
         let fenced = with_one_connection::<S>().await;
@@ -211,7 +213,7 @@ async fn statements_that_are_dropped_one_after_the_other_cost_no_connection<S: M
         MySqlStore::<S>::add(&mut tx, 1000).await.unwrap();
         for _ in 0..3 {
             let step = statements.dropped(&mut tx, (6, true), DropAt::woken(1));
-            // The second waits for ever.
+            // The second statement waits for ever.
             timeout(Duration::from_millis(200), step).await.ok();
         }
         let stored = timeout(PATIENCE, end(tx, way)).await.expect("an end");
@@ -226,7 +228,7 @@ async fn each_way_at_once(test: impl AsyncFn(End)) {
     tokio::join!(test(End::Drop), test(End::RollBack), test(End::Commit));
 }
 
-/// The answer comes while the end of the transaction waits for it, or never.
+/// The answer comes while the end of the transaction waits for it, or it never comes.
 async fn a_preparation_that_is_answered_late_or_never_costs_no_connection<S: MySqlServer>() {
     each_way_at_once(async |way| {
         let (world, _, grant) = with_one_connection::<S>().await;
@@ -257,12 +259,12 @@ async fn a_preparation_that_is_answered_late_or_never_costs_no_connection<S: MyS
     .await;
 }
 
-/// Catches: a savepoint that takes the answers to another statement for its own, which waits for
+/// Catches: a savepoint that takes the answers to another statement for its own, and so waits for
 /// ever or panics.
 async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is_set_or_fails<
     S: MySqlServer,
 >() {
-    // The rests of the preparations have 8, 4 and 1 packets.
+    // The unread parts of the preparations have 8, 4 and 1 packets.
     let failed = [(6, true), (2, true), (1, false)].map(async |kind| {
         let fenced = with_one_connection::<S>().await;
         let (world, store, grant) = &fenced;
@@ -288,7 +290,7 @@ async fn a_savepoint_after_a_statement_that_was_dropped_while_it_was_prepared_is
     assert!(failed > 0, "no savepoint came after a dropped statement");
 }
 
-/// The driver waits for the answer, and no call of ours is there to see it.
+/// The driver waits for the answer, and none of our calls can notice this.
 async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes<S: MySqlServer>() {
     let (world, grant) = claimed::<MySqlStore<S>>().await;
     let store = world
@@ -310,7 +312,7 @@ async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes<S: MySqlServe
         let next = timeout(PATIENCE, tx.execute(sqlx::raw_sql("SET @next = 1"))).await;
         let ended = next.expect("an end").is_err_and(|error| match error {
             sqlx::Error::Io(_) => true,
-            // MySQL says why, before it closes the connection.
+            // MySQL reports the reason before it closes the connection.
             error => error.to_string().contains("inactivity"),
         });
         if ended {
@@ -325,7 +327,7 @@ async fn an_idle_timeout_ends_a_statement_whose_answer_never_comes<S: MySqlServe
 async fn a_step_in_which_a_statement_was_dropped_while_it_was_prepared_is_stored_or_fails<
     S: MySqlServer,
 >() {
-    // The rests of the preparations have 3, 4 and 8 packets.
+    // The unread parts of the preparations have 3, 4 and 8 packets.
     let failed = [1, 2, 6].map(async |parameters| {
         let (world, store, _) = with_one_connection::<S>().await;
         let locks = FencedLocks::new(service("redis"), store);

@@ -9,7 +9,7 @@ use crate::{
     rule::{Harness, SqlHarness, assert_kind, fresh, grant},
 };
 
-/// Settings of a session that texts may depend on.
+/// Settings of a session on which the texts of ids may depend.
 const SETTINGS: [&str; 5] = [
     "SET time_zone = '+05:00'",
     "SET lc_time_names = 'de_DE'",
@@ -143,7 +143,7 @@ async fn an_id_with_a_space_is_not_the_resource_without_it<S: MySqlServer>() {
     let texts = Protection::rows("texts", "id", "text:").unwrap();
     world.store().protect(&texts).await.unwrap();
     world.store().claim(&grant("text:x", 1)).await.unwrap();
-    // By hand, a client need not say which resources it has.
+    // A client that calls the functions by hand need not say which resources it has.
     let insert = |id: &str| {
         format!(
             "START TRANSACTION;

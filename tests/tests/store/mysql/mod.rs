@@ -1,5 +1,5 @@
 //! The fenced store on MariaDB and on MySQL: the cases of the rule that every database has to pass,
-//! and what only these two can do, or do wrong.
+//! and cases that only these two can pass, or fail.
 
 /// The cases of a file, on each server.
 macro_rules! on_both {

@@ -1,4 +1,4 @@
-//! A holder that sits in an open transaction, and the claim of the next one.
+//! A holder that stays in an open transaction, and the claim of the next holder.
 
 use e2e::{
     proxy::Fault,
@@ -13,7 +13,7 @@ use crate::{
     servers::Server,
 };
 
-/// The order to end a session is on its way when that one goes on to its next transaction, of
+/// The order to end a session is on its way when that session goes on to its next transaction, of
 /// another resource.
 async fn a_session_that_has_gone_on_is_left_alone<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
@@ -41,7 +41,8 @@ async fn a_session_that_has_gone_on_is_left_alone<S: MySqlServer>() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// A statement that commits behind our back leaves a note that is not the note of a transaction.
+/// A statement that commits without the store's knowledge leaves the note of a transaction that is
+/// over.
 async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     let pool = world.pool_of_one().await;
@@ -54,7 +55,7 @@ async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
     assert_eq!(notes(&pool).await, 1);
     let session = connection_id(&pool).await;
 
-    // An unfenced transaction holds the claim up, in that session, of all.
+    // An unfenced transaction in the same session holds up the claim.
     let mut unfenced = pool.begin().await.unwrap();
     unfenced
         .execute("SELECT * FROM fenced_high_water_mark LOCK IN SHARE MODE")
@@ -66,16 +67,16 @@ async fn a_note_that_was_left_behind_ends_no_session<S: MySqlServer>() {
     unfenced.commit().await.unwrap();
     assert_eq!(connection_id(&pool).await, session);
 
-    // The next transaction of the session clears it away.
+    // The next transaction of the session deletes the note.
     store.begin(&old).await.unwrap().commit().await.unwrap();
     assert_eq!(notes(&pool).await, 0);
 }
 
-/// A stopped client of another database user can be ended by an administrator only.
+/// Only an administrator can end the session of a stopped client of another database user.
 async fn a_session_of_another_user_needs_a_right_to_be_ended<S: MySqlServer>() {
     let (world, old) = claimed::<MySqlStore<S>>().await;
     let new = grant("account:42", 34);
-    // MySQL lets no other user end a session of one with all rights.
+    // MySQL lets no other user end the session of a user with all rights.
     let plain = world.store_of_user("").await;
     let mut tx = plain.begin(&old).await.unwrap();
     MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
@@ -95,7 +96,7 @@ async fn a_session_of_another_user_needs_a_right_to_be_ended<S: MySqlServer>() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// A timeout of the session is not lengthened, and `None` leaves it.
+/// A timeout of the session is not lengthened, and `None` leaves it unchanged.
 /// Catches: a timeout of the session that is lengthened.
 async fn without_a_lock_timeout_that_of_the_session_counts<S: MySqlServer>() {
     let (world, old) = claimed::<MySqlStore<S>>().await;
@@ -132,7 +133,7 @@ async fn an_idle_timeout_of_the_session_ends_an_idle_holder<S: MySqlServer>() {
 }
 
 /// A lock wait that took too long rolls back its statement and keeps the transaction. A claim keeps
-/// nothing.
+/// no lock.
 async fn a_claim_that_gave_up_keeps_no_lock<S: MySqlServer>() {
     let world: MySqlStore<S> = fresh().await;
     let (old, new) = (grant("account:42", 33), grant("account:42", 34));

@@ -30,7 +30,7 @@ struct World {
 }
 
 impl World {
-    /// With our tables, and a user who has rights on these and no other.
+    /// Starts a server with our tables, and a user who has rights on these tables and no others.
     async fn start<S: MySqlServer>() -> Self {
         let server = S::start().await;
         let mut owner = MySqlConnection::connect(server.url()).await.unwrap();
@@ -64,7 +64,7 @@ impl World {
         self.owner.execute(statement).await.unwrap();
     }
 
-    /// Until the server has none of the user's sessions.
+    /// Waits until the server has no session of the user.
     async fn until_alone<S: MySqlServer>(&mut self) {
         let count = format!(
             "SELECT COUNT(*) FROM {} WHERE user = 'app'",
@@ -96,8 +96,8 @@ async fn session(pool: &MySqlPool) -> u64 {
     id.fetch_one(pool).await.unwrap()
 }
 
-/// Each way to take the locks of a backup, and of a change of the schema.
-/// Catches: a call that waits for as long as a backup lasts, and a limit that a session keeps.
+/// The test takes the locks of a backup, and of a change of the schema, in each way.
+/// Catches: a call that waits for as long as a backup lasts, or a limit that a session keeps.
 async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time<S: MySqlServer>() {
     let mut world = World::start::<S>().await;
     let store = world.store(waiting::<S>(1));
@@ -163,7 +163,7 @@ async fn behind_a_backup_or_a_change_of_the_schema_calls_are_busy_in_time<S: MyS
     assert_eq!(limits, on::<S, _>((86_400, 50), (1, 1)));
 }
 
-/// Catches: a pool that asks a read-only server for as long as its sessions live.
+/// Catches: a pool that asks a read-only server as long as its sessions live.
 async fn a_read_only_server_is_busy_and_its_session_is_left<S: MySqlServer>() {
     let mut world = World::start::<S>().await;
     let store = world.store(waiting::<S>(1));
@@ -226,7 +226,7 @@ async fn a_session_that_the_server_has_ended_is_not_noticed_or_busy<S: MySqlServ
     let tx = store.begin(&own).await.unwrap();
     tx.commit().await.unwrap();
 
-    // A pool that does not look whether its sessions live.
+    // A pool that does not check whether its sessions live.
     let careless = world.store(short().test_before_acquire(false));
     for what in ["claim", "begin"] {
         careless.claim(&own).await.unwrap();

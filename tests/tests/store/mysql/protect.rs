@@ -48,7 +48,7 @@ async fn replace_and_on_duplicate_key_are_judged_by_what_they_do<S: MySqlServer>
         "UPDATE accounts SET owner = 'ann' WHERE id = 42",
         "REPLACE INTO accounts VALUES (42, 2, 'ann')",
         "INSERT INTO accounts VALUES (42, 0, 'ann') ON DUPLICATE KEY UPDATE balance = 3",
-        // Another id, which is not stored.
+        // Another id, which is not the one that is stored.
         "INSERT INTO accounts VALUES (43, 0, 'ann') ON DUPLICATE KEY UPDATE balance = 4",
         "INSERT IGNORE INTO accounts VALUES (42, 0, 'ann')",
     ] {
@@ -65,15 +65,15 @@ async fn replace_and_on_duplicate_key_are_judged_by_what_they_do<S: MySqlServer>
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// A statement that commits behind our back leaves the note of its transaction in the session. The
-/// end of the transaction clears it away; until then the mark decides.
+/// A statement that commits without the store's knowledge leaves the note of its transaction in the
+/// session. The end of the transaction deletes the note. Until then the mark decides.
 async fn a_note_that_was_left_behind_is_good_until_the_next_claim_at_most<S: MySqlServer>() {
     let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let store = FencedStore::new(world.pool_of_one().await);
     let mut tx = store.begin(&own).await.unwrap();
     run(&mut tx, "COMMIT").await.unwrap();
     MySqlStore::<S>::add(&mut tx, 1).await.unwrap();
-    // Another session never has it.
+    // Another session never has the note.
     let mut another = world.store().pool().acquire().await.unwrap();
     let error: FenceError = MySqlStore::<S>::add(&mut another, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
@@ -105,11 +105,11 @@ async fn after_a_deadlock_nothing_is_written_unfenced<S: MySqlServer>() {
     assert!(is_unfenced(&error), "{error:?}");
 }
 
-/// A client that was refused and has not noticed yet.
+/// The open transaction belongs to a client that was refused and has not noticed yet.
 async fn a_refused_write_in_an_open_transaction_delays_no_other_client<S: MySqlServer>() {
     let (world, own) = protected_and_claimed::<MySqlStore<S>>().await;
     let one = FencedStore::new(world.pool_of_one().await);
-    // Its connection has been in fenced transactions.
+    // The client's connection has been in fenced transactions before.
     one.begin(&own).await.unwrap().commit().await.unwrap();
     let mut refused = one.pool().begin().await.unwrap();
     let error: FenceError = MySqlStore::<S>::add(&mut refused, 1).await.unwrap_err();
@@ -120,7 +120,7 @@ async fn a_refused_write_in_an_open_transaction_delays_no_other_client<S: MySqlS
     let mut refused = one.pool().begin().await.unwrap();
     let error: FenceError = MySqlStore::<S>::add(&mut refused, 1).await.unwrap_err();
     assert!(is_unfenced(&error), "{error:?}");
-    // And one that is in another resource's.
+    // And a connection that is in a transaction of another resource.
     let other = grant("account:0", 1);
     world.store().claim(&other).await.unwrap();
     let mut of_another = world.store().begin(&other).await.unwrap();
@@ -192,7 +192,7 @@ async fn an_id_that_names_no_resource_is_refused<S: MySqlServer>() {
     world.store().protect(&texts).await.unwrap();
     let own = grant("text:?", 1);
     world.store().claim(&own).await.unwrap();
-    // Not strict, unlike the session in which the triggers were made.
+    // This session is not strict, unlike the session in which the triggers were made.
     let store = world.store_after("SET SESSION sql_mode = ''").await;
     let mut tx = store.begin(&own).await.unwrap();
     for id in ["'\u{e9}'", "REPEAT('x', 300)", "NULL"] {
@@ -218,7 +218,7 @@ async fn only_tables_with_transactions_can_be_protected<S: MySqlServer>() {
     assert_kind!(error, CannotProtect);
 }
 
-/// A writer needs no right on our tables but to enter. The error of a refused write says what is
+/// A writer needs rights on our tables only to enter. The error of a refused write says what is
 /// wrong.
 async fn a_user_without_any_right_of_ours_is_refused_the_same<S: MySqlServer>() {
     let (world, _) = protected_and_claimed::<MySqlStore<S>>().await;

@@ -20,7 +20,8 @@ use crate::{
     servers::wrong_books_are_an_error,
 };
 
-/// A user who may do everything with the application's own table, and so far nothing with ours.
+/// A user who may do everything with the application's own table, and so far nothing with our
+/// tables.
 struct User<S> {
     world: MySqlStore<S>,
     store: MySqlFencedStore,
@@ -75,7 +76,8 @@ impl<S: MySqlServer> User<S> {
         }
     }
 
-    /// Follows the errors until there is none. Returns the statements that were executed.
+    /// Executes the statement that each error names until there is no error. Returns the executed
+    /// statements.
     async fn do_as_told(&self, rights: Rights) -> BTreeSet<String> {
         let mut granted = BTreeSet::new();
         while let Some((what, grant)) = self.missing(rights).await {
@@ -99,7 +101,7 @@ async fn the_documented_rights_are_enough_for_a_user<S: MySqlServer>() {
     tx.commit().await.unwrap();
     store.settle(&old).await.unwrap();
 
-    // It may end its own sessions, too.
+    // The user may end its own sessions, too.
     let _open = store.begin(&old).await.unwrap();
     store.claim(&new).await.unwrap();
     let mark = store.high_water(new.resource()).await.unwrap().unwrap();
@@ -127,7 +129,7 @@ async fn the_error_names_the_missing_right_of_a_user_and_how_to_give_it<S: MySql
     assert_eq!(user.missing(Rights::ClaimAndWrite).await, None);
 }
 
-/// Behind another role that claims.
+/// The user writes, and another role claims.
 /// Catches: a write that needs the right to claim.
 async fn a_user_may_be_let_write_and_not_claim<S: MySqlServer>() {
     let user = User::<S>::create().await;
@@ -149,7 +151,7 @@ async fn a_user_may_be_let_write_and_not_claim<S: MySqlServer>() {
     tx.commit().await.unwrap();
 }
 
-/// Catches: a check that looks at rights of the user alone.
+/// Catches: a check that looks only at the rights of the user, and not at those of its roles.
 async fn rights_that_come_with_a_role_count<S: MySqlServer>() {
     let mut user = User::<S>::create().await;
     let role = format!("r{:08x}", rand::random::<u32>());
@@ -177,7 +179,7 @@ async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema<S: MyS
     let user = User::<S>::as_documented().await;
     let as_owner = async |statement: &'static str| user.as_owner(statement.to_owned()).await;
     wrong_books_are_an_error::<MySqlStore<S>>(&user.store, as_owner).await;
-    // A user who may read everything, and finds none of our tables.
+    // A user who may read everything, in a database without our tables.
     let world = MySqlStore::<S>::unmigrated().await;
     let store = world.store_of_user("").await;
     let missing = store.check(Rights::Write).await.unwrap_err();
@@ -186,8 +188,8 @@ async fn a_user_who_may_create_nothing_gets_an_error_about_a_wrong_schema<S: MyS
     assert_kind!(refused, Migration);
 }
 
-/// A process that applies a migration notes its beginning and its end, and has the lock meanwhile.
-/// Catches: a check that takes half a migration for a broken one.
+/// A process that applies a migration notes its beginning and its end, and holds a lock meanwhile.
+/// Catches: a check that takes a migration under way for a broken one.
 async fn a_migration_that_is_under_way_is_waited_for<S: MySqlServer>() {
     let user = User::<S>::as_documented().await;
     let pool = user.world.store().pool();
@@ -215,7 +217,7 @@ async fn a_migration_that_is_under_way_is_waited_for<S: MySqlServer>() {
     fenced_add(&user.world, &grant).await.unwrap();
 }
 
-/// Switched to read only for all, or for sessions that begin from now on.
+/// The server is switched to read only for all sessions, or for sessions that begin from now on.
 async fn a_server_that_takes_no_writes_is_not_writable<S: MySqlServer>() {
     let server = S::start().await;
     let root = MySqlPool::connect(server.url()).await.unwrap();
@@ -276,7 +278,8 @@ async fn a_probe_of_the_least_rights_writes_and_leaves_nothing<S: MySqlServer>()
     assert_eq!(notes, 0);
 }
 
-/// By a user of an application, who may write the tables of jobs, in a session that checks nothing.
+/// A user of an application, who may write the tables of jobs, writes such a job in a session that
+/// checks nothing.
 /// Catches: a row that SQL can make and that keeps all others from being listed.
 async fn a_job_with_any_content_can_be_listed<S: MySqlServer>() {
     let user = User::<S>::as_documented().await;
@@ -346,7 +349,7 @@ async fn a_mark_has_names_and_a_token<S: MySqlServer>() {
     assert!(user.store.high_water(&resource).await.unwrap().is_some());
 }
 
-/// The floor is in the same row.
+/// The longest hold and the floor are in the same row.
 /// Catches: a user who keeps idle marks of all resources from being forgotten, or a right that is
 /// wider than this statement needs.
 async fn only_a_user_with_the_right_to_it_states_the_longest_hold<S: MySqlServer>() {

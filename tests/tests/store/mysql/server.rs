@@ -19,7 +19,7 @@ use crate::{
     servers::Server,
 };
 
-/// An empty database of its own, with `accounts` in it.
+/// An empty database of one test, with the table `accounts`.
 pub(crate) struct MySqlStore<S> {
     store: MySqlFencedStore,
     database: MySqlDatabase,
@@ -42,19 +42,19 @@ impl<S: MySqlServer> MySqlStore<S> {
         (proxy, FencedStore::new(pool.unwrap()))
     }
 
-    /// A pool of one connection: its next user gets what the one before left behind.
+    /// A pool of one connection: its next user gets everything that the previous user left behind.
     pub(crate) async fn pool_of_one(&self) -> MySqlPool {
         let pool = waiting::<S>(2).max_connections(1);
         pool.connect(self.database.url()).await.unwrap()
     }
 
-    /// A pool whose sessions wait so many seconds for locks.
+    /// A pool whose sessions wait this number of seconds for locks.
     fn pool_of_waiting(&self, seconds: u32) -> MySqlPool {
         let pool = waiting::<S>(seconds);
         pool.connect_lazy(self.database.url()).unwrap()
     }
 
-    /// A store whose sessions have executed a statement before anything else.
+    /// A store whose sessions have first executed a statement.
     pub(crate) async fn store_after(&self, statement: &'static str) -> MySqlFencedStore {
         let pool = MySqlPoolOptions::new()
             .after_connect(move |connection, _| {
@@ -73,12 +73,12 @@ impl<S: MySqlServer> MySqlStore<S> {
 
 impl<S: MySqlServer> MySqlStore<S> {
     /// A store whose sessions are those of a user of its own, who may read and write this database.
-    /// `grant` begins a statement that gives more rights to the user; or it is empty.
+    /// `grant` is the beginning of a statement that gives more rights to the user, or it is empty.
     pub(crate) async fn store_of_user(&self, grant: &str) -> MySqlFencedStore {
         self.store_of("*", grant).await
     }
 
-    /// The same, but the user may read and write one table only.
+    /// As `store_of_user`, but the user may read and write only one table.
     pub(crate) async fn store_of_user_on(&self, table: &str) -> MySqlFencedStore {
         self.store_of(table, "").await
     }
@@ -154,7 +154,8 @@ impl<S: MySqlServer> SqlHarness for MySqlStore<S> {
         pool.execute("INSERT INTO accounts VALUES (42, 100)")
             .await
             .unwrap();
-        // An impatient store waits ten times as long as that of other databases, this one too.
+        // Here an impatient store waits ten times as long as an impatient store on another
+        // database.
         let options = MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(20)));
         Self {
             store: FencedStore::new(pool).with_options(options),
@@ -249,7 +250,7 @@ impl<S: MySqlServer> Server for MySqlStore<S> {
     }
 }
 
-/// The one of two values that belongs to this server.
+/// The value, of two, that belongs to this server.
 pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     if S::KIND == ServerKind::MariaDb {
         mariadb
@@ -258,8 +259,8 @@ pub(crate) fn on<S: MySqlServer, T>(mariadb: T, mysql: T) -> T {
     }
 }
 
-/// The table of sessions. MySQL cannot always read the older one, because the statements in it are
-/// not all text.
+/// The table of sessions. MySQL cannot always read its older table, because not all statements in
+/// that table are text.
 pub(crate) fn sessions<S: MySqlServer>() -> &'static str {
     on::<S, _>(
         "information_schema.processlist",
@@ -283,7 +284,7 @@ pub(crate) fn waiting<S: MySqlServer>(seconds: u32) -> MySqlPoolOptions {
     })
 }
 
-/// The least that InnoDB waits.
+/// The shortest time that InnoDB waits.
 pub(crate) fn one_second() -> MySqlTxOptions {
     MySqlTxOptions::default().lock_timeout(Some(Duration::from_secs(1)))
 }

@@ -1,5 +1,6 @@
 //! Connections that were left inside a transaction. MariaDB commits the writes of that transaction
-//! when another one begins, so nothing of it is lost and nothing is in ours.
+//! when another one begins, so no write of that transaction is lost, and none is in our
+//! transaction.
 
 use e2e::servers::MySqlServer;
 use fenced_store::FencedStore;
@@ -17,8 +18,8 @@ async fn stray<S: MySqlServer>(world: &MySqlStore<S>) -> MySqlPool {
     pool
 }
 
-/// A session of the application that does not commit by itself: a mere look begins a transaction
-/// there, and later ones would see the same state.
+/// A session of the application that does not commit by itself: there even a look begins a
+/// transaction, and later looks would see the same state.
 /// Catches: a claim that is not committed, or a look that repeats an older one.
 async fn in_a_session_without_autocommit_claims_are_committed_and_looks_are_new<S: MySqlServer>() {
     let (world, old) = claimed::<MySqlStore<S>>().await;
@@ -36,7 +37,8 @@ async fn in_a_session_without_autocommit_claims_are_committed_and_looks_are_new<
     assert_eq!(store.admin().issuer().await.unwrap(), Some(issuer("etcd")));
 }
 
-/// The writes of others there were answered with Ok: they are stored, whatever the outcome of ours.
+/// The writes of the application there were answered with Ok. So they are stored, whatever the
+/// outcome of our transaction is.
 async fn begin_on_a_stray_has_nothing_of_others_in_it<S: MySqlServer>() {
     let (world, grant) = claimed::<MySqlStore<S>>().await;
     let pool = stray(&world).await;

@@ -25,7 +25,7 @@ async fn deadlock_and_ignore<S: MySqlServer>(
     connection: &mut MySqlConnection,
 ) {
     MySqlStore::<S>::add(connection, 1).await.unwrap();
-    // The one that has written less is the victim.
+    // The transaction that has written less is the victim of the deadlock.
     let mut other = world.store().pool().begin().await.unwrap();
     other
         .execute("UPDATE accounts SET balance = balance + 1 WHERE id >= 1000")
@@ -41,7 +41,7 @@ async fn deadlock_and_ignore<S: MySqlServer>(
     other.rollback().await.unwrap();
 }
 
-/// And the control: sqlx says Ok, and nothing is stored.
+/// The test includes the control: sqlx returns Ok, and nothing is stored.
 async fn commit_after_a_deadlock_is_an_error<S: MySqlServer>() {
     let (world, grant) = with_rows::<S>().await;
     let mut naive = world.store().pool().begin().await.unwrap();

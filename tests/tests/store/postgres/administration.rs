@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A claim of the old service that was first is sealed, too: none is left behind.
+/// A claim of the old service that was first is sealed, too, so no such claim remains valid.
 #[tokio::test]
 async fn a_seal_waits_for_the_claims_under_way() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -41,7 +41,7 @@ async fn a_seal_waits_for_the_claims_under_way() {
     assert_eq!(high_water(&world, "account:43").await, sealed_at(&done));
 }
 
-/// A claim that is paused does not hold it up for ever: it fails, and nothing was changed.
+/// A paused claim does not hold up the seal for ever: the seal fails, and nothing was changed.
 #[tokio::test]
 async fn a_seal_waits_for_a_claim_no_longer_than_the_lock_timeout() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -66,7 +66,7 @@ async fn a_seal_waits_for_a_claim_no_longer_than_the_lock_timeout() {
     assert_eq!(tried(&impatient, &order).await.unwrap().sealed, 2);
 }
 
-/// The transaction that is open holds up its own mark alone.
+/// An open transaction holds up only its own mark.
 #[tokio::test]
 async fn a_seal_goes_on_past_a_statement_timeout() {
     let world: PostgresServer = fresh().await;
@@ -90,7 +90,7 @@ async fn a_seal_goes_on_past_a_statement_timeout() {
     assert_eq!(tried(&store, &order).await.unwrap().sealed, 1);
 }
 
-/// Only behind the issuer, so that no claim of the old service follows.
+/// A mark is sealed only after the issuer was changed, so that no claim of the old service follows.
 #[tokio::test]
 async fn a_mark_cannot_be_sealed_before_the_issuer() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -101,7 +101,7 @@ async fn a_mark_cannot_be_sealed_before_the_issuer() {
     assert_eq!(world.dump().await, before);
 }
 
-/// From psql, where the direction has to be given, too.
+/// In psql the direction has to be given, too.
 #[tokio::test]
 async fn a_mark_is_not_lowered_by_mistake_from_sql() {
     let (world, _) = claimed::<PostgresServer>().await;
@@ -130,7 +130,7 @@ async fn a_mark_is_not_lowered_by_mistake_from_sql() {
     );
 }
 
-/// Without any right on the marks themselves. The log has the role's name.
+/// The operator has no right on the marks themselves. The log has the role's name.
 #[tokio::test]
 async fn the_documented_rights_are_enough_for_an_operator() {
     let roles = Roles::as_documented().await;

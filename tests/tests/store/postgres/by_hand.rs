@@ -10,7 +10,8 @@ use crate::{
     rule::{Harness, assert_kind, claimed, fresh, grant},
 };
 
-/// A grant as the functions take it, with the digest that the mark shows, or another one.
+/// The arguments of the functions for a grant, with the digest that the mark shows, or another
+/// digest.
 fn arguments(grant: &Sequencer, digest: &str) -> String {
     format!("'{}', {}, '{digest}'", grant.resource(), grant.token())
 }
@@ -35,8 +36,8 @@ async fn a_client_with_a_lease_of_a_gateway_begins_as_documented() {
     assert_kind!(refused, DuplicateToken);
 }
 
-/// A transaction that has looked around before it enters may have a picture older than the newest
-/// claim. It is refused at every level, and not by that picture.
+/// A transaction that has read before it enters may have a snapshot that is older than the newest
+/// claim. It is refused at every isolation level, and the check does not use that snapshot.
 /// Catches: a fence that trusts the snapshot of its transaction.
 #[tokio::test]
 async fn a_begin_with_an_old_snapshot_is_refused() {

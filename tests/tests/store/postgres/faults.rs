@@ -1,4 +1,4 @@
-//! A database that refuses, gives up, or has forgotten.
+//! A database that refuses, that gives up, or that has lost data.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::{
     },
 };
 
-/// A primary that was made read-only, or a standby: nothing is refused for good, and nothing is
-/// accepted.
+/// The server is a primary that was made read-only, or a standby: no grant is refused permanently,
+/// and no write is accepted.
 #[tokio::test]
 async fn a_read_only_server_accepts_nothing() {
     let (world, old) = claimed::<PostgresServer>().await;
@@ -25,7 +25,7 @@ async fn a_read_only_server_accepts_nothing() {
         read_only.begin(&old).await.unwrap_err(),
         read_only.settle(&old).await.unwrap_err(),
     ] {
-        // Another server may stand behind the name of this one soon.
+        // The name of this server may soon lead to another server.
         match error {
             FenceError::Busy { source } => {
                 assert!(source.to_string().contains("read-only"), "{source}");
@@ -53,7 +53,7 @@ async fn a_statement_that_takes_too_long_ends_the_transaction() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// All connections are taken, by the holder's own transactions for example.
+/// All connections are taken, for example by the holder's own transactions.
 #[tokio::test]
 async fn an_exhausted_pool_is_busy() {
     let world: PostgresServer = fresh().await;
@@ -83,7 +83,8 @@ async fn an_exhausted_pool_is_busy() {
     store.begin(&grant).await.unwrap().commit().await.unwrap();
 }
 
-/// The fence is right at this level, and so is the level: of two that change one row one fails.
+/// At this isolation level the fence works, and so does the level itself: of two transactions that
+/// change one row, one fails.
 #[tokio::test]
 async fn a_clash_of_two_transactions_of_one_holder_is_retryable() {
     let world: PostgresServer = fresh().await;
@@ -104,8 +105,8 @@ async fn a_clash_of_two_transactions_of_one_holder_is_retryable() {
     assert_eq!(balance(&world).await, 102);
 }
 
-/// As after a failover that lost the claim, or a restore from a backup. Claiming anew in `begin`
-/// would let in a holder that others may have followed.
+/// This is the state after a failover that lost the claim, or after a restore from a backup. If
+/// `begin` claimed again, a holder could write although later holders may have followed.
 #[tokio::test]
 async fn a_mark_that_is_gone_or_was_set_back_shuts_its_holder_out() {
     for damage in [

@@ -8,7 +8,7 @@ use crate::{
     rule::{Harness, SqlHarness, assert_kind},
 };
 
-/// A table of ours that is there already makes the first migration fail.
+/// One of our tables exists already, so the first migration fails.
 #[tokio::test]
 async fn a_failed_migration_leaves_no_lock_and_nothing_half_done() {
     let world = PostgresServer::unmigrated().await;
@@ -36,8 +36,8 @@ async fn a_failed_migration_leaves_no_lock_and_nothing_half_done() {
     world.store().migrate().await.unwrap();
 }
 
-/// A database may be set to tell bytes in another way.
-/// Catches: digests that are read as text of one setting.
+/// A database may have a setting that shows bytes in another form.
+/// Catches: digests that are read as the text of one setting.
 #[tokio::test]
 async fn digests_of_migrations_are_read_whatever_bytes_look_like() {
     let world = PostgresServer::unmigrated().await;

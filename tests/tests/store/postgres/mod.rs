@@ -1,5 +1,5 @@
-//! The fenced store on PostgreSQL: the cases of the rule that every database has to pass, and what
-//! only Postgres can do, or do wrong.
+//! The fenced store on PostgreSQL: the cases of the rule that every database has to pass, and cases
+//! that only Postgres can pass, or fail.
 
 mod administration;
 mod by_hand;

@@ -1,5 +1,5 @@
-//! An older holder whose process is really stopped inside its transaction, without any timeout that
-//! would end it.
+//! An older holder whose process is really stopped inside its transaction. No timeout would end the
+//! transaction.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::{
 
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A few lock timeouts, on a machine that is busy with other tests.
+/// The time of a few lock timeouts, on a machine that is busy with other tests.
 const SOON: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// The same once its client has stopped.
+    /// The server's description of a session after its client was stopped.
     const fn after(self) -> &'static str {
         match self {
             Self::Receiving => "wait_event = 'ClientWrite'",
@@ -62,7 +62,7 @@ struct Inside {
     session: i32,
 }
 
-/// A process that holds the fence with this token, has written, and is stopped. A chatty one is
+/// A process that holds the fence with this token, has written, and is stopped. A chatty process is
 /// stopped and resumed again and again.
 async fn stopped_holder(world: &PostgresServer, state: State, token: u64) -> Process {
     let token = token.to_string();
@@ -107,9 +107,9 @@ fn store(world: &PostgresServer, terminate_older: bool) -> PgFencedStore {
     world.store().clone().with_options(options)
 }
 
-/// The control comes first: left alone, each of them holds the next one up for as long as it likes.
-/// Then the next one gets through soon, whatever the older one is doing, and nothing of the older
-/// one is ever committed.
+/// The control comes first: if claims end no sessions, each stopped holder holds up the next holder
+/// without bound. If claims end sessions, the next holder gets through soon, whatever the older
+/// holder is doing, and no write of the older holder is ever committed.
 #[tokio::test]
 async fn a_stopped_holder_is_ended_whatever_it_is_doing() {
     for state in State::ALL {
@@ -128,7 +128,7 @@ async fn a_stopped_holder_is_ended_whatever_it_is_doing() {
         assert!(waited < SOON, "{state:?} held it up for {waited:?}");
         fenced_add(&world, &next).await.unwrap();
 
-        // The others find out by themselves that their statements have ended.
+        // The other processes find out by themselves that their statements have ended.
         if state == State::Idle {
             stopped.send(&"commit").await;
         }

@@ -25,8 +25,8 @@ use crate::{
     servers::Server,
 };
 
-/// A client has a connection for itself, as without PgBouncer. Only the treatment of a connection
-/// could differ on which something was left behind.
+/// A client has a connection for itself, as without PgBouncer. Only a connection on which state was
+/// left behind could be treated differently.
 mod session {
     use crate::{
         rule::{self, rule_cases},
@@ -62,13 +62,13 @@ mod transaction {
     server_cases!(super::Pooled<true>);
 }
 
-/// A store whose way to the database leads through a PgBouncer, in session or transaction mode.
+/// A store that reaches the database through a PgBouncer, in session or transaction mode.
 pub(crate) struct Pooled<const BY_TRANSACTION: bool> {
     direct: PostgresServer,
     store: PgFencedStore,
 }
 
-/// The one in front of the server of all tests.
+/// The PgBouncer in front of the server of all tests.
 async fn bouncer(direct: &PostgresServer, mode: PoolMode) -> &'static PgBouncer {
     static SESSION: OnceCell<PgBouncer> = OnceCell::const_new();
     static TRANSACTION: OnceCell<PgBouncer> = OnceCell::const_new();
@@ -82,7 +82,7 @@ async fn bouncer(direct: &PostgresServer, mode: PoolMode) -> &'static PgBouncer 
 }
 
 impl<const BY_TRANSACTION: bool> Pooled<BY_TRANSACTION> {
-    /// With an isolation level a single write is wrapped into a transaction: between its steps
+    /// With an isolation level a single write is wrapped into a transaction. Between its steps
     /// PgBouncer would change the connection.
     fn options() -> PgTxOptions {
         let options = PgTxOptions::default();
@@ -122,7 +122,8 @@ impl<const BY_TRANSACTION: bool> Harness for Pooled<BY_TRANSACTION> {
         Self::add_by_itself(&mut *store.pool().acquire().await?, amount).await
     }
 
-    /// In one message: outside a transaction the next one may go over another connection.
+    /// This is one message, because outside a transaction the next message may go over another
+    /// connection.
     async fn balance(connection: &mut PgConnection) -> i64 {
         let read = sqlx::raw_sql("SELECT balance FROM accounts WHERE id = 42");
         read.fetch_one(connection).await.unwrap().get(0)
@@ -153,7 +154,8 @@ impl<const BY_TRANSACTION: bool> SqlHarness for Pooled<BY_TRANSACTION> {
         FencedStore::new(pool.unwrap()).with_options(Self::options())
     }
 
-    /// Not for migrations in transaction mode: sqlx prepares their statements for good.
+    /// Migrations do not go through transaction mode, because sqlx prepares their statements
+    /// permanently.
     fn to_migrate(&self) -> &PgFencedStore {
         if BY_TRANSACTION {
             self.direct.store()
@@ -166,7 +168,7 @@ impl<const BY_TRANSACTION: bool> SqlHarness for Pooled<BY_TRANSACTION> {
         PostgresServer::execute(connection, statement).await
     }
 
-    /// In one message, as `balance`.
+    /// This is one message, as in `balance`.
     async fn add_by_itself(connection: &mut PgConnection, amount: i64) -> Result<(), FenceError> {
         let add = format!("UPDATE accounts SET balance = balance + {amount} WHERE id = 42");
         let add = sqlx::raw_sql(AssertSqlSafe(add));
@@ -215,7 +217,8 @@ impl<const BY_TRANSACTION: bool> Server for Pooled<BY_TRANSACTION> {
     }
 }
 
-/// Far more clients than connections: no write gets lost or into another's transaction.
+/// There are far more clients than connections. No write is lost, or gets into another client's
+/// transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_share_connections_lose_no_write() {
     const CLIENTS: i64 = 40;
@@ -239,7 +242,7 @@ async fn clients_that_share_connections_lose_no_write() {
     assert_eq!(balance(&world).await, 100 + CLIENTS * WRITES);
 }
 
-/// A dropped begin leaves its traces on the server's connection, which others use.
+/// A dropped begin would leave its state on the server's connection, which other clients use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
     let (world, grant) = claimed::<Pooled<true>>().await;
@@ -256,7 +259,7 @@ async fn a_dropped_begin_leaves_nothing_on_a_shared_connection() {
 }
 
 /// Postgres has committed when PgBouncer loses the connection. The report of PgBouncer then looks
-/// like an error of the server, and is none.
+/// like an error of the server, but it is none.
 #[tokio::test]
 async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     let direct: PostgresServer = fresh().await;
@@ -268,7 +271,7 @@ async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     let pool = PgPoolOptions::new().max_connections(1);
     let pool = pool.connect(&bouncer.url(direct.database())).await.unwrap();
     let store = FencedStore::new(pool);
-    // Prepares it, so that the next one is one message.
+    // Prepares the statement, so that the next write is one message.
     PostgresServer::add_at_once(&store, &grant, 42, 1)
         .await
         .unwrap();
@@ -289,9 +292,9 @@ async fn a_single_write_whose_result_pgbouncer_never_got_is_unknown() {
     }
 }
 
-/// How many plain queries fail on connections that others use, too. Each has a transaction, because
-/// sqlx prepares in one message and runs in a second: without a transaction PgBouncer may send the
-/// second to another session.
+/// How many plain queries fail on connections that other clients use, too. Each has a transaction,
+/// because sqlx prepares in one message and runs in a second: without a transaction PgBouncer may
+/// send the second to another session.
 async fn failures(options: &PgConnectOptions, persistent: bool) -> usize {
     let mut failures = 0;
     for number in 0..20_i64 {
@@ -312,7 +315,8 @@ async fn failures(options: &PgConnectOptions, persistent: bool) -> usize {
     failures
 }
 
-/// The control: a statement that is prepared for good stays behind on a connection that others use.
+/// The control: a statement that is prepared permanently stays on a connection that other clients
+/// use.
 #[tokio::test]
 async fn naive_clients_stumble_over_prepared_statements_in_transaction_mode() {
     let world: Pooled<true> = fresh().await;
@@ -325,7 +329,7 @@ async fn naive_clients_stumble_over_prepared_statements_in_transaction_mode() {
     assert!(uncached > 0, "statement_cache_capacity(0) is enough");
 }
 
-/// As the page about Postgres says.
+/// The page about Postgres promises this.
 #[tokio::test]
 async fn our_own_calls_need_no_setting_behind_pgbouncer_in_transaction_mode() {
     let direct: PostgresServer = fresh().await;

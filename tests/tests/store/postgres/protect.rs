@@ -47,8 +47,8 @@ async fn truncate_is_refused_but_for_a_holder_of_the_whole_table() {
     tx.commit().await.unwrap();
 }
 
-/// A trigger that was switched off, or fires for replicas only, protects nothing: protecting again
-/// mends it.
+/// A trigger that was switched off, or that fires only for replicas, protects nothing. If the table
+/// is protected again, the trigger is made again.
 #[tokio::test]
 async fn triggers_that_were_switched_off_are_made_again() {
     let (world, _) = protected_and_claimed::<PostgresServer>().await;
@@ -95,7 +95,7 @@ async fn bulk_loads_and_statements_within_statements_are_refused() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// The row that is really written counts, not the proposed one.
+/// The row that is really written counts, not the proposed row.
 #[tokio::test]
 async fn on_conflict_is_judged_by_what_it_does() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -120,7 +120,7 @@ async fn on_conflict_is_judged_by_what_it_does() {
              ON CONFLICT (id) DO UPDATE SET balance = excluded.balance",
             1,
         ),
-        // Another id, which is not stored.
+        // Another id, which is not the one that is stored.
         (
             "INSERT INTO accounts VALUES (43, 2, 'ann')
              ON CONFLICT (owner) DO UPDATE SET balance = excluded.balance",
@@ -135,7 +135,7 @@ async fn on_conflict_is_judged_by_what_it_does() {
     assert!(is_of_another(&within(&world, &own, moves).await));
 }
 
-/// Whatever changes triggers of the application make to a row.
+/// The row may have been changed by triggers of the application.
 #[tokio::test]
 async fn a_row_that_another_trigger_has_changed_is_judged_as_it_is() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -171,8 +171,8 @@ async fn cascades_are_refused_too() {
     assert_eq!(run(&mut tx, delete).await.unwrap(), 1);
 }
 
-/// A net against bugs: a session that sets the context by hand is not stopped, but not even it
-/// writes after a claim.
+/// The context is a protection against bugs: a session that sets it by hand is not stopped, but
+/// even this session cannot write after a claim.
 #[tokio::test]
 async fn a_forged_context_does_not_write_after_a_claim() {
     const FORGED: &str = "SELECT set_config('fenced.open_transaction', ' account:42=33 ', true)";
@@ -201,7 +201,7 @@ async fn a_forged_context_does_not_write_after_a_claim() {
     assert_eq!(balance(&world).await, 101);
 }
 
-/// A context that names a token which was never claimed, or is not made of tokens at all.
+/// Each context names a token which was never claimed, or does not consist of tokens.
 #[tokio::test]
 async fn a_context_that_is_none_is_refused() {
     let (world, _) = protected_and_claimed::<PostgresServer>().await;
@@ -306,7 +306,7 @@ async fn the_rows_of_all_partitions_are_protected() {
     assert_eq!(functions, 0);
 }
 
-/// As instances of a service do that start together.
+/// Instances of a service that start together do this.
 #[tokio::test]
 async fn protecting_at_the_same_time_is_no_error() {
     let world: PostgresServer = fresh().await;
@@ -318,7 +318,7 @@ async fn protecting_at_the_same_time_is_no_error() {
     }
 }
 
-/// In psql, where a forgotten argument is another function.
+/// In psql a call with a forgotten argument calls another function.
 /// Catches: a call by hand that gives a table to a resource which no client can claim.
 #[tokio::test]
 async fn names_that_would_lock_everybody_out_protect_nothing() {
@@ -353,7 +353,8 @@ async fn a_renamed_table_stays_protected() {
     pool.execute("ALTER TABLE accounts RENAME TO moved; ALTER TABLE moved RENAME id TO number")
         .await
         .unwrap();
-    // The column is looked for by its name: all writes fail until the table is protected anew.
+    // The trigger looks for the column by its name. So all writes fail until the table is protected
+    // again.
     pool.execute("UPDATE moved SET balance = 0")
         .await
         .unwrap_err();
@@ -367,7 +368,7 @@ async fn a_renamed_table_stays_protected() {
     tx.commit().await.unwrap();
 }
 
-/// Catches: a row that becomes another resource, because the text of its id is another.
+/// Catches: a row that becomes another resource, because the text of its id changes.
 #[tokio::test]
 async fn a_table_whose_id_has_another_type_is_protected_anew() {
     let (world, own) = protected_and_claimed::<PostgresServer>().await;
@@ -420,7 +421,7 @@ async fn run_script(connection: &mut PgConnection, script: String) {
     connection.execute(script).await.unwrap();
 }
 
-/// At whatever level, a context that is older than a claim is refused.
+/// At every isolation level, a context that is older than a claim is refused.
 #[tokio::test]
 async fn triggers_see_the_latest_mark_at_every_isolation_level() {
     for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
@@ -445,7 +446,7 @@ async fn triggers_see_the_latest_mark_at_every_isolation_level() {
     }
 }
 
-/// Neither a superuser nor the owner of our schema.
+/// The role is neither a superuser nor the owner of our schema.
 #[tokio::test]
 async fn the_owner_of_a_table_may_be_given_the_right_to_protect_it() {
     let roles = Roles::as_documented().await;

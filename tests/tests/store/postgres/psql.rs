@@ -1,5 +1,5 @@
-//! The store rule from plain `psql`, and protected tables in a dump: clients that know nothing of
-//! this crate.
+//! The rule of the store in plain `psql`, and protected tables in a dump. Both are clients that
+//! know nothing of this crate.
 
 use e2e::{
     database_client::{pg_dump, psql},
@@ -46,7 +46,7 @@ async fn psql_without_a_fence_is_refused() {
         (update.to_owned(), "FN010"),
         (format!("BEGIN; {update}; COMMIT;"), "FN010"),
         (format!("BEGIN; {stale} {update}; COMMIT;"), "FN001"),
-        // It has entered, and that transaction is over.
+        // The session has entered, and its transaction is over.
         (format!("BEGIN; {enter} COMMIT; {update};"), "FN010"),
         (format!("{enter} {update};"), "FN010"),
         (

@@ -1,4 +1,4 @@
-//! The roles that docs/operations/rights.md asks for, made as it says.
+//! The roles of docs/operations/rights.md, made by the statements of that page.
 
 use std::str::FromStr;
 
@@ -40,7 +40,8 @@ impl Roles {
         Self { world, database }
     }
 
-    /// Runs statements as the superuser. Names of roles and of the database are as documented.
+    /// Runs statements as the superuser. The statements have the documented names of roles and of
+    /// the database.
     pub(crate) async fn as_admin(&self, statements: &str) {
         run(self.world.store().pool(), &self.database, statements).await;
     }
@@ -77,7 +78,8 @@ pub(crate) fn chapter() -> String {
     rest.split("\n## ").next().unwrap().to_owned()
 }
 
-/// Roles are the whole server's: each database of a test has its own.
+/// The statements with other names of roles, because roles belong to the whole server, and each
+/// test needs its own roles.
 pub(crate) fn renamed(statements: &str, database: &str) -> String {
     let rename = |word: &str| match word {
         "bank" => database.to_owned(),

@@ -1,5 +1,5 @@
-//! Functions that run with the rights of their owner find nothing of their caller's: by a search
-//! path of their own, or because every name in them is qualified.
+//! Functions that run with the rights of their owner find no object of their caller, because they
+//! have a search path of their own, or because every name in them is qualified.
 
 use std::{future::IntoFuture, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     rule::{Harness, balance, by_row, fresh, grant, token},
 };
 
-/// Those without a search path of their own, which are called by every transaction or cycle.
+/// The functions without a search path of their own. Every transaction or cycle calls them.
 const QUALIFIED: [&str; 6] = [
     "acquire",
     "begin_fenced",
@@ -26,7 +26,7 @@ const QUALIFIED: [&str; 6] = [
     "release",
 ];
 
-/// The functions that these call, and that have no search path of their own either.
+/// The functions that these functions call, and that have no search path of their own, either.
 const CALLED: [&str; 9] = [
     "claim_now",
     "is_elsewhere",
@@ -39,10 +39,10 @@ const CALLED: [&str; 9] = [
     "try_lock_lease",
 ];
 
-/// The schema `trap` has an equivalent of all that the catalog has for the types that we use.
-/// `trap_types` has types of the same names that take no value. All of it fails. (There is none for
-/// numbers of objects: with these sqlx looks types up, unqualified, and with the rights of the
-/// caller.)
+/// For the types that we use, the schema `trap` has all functions and operators of the catalog.
+/// `trap_types` has types of the same names that take no value. All of these objects fail. (There
+/// are none for numbers of objects, because sqlx uses these to look types up, unqualified, and with
+/// the rights of the caller.)
 const TRAPS: &str = r#"
     CREATE SCHEMA trap;
     CREATE SCHEMA trap_types;
@@ -98,15 +98,16 @@ async fn among_traps(world: &PostgresServer, schemas: &str) -> PgFencedStore {
     FencedStore::new(pool.connect_with(options).await.unwrap())
 }
 
-/// The same as a URL, without the types: sqlx looks that of an argument up.
+/// A URL whose sessions find the traps, but not the types, because sqlx looks up the type of an
+/// argument.
 fn url_among_traps(world: &PostgresServer) -> String {
     let path = "trap%2Cpg_catalog";
     let joint = if world.url().contains('?') { '&' } else { '?' };
     format!("{}{joint}options[search_path]={path}", world.url())
 }
 
-/// A role does all that a client asks with its own rights. But the database's clock decides whether
-/// an old copy of a request is good, and a schema in front could forge that clock.
+/// All requests of a client run with the rights of its role. But the database's clock decides
+/// whether an old copy of a request is good, and a schema in front could forge that clock.
 /// Catches: a statement of ours that calls the first function in the search path.
 #[tokio::test]
 async fn the_requests_of_a_client_are_answered_by_the_catalog_alone() {
@@ -142,7 +143,7 @@ async fn the_requests_of_a_client_are_answered_by_the_catalog_alone() {
 const ADD: &str = "UPDATE public.accounts SET balance = balance OPERATOR(pg_catalog.+) 1
     WHERE id OPERATOR(pg_catalog.=) 42";
 
-/// Catches: a function of ours that calls what its caller has put in the way.
+/// Catches: one of our functions that calls a trap of its caller.
 #[tokio::test]
 async fn a_hostile_search_path_does_not_matter() {
     let world: PostgresServer = fresh().await;
@@ -183,8 +184,7 @@ async fn a_hostile_search_path_does_not_matter() {
     assert_eq!(code.as_deref(), Some("FN010"), "{unfenced}");
 }
 
-/// The test above cannot see this: it calls every function without a search path, and none of them
-/// calls or compares anything that is not qualified.
+/// The test above calls every function without a search path, but does not take every path in it.
 /// Catches: an unqualified name on a path that no test takes.
 #[tokio::test]
 async fn functions_without_a_search_path_of_their_own_are_qualified() {
@@ -218,21 +218,21 @@ async fn functions_without_a_search_path_of_their_own_are_qualified() {
     );
 }
 
-/// Functions that are called, types and operators whose schema is not named; names that are found
-/// without a schema are not meant.
+/// The called functions, the types and the operators whose schema is not named, except names that
+/// are found without a schema.
 fn unqualified(source: &str) -> Vec<String> {
     const WORDS: [&str; 10] = [
         "if", "and", "operator", "where", "coalesce", "from", "or", "greatest", "values", "select",
     ];
     let mut found = Vec::new();
-    // Neither comments nor literals.
+    // Comments and literals are left out.
     let lines = source.lines().map(|line| line.split("--").next().unwrap());
     let code = lines.collect::<Vec<_>>().join("\n");
     let code: String = code.split('\'').step_by(2).collect::<Vec<_>>().join("''");
     let mut before = String::new();
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '.' || c == '$';
     let mut rest = code.as_str();
-    // Between SET and the next clause of an UPDATE, and inside how many brackets.
+    // Whether this is between SET and the next clause of an UPDATE, and inside how many brackets.
     let (mut assigns, mut depth) = (false, 0);
     while let Some(first) = rest.chars().next() {
         let length = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());

@@ -18,7 +18,7 @@ use crate::{
     servers::Server,
 };
 
-/// An empty database of its own, with `accounts` in it.
+/// An empty database of one test, with the table `accounts`.
 pub(crate) struct PostgresServer {
     store: PgFencedStore,
     database: PostgresDatabase,
@@ -30,7 +30,7 @@ impl PostgresServer {
         self.database.url()
     }
 
-    /// A pool of one connection: its next user gets what the one before left behind.
+    /// A pool of one connection: its next user gets everything that the previous user left behind.
     pub(crate) async fn pool_of_one(&self) -> PgPool {
         let pool = PgPoolOptions::new().max_connections(1);
         pool.connect(self.database.url()).await.unwrap()
@@ -41,7 +41,7 @@ impl PostgresServer {
         &self.database
     }
 
-    /// A store with connections of its own, many.
+    /// A store with many connections of its own.
     pub(crate) async fn store_of_many(&self) -> PgFencedStore {
         let pool = PgPoolOptions::new().max_connections(20);
         FencedStore::new(pool.connect(self.database.url()).await.unwrap())
@@ -78,7 +78,7 @@ impl PostgresServer {
         self.database.url().parse().unwrap()
     }
 
-    /// Waits until a session waits for a row that another one has changed.
+    /// Waits until a session waits for a row that another session has changed.
     pub(crate) async fn until_waiting_for_a_row(&self) {
         let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid'
                        AND NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
@@ -110,7 +110,7 @@ impl PostgresServer {
         .unwrap()
     }
 
-    /// Waits until that many sessions queue for an advisory lock.
+    /// Waits until this number of sessions queue for an advisory lock.
     pub(crate) async fn until_queued(&self, sessions: i64) {
         let queued = async {
             while self.advisory_locks(false).await != sessions {
@@ -136,7 +136,8 @@ impl PostgresServer {
     }
 }
 
-/// Far more than anything here takes: an event that has not come by then never comes.
+/// A time limit that is far longer than any wait here. An event that has not come by then never
+/// comes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Harness for PostgresServer {

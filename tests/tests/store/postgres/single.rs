@@ -14,7 +14,7 @@ use crate::{
     rule::{Harness, SqlHarness, assert_kind, balance, claimed, grant as other_grant},
 };
 
-/// Placeholders keep their numbers, comments and clauses of their own do no harm.
+/// The placeholders of the statement keep their numbers, and its comments and clauses do no harm.
 #[tokio::test]
 async fn a_statement_keeps_its_own_placeholders_and_clauses() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -49,7 +49,7 @@ async fn a_statement_keeps_its_own_placeholders_and_clauses() {
     assert_eq!(deleted.rows_affected(), 5);
 }
 
-/// Neither a part of a statement nor two statements.
+/// A part of a statement is refused, and two statements are refused.
 #[tokio::test]
 async fn what_is_not_one_statement_is_an_error() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -86,7 +86,7 @@ async fn a_statement_that_ends_its_transaction_has_no_receipt() {
     assert!(refused.is_fenced(), "{refused:?}");
 }
 
-/// sqlx keeps prepared statements by their text, on one connection here.
+/// sqlx keeps prepared statements by their text. The test has one connection.
 /// Catches: a fence that is missing because the text was prepared without it.
 #[tokio::test]
 async fn the_same_statement_with_and_without_a_fence_does_not_mix() {
@@ -106,7 +106,7 @@ async fn the_same_statement_with_and_without_a_fence_does_not_mix() {
     assert_eq!(balance(&world).await, 106);
 }
 
-/// A table of few pages seems to be read as a whole for less.
+/// To the planner, reading the whole table seems cheaper if the table has few pages.
 /// Catches: a check whose cost grows with the number of marks.
 #[tokio::test]
 async fn a_mark_is_found_by_its_index_among_a_few() {
@@ -179,7 +179,7 @@ async fn a_single_write_on_a_stray_is_not_lost() {
     assert_eq!(balance(&world).await, 102);
 }
 
-/// The statement is complete by then, its commit is not; and the same in a transaction.
+/// The statement has succeeded, but its commit fails. The same happens in a transaction.
 #[tokio::test]
 async fn a_single_write_that_fails_at_its_commit_has_no_receipt() {
     const DANGLING: &str = "INSERT INTO entries VALUES (43)";
@@ -202,7 +202,8 @@ async fn a_single_write_that_fails_at_its_commit_has_no_receipt() {
     }
 }
 
-/// Its connection breaks while it waits for a row, and it is executed nevertheless, later.
+/// The connection breaks while the statement waits for a row. The statement is executed later
+/// nevertheless.
 #[tokio::test]
 async fn a_single_write_without_an_answer_is_unknown_and_may_come_later() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -220,12 +221,12 @@ async fn a_single_write_without_an_answer_is_unknown_and_may_come_later() {
     assert!(!error.is_retryable(), "a blind retry could do it twice");
     assert_eq!(balance(&world).await, 100);
     row.rollback().await.unwrap();
-    // Drains the work under way.
+    // Waits until the work under way has ended.
     world.store().claim(&grant).await.unwrap();
     assert_eq!(balance(&world).await, 101);
 }
 
-/// Two would take 0.8 s. The three steps of a transaction are the control.
+/// Two round trips would take 0.8 s. The three steps of a transaction are the control.
 #[tokio::test]
 async fn a_single_write_takes_one_round_trip() {
     const ONE_WAY: Duration = Duration::from_millis(200);
@@ -234,7 +235,7 @@ async fn a_single_write_takes_one_round_trip() {
     PostgresServer::add_at_once(&store, &grant, 42, 1)
         .await
         .unwrap();
-    // The pool looks after a connection before it takes it back.
+    // The pool checks a connection before it takes it back.
     while store.pool().num_idle() == 0 {
         tokio::task::yield_now().await;
     }
@@ -254,7 +255,7 @@ async fn a_single_write_takes_one_round_trip() {
     assert_eq!(balance(&world).await, 103);
 }
 
-/// Catches: a single write that forgets the level.
+/// Catches: a single write that forgets the isolation level.
 #[tokio::test]
 async fn a_single_write_runs_at_the_isolation_level_of_the_store() {
     let (world, grant) = claimed::<PostgresServer>().await;

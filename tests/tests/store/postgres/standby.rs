@@ -18,8 +18,8 @@ fn target(server: &DatabaseServer) -> String {
     format!("tcp://{}:{}", address.get_host(), address.get_port())
 }
 
-/// Its sessions stay open: nothing but the refusal says that they lead to a standby.
-/// Catches: a pool that asks a standby for as long as its sessions live.
+/// The sessions stay open, so only the refusal shows that they lead to a standby.
+/// Catches: a pool that asks a standby as long as its sessions live.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
     let server = DatabaseServer::postgres(&[]).await;
@@ -40,7 +40,7 @@ async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
     name.inflict(Fault::Cut);
     let refused = loop {
         match store.claim(&own).await.unwrap_err() {
-            // The connections that were cut.
+            // These are the connections that were cut.
             FenceError::Db { source } if source.as_database_error().is_none() => {}
             refused => break refused,
         }
@@ -56,7 +56,7 @@ async fn a_pool_leaves_a_standby_as_soon_as_it_has_met_it() {
     }
 }
 
-/// Catches: a start on a standby that looks well until the first request.
+/// Catches: a start on a standby that seems to succeed until the first request.
 #[tokio::test]
 async fn a_check_on_a_standby_says_so() {
     let server = DatabaseServer::postgres(&[]).await;

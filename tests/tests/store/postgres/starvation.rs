@@ -1,5 +1,5 @@
-//! A claim while many connections of the older holder begin one transaction after the other, alive
-//! and deposed; and a seal while many connections claim.
+//! A claim while many connections of the older holder, alive or deposed, begin one transaction
+//! after the other. And a seal while many connections claim.
 
 use std::{
     pin::pin,
@@ -25,18 +25,18 @@ const CONNECTIONS: u64 = 16;
 /// How long each transaction of the older holder lasts.
 const TRANSACTION: Duration = Duration::from_millis(20);
 
-/// How many transactions may begin while a claim queues: those that were about to, many times over
-/// because the machine is busy with other tests. A claim that is held up for as long as it waits
-/// would be overtaken by thousands.
+/// How many transactions may begin while a claim queues: those that were about to begin, multiplied
+/// because the machine is busy with other tests. A claim without its place in the queue would be
+/// overtaken by thousands.
 const A_FEW: u64 = 20 * CONNECTIONS;
 
-/// For an operation that does not wait.
+/// A time limit for an operation that does not wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Counts the transactions that have begun.
 type Begun = Arc<AtomicU64>;
 
-/// Until all connections are at work.
+/// Waits until all connections are at work.
 async fn until_busy(begun: &Begun) {
     until("all connections have begun transactions", async || {
         begun.load(Ordering::Relaxed) > 2 * CONNECTIONS
@@ -91,7 +91,7 @@ async fn many_connections_of_the_older_holder_do_not_hold_a_claim_up() {
     for _ in 0..CONNECTIONS {
         let (store, old, begun) = (store.clone(), old.clone(), Arc::clone(&begun));
         older.spawn(async move {
-            // Until begin fails because the token is stale.
+            // Ends when begin fails because the token is stale.
             while let Ok(tx) = store.begin(&old).await {
                 begun.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(TRANSACTION).await;
@@ -142,7 +142,7 @@ async fn many_claims_do_not_hold_a_seal_up() {
     let (lock, pool) = ("fenced.lock_service_key()", world.store().pool());
     let overtaken = overtaking(seal, lock, pool, &begun).await;
     assert!(overtaken <= A_FEW, "{overtaken} claims came first");
-    // Each of them was refused in the end, as of another lock service.
+    // In the end each claim was refused, because its lock service is no longer the issuer.
     for code in claims.join_all().await {
         assert_eq!(code, "FN004");
     }
@@ -174,9 +174,9 @@ async fn claim_after_claim(pool: PgPool, resource: u64, begun: Begun) -> String 
     unreachable!("tokens do not end")
 }
 
-/// Sends a statement that needs a row for itself. Then it shares the row again and again, each time
-/// before the last transaction that shares it is done. The statement gets through only when the
-/// sharing stops.
+/// Sends a statement that needs an exclusive lock on a row. Then transactions share the row again
+/// and again, each time before the last transaction that shares it is done. The statement gets
+/// through only when the sharing stops.
 async fn assert_overtaken(pool: &PgPool, share: &'static str, naive: &'static str) {
     let mut sharer = sharing(pool, share).await;
     let alone = pool.clone();
@@ -199,7 +199,7 @@ async fn assert_overtaken(pool: &PgPool, share: &'static str, naive: &'static st
     assert_eq!(naive.join_next().await.unwrap().unwrap().rows_affected(), 1);
 }
 
-/// `enter`, and a claim, without that lock.
+/// A version of `enter` and of a claim without that lock.
 async fn sharing(pool: &PgPool, share: &'static str) -> Transaction<'static, Postgres> {
     let shared = async {
         let mut tx = pool.begin().await.unwrap();

@@ -1,5 +1,5 @@
 //! Connections that the application left inside a transaction: in sqlx 0.9.0 a dropped `begin`
-//! forgets the one it has opened.
+//! forgets the transaction that it has opened.
 
 use fenced_store::FencedStore;
 use lock_testing::DropAt;
@@ -10,8 +10,8 @@ use crate::{
     rule::{Harness, SqlHarness, balance, claimed, grant, high_water},
 };
 
-/// As a rule it has sent its message by then, and waits for the answer. Sometimes the answer is
-/// there already.
+/// Usually the future has sent its message when it is dropped, and waits for the answer. Sometimes
+/// the answer is there already.
 async fn is_dropped_while_it_waits(future: impl Future) -> bool {
     DropAt::waiting(1).poll(future).await.is_none()
 }
@@ -46,7 +46,8 @@ async fn a_look_on_a_stray_sees_what_is_committed_by_now() {
     }
 }
 
-/// Its commit would store the writes that another user left behind, as that of the control does.
+/// Its commit would store the writes that another user left behind. The commit of the control does
+/// this.
 #[tokio::test]
 async fn begin_on_a_stray_stores_nothing_of_others() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -82,7 +83,7 @@ async fn migrate_on_a_stray_is_not_lost() {
     assert_eq!(high_water(&world, "account:42").await, None);
 }
 
-/// It goes on, and leaves no stray.
+/// The commit goes on, and leaves no open transaction behind.
 #[tokio::test]
 async fn a_commit_that_is_dropped_comes_to_its_end() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -117,7 +118,8 @@ async fn naive_savepoint_that_is_dropped_stores_later_writes_unfenced() {
     assert_eq!(balance(&world).await, 101, "rolled back, and stored");
 }
 
-/// The same on the connection of a fenced transaction, although its documentation says not to.
+/// The test does this on the connection of a fenced transaction, although the documentation forbids
+/// it.
 #[tokio::test]
 async fn after_a_dropped_savepoint_of_sqlx_no_write_gets_through() {
     let (world, old) = claimed::<PostgresServer>().await;
@@ -132,7 +134,7 @@ async fn after_a_dropped_savepoint_of_sqlx_no_write_gets_through() {
     }
     tx.commit().await.unwrap_err();
     assert_eq!(balance(&world).await, 100);
-    // Its pool has replaced the connection.
+    // The pool has replaced the connection.
     assert_eq!(
         store
             .high_water(old.resource())

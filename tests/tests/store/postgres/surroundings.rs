@@ -1,4 +1,4 @@
-//! The surroundings of a fenced transaction: roles, and names that are made by hand.
+//! Roles of a fenced transaction, and names that are made by hand.
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -7,7 +7,7 @@ use crate::{
     rule::{Harness, assert_kind, balance, claimed, fresh, grant, high_water},
 };
 
-/// A role without any right in our schema.
+/// The transaction changes to a role without any right in our schema.
 /// Catches: a commit that needs a right which the transaction has given up.
 #[tokio::test]
 async fn a_transaction_that_changed_its_role_can_commit() {
@@ -35,7 +35,7 @@ async fn a_transaction_that_changed_its_role_can_commit() {
     assert_kind!(error, Aborted);
 }
 
-/// Each name that SQL accepts, clients can read.
+/// Clients can read each name that SQL accepts.
 /// Catches: a mark by SQL whose name no client can parse.
 #[tokio::test]
 async fn names_that_no_client_can_read_are_refused() {

@@ -1,4 +1,4 @@
-//! The sessions that a claim ends after its lock timeout, and those that it leaves.
+//! The sessions that a claim ends after its lock timeout, and the sessions that it leaves open.
 
 use e2e::servers::DatabaseServer;
 use fenced_store::{FenceError, PgFencedStore};
@@ -24,8 +24,8 @@ async fn terminate_older(store: &PgFencedStore, claim: &Sequencer) -> Vec<i32> {
         .unwrap()
 }
 
-/// At the time of the termination a newer holder may have got in: it is not ended, and neither is a
-/// holder with the same grant.
+/// When sessions are ended, a newer holder may have claimed. Its session is not ended, and neither
+/// is that of a holder with the same grant.
 #[tokio::test]
 async fn a_claim_that_became_stale_while_it_waited_ends_no_session() {
     let world: PostgresServer = fresh().await;
@@ -43,7 +43,8 @@ async fn a_claim_that_became_stale_while_it_waited_ends_no_session() {
     open.commit().await.unwrap();
 }
 
-/// Nor are those that work on something else, be it a resource of that name in another database.
+/// Sessions that work on another resource are not ended, even if it has the same name in another
+/// database.
 #[tokio::test]
 async fn only_transactions_of_the_claimed_resource_are_ended() {
     let (world, elsewhere): (PostgresServer, PostgresServer) = (fresh().await, fresh().await);

@@ -47,8 +47,8 @@ async fn the_rule_holds_at_every_isolation_level() {
     }
 }
 
-/// A claim looks at the mark after it has waited, whatever the session's default is: in an older
-/// snapshot it would fail with a serialization error, or see the mark as it was.
+/// A claim looks at the mark after it has waited, whatever the session's default level is. In an
+/// older snapshot it would fail with a serialization error, or see an old mark.
 /// Catches: a claim that decides by a snapshot from before it waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_does_not_depend_on_the_sessions_isolation_level() {
@@ -99,8 +99,8 @@ async fn timeouts_end_with_the_transaction() {
     assert_eq!(outside, "9s 0 8s");
 }
 
-/// The time left of a lease that is not renewed; or, for a lease that is renewed, the longest time
-/// that it may have, if that is known.
+/// The limit is the time left of a lease that is not renewed. For a lease that is renewed, it is
+/// the longest time that the lease may have, if this is known.
 /// Catches: an idle transaction that may hold the next holder up after its lease.
 #[tokio::test]
 async fn timeouts_are_no_longer_than_the_lease() {
@@ -126,7 +126,7 @@ async fn timeouts_are_no_longer_than_the_lease() {
     }
 }
 
-/// An operator has set them for a reason.
+/// An operator has set these timeouts for a reason.
 /// Catches: a limit of the operator that is loosened.
 #[tokio::test]
 async fn tighter_timeouts_of_the_session_stay() {
@@ -154,8 +154,8 @@ async fn tighter_timeouts_of_the_session_stay() {
     }
 }
 
-/// A cancel may strike when the commit has been done already, so its code proves nothing.
-/// Catches: a cancelled commit that is taken for one that did not happen.
+/// A cancel may come when the commit has been done already, so its error code proves nothing.
+/// Catches: a cancelled commit that is reported as one that did not happen.
 #[tokio::test]
 async fn a_cancel_during_the_commit_is_unknown() {
     let (world, grant) = claimed::<PostgresServer>().await;
@@ -176,8 +176,8 @@ async fn a_cancel_during_the_commit_is_unknown() {
     assert_kind!(error, CommitUnknown);
 }
 
-/// The next holder gets through although the older one sits in an open transaction.
-/// Catches: an idle timeout that is not set, or an error that does not tell of it.
+/// The next holder gets through although the older holder has an open transaction.
+/// Catches: an idle timeout that is not set, or an error that does not name it.
 #[tokio::test]
 async fn an_idle_holder_is_ended_and_told_so() {
     let world: PostgresServer = fresh().await;
@@ -220,7 +220,8 @@ async fn work_that_waits_for_longer_than_its_database_lets_it_names_the_setting(
     assert!(error.contains("PgTxOptions::idle_timeout"), "{error}");
 }
 
-/// The application may be content to lose its last writes in a power cut. A mark must not be lost.
+/// The application may accept that its last writes are lost in a power cut. A mark must not be
+/// lost.
 #[tokio::test]
 async fn a_claim_is_durable_in_a_session_that_is_not() {
     let world: PostgresServer = fresh().await;

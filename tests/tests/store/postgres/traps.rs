@@ -1,5 +1,5 @@
-//! Traps of sqlx 0.9.0, each with the naive form as its control: as long as the control fails, the
-//! trap is real and our way around it is needed.
+//! Traps of sqlx 0.9.0, each with the naive form as its control. As long as the control fails, the
+//! trap is real and our code that avoids it is needed.
 
 use std::{future::poll_fn, pin::pin};
 
@@ -28,8 +28,8 @@ async fn commit_of_an_aborted_transaction_is_an_error() {
     assert_eq!(balance(&world).await, 100);
 }
 
-/// Begins while a claim has the lock of the resource, so that it waits, and is dropped while it
-/// does. Returns the outcome of the next write on the same connection.
+/// Begins while a claim has the lock of the resource, so that the begin waits. Drops it while it
+/// waits. Returns the outcome of the next write on the same connection.
 async fn write_after_cancelled_begin<F>(
     world: &PostgresServer,
     pool: &PgPool,
@@ -63,7 +63,7 @@ where
     Ok(balance(world).await)
 }
 
-/// And the control, whose update said Ok and is gone.
+/// The test includes the control, whose update returned Ok and is gone.
 #[tokio::test]
 async fn begin_that_is_cancelled_loses_no_write() {
     let (world, grant) = claimed::<PostgresServer>().await;

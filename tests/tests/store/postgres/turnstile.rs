@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// With FOR SHARE alone, transactions of the old holder that come after the claim overtake it, and
-/// it waits as long as there are any.
+/// the claim waits as long as there are any.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_claim_is_not_overtaken() {
     let (world, old) = claimed::<PostgresServer>().await;
@@ -34,8 +34,8 @@ async fn a_waiting_claim_is_not_overtaken() {
         .unwrap();
 }
 
-/// The other way round: a transaction that waits behind a claim is refused, not let in. With an
-/// older snapshot it cannot see the new holder, only that the mark has moved.
+/// A transaction that waits behind a claim is refused. With an older snapshot it cannot see the new
+/// holder, but it sees that the mark has moved.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_begin_that_waited_for_a_claim_is_refused() {
     for level in [

@@ -17,7 +17,7 @@ use crate::{
 /// The text of the message that commits.
 const COMMIT: &str = "COMMIT AND CHAIN";
 
-/// A holder whose way to the database leads through a proxy.
+/// A holder that reaches the database through a proxy.
 struct Holder {
     world: PostgresServer,
     proxy: Proxy,
@@ -39,19 +39,19 @@ impl Holder {
         }
     }
 
-    /// Adds 1 in a transaction that is about to be committed when the fault strikes.
+    /// Adds 1 in a transaction that is about to be committed when the fault happens.
     async fn about_to_commit(&self, fault: Fault) -> (FencedTx<Postgres>, Trap) {
         let mut tx = self.store.begin(&self.grant).await.unwrap();
         PostgresServer::add(&mut tx, 1).await.unwrap();
         (tx, self.proxy.at_request(COMMIT, fault))
     }
 
-    /// By another way.
+    /// Settles by a direct connection.
     async fn settle(&self) -> Result<(), FenceError> {
         self.world.impatient().await.settle(&self.grant).await
     }
 
-    /// The caller gives up, and the commit waits somewhere in the network.
+    /// A commit that waits in the network after its caller has given up.
     async fn commit_that_is_on_its_way(&self) {
         let (tx, held) = self.about_to_commit(Fault::HoldRequests).await;
         let (held, commit) = (&held, tx.commit());
@@ -122,7 +122,7 @@ async fn naive_retry_of_a_commit_that_is_still_on_its_way_does_it_twice() {
     holder.commit_that_is_on_its_way().await;
     assert_eq!(balance(&holder.world).await, 100, "so it is done once more");
     let arrive = async {
-        // The retry waits for the row that the first one has changed.
+        // The retry waits for the row that the first transaction has changed.
         until("the retry is under way", async || {
             let waiting = "SELECT count(*) FROM pg_stat_activity
                 WHERE wait_event_type = 'Lock' AND datname = current_database()";
@@ -141,7 +141,8 @@ async fn naive_retry_of_a_commit_that_is_still_on_its_way_does_it_twice() {
     assert_eq!(balance(&holder.world).await, 102);
 }
 
-/// The next holder's claim has waited for the commit: nothing of it is on its way any more.
+/// The next holder's claim has waited for the commit, so no part of the commit is on its way any
+/// more.
 #[tokio::test]
 async fn the_next_claim_settles_too() {
     let holder = Holder::new().await;
@@ -154,7 +155,7 @@ async fn the_next_claim_settles_too() {
     assert_eq!(balance(&holder.world).await, 100);
 }
 
-/// Adds 1 to the balance by way of `with`, whose first commit meets the fault.
+/// Adds 1 to the balance by `transact`, whose first commit meets the fault.
 async fn add_with(holder: &Holder, fault: Fault) -> Result<((), Receipt), FenceError> {
     let lost = holder.proxy.at_request(COMMIT, fault);
     let begin = holder.store.begin(&holder.grant);
@@ -173,8 +174,8 @@ async fn add_with(holder: &Holder, fault: Fault) -> Result<((), Receipt), FenceE
     added
 }
 
-/// Its outcome cannot be known, so it is not repeated, whether it has happened or not. It is
-/// settled: nothing of it is under way any more.
+/// The outcome of the commit cannot be known. So the commit is not repeated, whether or not it has
+/// happened. It is settled: no part of it is under way any more.
 #[tokio::test]
 async fn a_commit_without_an_answer_stays_unknown_and_is_not_repeated() {
     for (fault, after) in [(Fault::DropReplies, 101), (Fault::Reset, 100)] {

@@ -1,4 +1,4 @@
-//! On every database, with its log as talkative as it can be.
+//! Checks on every database, with its most detailed log.
 
 use std::time::Duration;
 
@@ -54,7 +54,8 @@ async fn no_secret_reaches_a_log_or_an_error_of_postgres() {
     witness.assert_silent(&kinds, &server.log(), &trace::so_far());
 }
 
-/// A transaction that failed, one that waits in vain, one whose session ends.
+/// A transaction that failed, a transaction that waits in vain, and a transaction whose session
+/// ends.
 async fn only_on_postgres(store: &PgFencedStore, witness: &mut Witness) {
     const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
         WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'";
@@ -122,7 +123,7 @@ async fn no_secret_reaches_the_general_log<S: MySqlServer>() {
     witness.assert_not_presented(&log, &trace);
 }
 
-/// It has no log.
+/// SQLite has no log.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_reaches_an_error_of_sqlite() {
     trace::listen();
@@ -145,8 +146,8 @@ async fn no_secret_reaches_an_error_of_sqlite() {
     witness.assert_not_presented("", &trace);
 }
 
-/// The lock service in the same database, by both of its protocols: the simple one, which has no
-/// parameters, behind a pooler. The control: the driver's own events are heard.
+/// The lock service in the same database, with both protocols of Postgres. Behind a pooler it uses
+/// the simple protocol, which has no parameters. The control: the driver's own events are heard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_holder_of_a_lease_in_postgres_reaches_a_trace() {
     trace::listen();

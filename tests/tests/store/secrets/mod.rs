@@ -1,8 +1,7 @@
-//! The secret of a holder is in no error, no log and no trace, neither of ours nor of the database.
+//! The secret of a holder is in no error, no log and no trace of our crates or of the database.
 //!
-//! Every path that ends in an error is taken, with every log as talkative as it can be. The
-//! control: the texts that may be there, the holder's digest and the resource's name, are found by
-//! the same search.
+//! Every path that ends in an error is taken, with the most detailed logs. The control: the same
+//! search finds the texts that may be there, that is, the holder's digest and the resource's name.
 
 mod databases;
 mod trace;

@@ -1,4 +1,4 @@
-//! All that is traced in this process, by whichever crate.
+//! The trace of this process, by all crates.
 
 use std::{
     io,
@@ -33,7 +33,7 @@ static TRACE: LazyLock<Trace> = LazyLock::new(|| {
     trace
 });
 
-/// Begins to listen; once for all tests.
+/// Begins to listen, once for all tests.
 pub(crate) fn listen() {
     LazyLock::force(&TRACE);
 }

@@ -20,7 +20,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// A grant of a fresh holder, which is remembered.
+    /// Makes a grant of a fresh holder, and remembers it.
     pub(crate) fn grant(&mut self, issuer: &str, resource: &str, token: u64) -> Sequencer {
         let grant = grant_by(issuer, resource, token);
         self.remember(&grant);
@@ -32,12 +32,12 @@ impl Witness {
         self.grants.push(grant.clone());
     }
 
-    /// Something that can be printed.
+    /// Notes a value that can be printed.
     pub(crate) fn saw(&mut self, what: &impl fmt::Debug) {
         self.others.push(format!("{what:?} {what:#?}"));
     }
 
-    /// An error, with its causes.
+    /// Notes an error, with its causes.
     pub(crate) fn refused<T>(&mut self, result: Result<T, FenceError>) {
         let Err(error) = result else {
             panic!("something else was expected");
@@ -54,7 +54,8 @@ impl Witness {
         self.errors.push(text);
     }
 
-    /// Every path was taken, and no text has a secret. `log` is the database's own.
+    /// Checks that every path was taken, and that no text has a secret. `log` is the log of the
+    /// database.
     ///
     /// # Panics
     /// If not.
@@ -74,7 +75,7 @@ impl Witness {
                 let bytes = holder.expose_bytes();
                 let decimal = u128::from_be_bytes(bytes).to_string();
                 let listed = format!("{bytes:?}");
-                // A statement presents the digest, and a log of the database may have that.
+                // A statement presents the digest, and a log of the database may have this digest.
                 let presented = (name != LOG).then(|| holder.digest());
                 for secret in [holder.expose(), decimal, listed]
                     .into_iter()
@@ -90,7 +91,8 @@ impl Witness {
         self.assert_found(&errors, log, trace);
     }
 
-    /// Nothing that a holder presents leaves the process, for databases where the rule is in Rust.
+    /// Checks that no presented text of a holder leaves the process, for databases where the rule
+    /// is in Rust.
     ///
     /// # Panics
     /// If it does.
@@ -102,7 +104,7 @@ impl Witness {
         }
     }
 
-    /// The control: the search finds a text that is there.
+    /// The control: checks that the search finds a text that is there.
     fn assert_found(&self, errors: &str, log: &str, trace: &str) {
         let claimed = &self.grants[0];
         let (resource, holder) = (claimed.resource().as_str(), claimed.holder());

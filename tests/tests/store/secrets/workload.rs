@@ -21,13 +21,13 @@ const RESOURCE: &str = "account:42";
 /// The statements that differ between databases.
 pub(crate) struct Statements {
     pub(crate) delete_marks: &'static str,
-    /// One that no database accepts.
+    /// A statement that no database accepts.
     pub(crate) broken: &'static str,
 }
 
 const WRITE: &str = "INSERT INTO journal VALUES (1)";
 
-/// In a database that has a table `journal (number)`, and none of ours.
+/// Runs all operations in a database with a table `journal (number)`, but without our tables.
 pub(crate) async fn run<DB>(store: &FencedStore<DB>, statements: &Statements) -> Witness
 where
     DB: Dialect,

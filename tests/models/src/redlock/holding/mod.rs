@@ -1,7 +1,8 @@
-//! Whether two can hold the lock at once. Leases end on time here, or the question is pointless.
+//! Whether two clients can hold the lock at once. Here leases end on time, because otherwise two
+//! clients certainly can.
 //!
 //! Time is counted in terms. The first term of an attempt runs from before it sent its acquires,
-//! the second from before it sent its renewals. An attempt's own clock tells it when a term is
+//! the second from before it sent its renewals. An attempt sees by its own clock when a term is
 //! over, and no node ends a lease before that. Requests arrive late, in any order, or never.
 //! Counters and raises are left out: they only refuse more.
 
@@ -15,7 +16,7 @@ use stateright::{Model, Property};
 
 pub(crate) use self::{actions::Action, state::State};
 
-/// The greatest number of attempts. The first two are those of one client, one after the other.
+/// The greatest number of attempts. The first two belong to one client, one after the other.
 pub(crate) const ATTEMPTS: usize = 3;
 
 /// The attempt that begins only when the first was given up.
@@ -26,9 +27,9 @@ pub(crate) const RETRY: usize = 1;
 pub(crate) enum Flaw {
     /// Another attempt of the same acquisition has the same nonce.
     NonceIsReused,
-    /// An undo ends whatever lease it finds.
+    /// An undo ends any lease that it finds.
     UndoIsNotCompared,
-    /// A renewal extends whatever lease it finds.
+    /// A renewal extends any lease that it finds.
     RenewIsNotCompared,
     /// One node less than a majority is enough to acquire.
     MinorityAcquires,

@@ -12,7 +12,7 @@ impl Node {
         self.granted.insert(attempt);
     }
 
-    /// The lease is gone, and with it the silence that was kept for it.
+    /// The lease is gone. So the node need not be silent for it any more.
     pub(crate) fn end(&mut self) {
         self.lease = None;
         self.is_silent = false;
@@ -20,7 +20,7 @@ impl Node {
 }
 
 impl<const N: usize> Holding<N> {
-    /// Forgets what can no longer matter.
+    /// Forgets messages that can no longer matter.
     pub(crate) fn forget(&self, state: &mut State<N>) {
         for (attempt, phase) in state.attempts.iter().enumerate() {
             for node in &mut state.nodes {

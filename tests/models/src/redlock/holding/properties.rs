@@ -1,4 +1,4 @@
-//! The properties that must hold in every state, and those that must be seen in some.
+//! The properties that must hold in every state, and the properties that some state must show.
 
 use stateright::Property;
 
@@ -14,7 +14,7 @@ impl<const N: usize> Holding<N> {
                 let believing = state.attempts.iter().filter(|phase| phase.believes());
                 believing.count() <= 1
             }),
-            // G6. Undo and renew touch no lease but that of their attempt.
+            // G6. Undo and renew touch only the lease of their own attempt.
             Property::always("own lease only", |_, state: &State<N>| {
                 !state.stranger_touched
             }),

@@ -15,13 +15,13 @@ pub(crate) struct State<const N: usize> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Node {
     pub(crate) lease: Option<Lease>,
-    /// It has lost its state, and grants nothing until the lease that it forgot has run out.
+    /// The node has lost its state, and grants nothing until the lease that it forgot has run out.
     pub(crate) is_silent: bool,
     /// The attempts whose requests are under way.
     pub(crate) acquires: Set,
     pub(crate) undos: Set,
     pub(crate) renewals: Set,
-    /// The attempts that were granted, and those that were renewed.
+    /// The attempts that were granted, and the attempts that were renewed.
     pub(crate) granted: Set,
     pub(crate) renewed: Set,
     pub(crate) name: Unseen<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Lease {
     pub(crate) attempt: usize,
-    /// It lasts for this term: 0, or 1 if it was renewed.
+    /// The lease lasts for this term: 0, or 1 if it was renewed.
     pub(crate) term: u8,
 }
 
@@ -38,17 +38,18 @@ pub(crate) struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
     Idle,
-    /// It has sent its acquires.
+    /// The attempt has sent its acquires.
     Asking,
-    /// It believes that it holds the lock for its first term, and may have asked for a second.
+    /// The attempt believes that it holds the lock for its first term, and may have asked for a
+    /// second term.
     FirstTerm {
         renews: bool,
     },
-    /// The lock was renewed; `first_is_over` is about the leases that were not.
+    /// The lock was renewed. `first_is_over` is about the leases that were not renewed.
     SecondTerm {
         first_is_over: bool,
     },
-    /// It was given up or released, or its time is over.
+    /// The attempt was given up or released, or its time is over.
     Ended,
 }
 

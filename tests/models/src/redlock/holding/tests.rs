@@ -24,7 +24,7 @@ fn holds() {
     assert_holds("a node loses its state", losing(retry()));
 }
 
-/// Redlock does not promise this. The tokens need no clock.
+/// Redlock does not promise one holder if a clock jumps. The tokens need no clock.
 #[test]
 fn a_clock_that_jumps_makes_two_holders() {
     let jumps = 1;

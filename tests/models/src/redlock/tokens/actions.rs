@@ -11,13 +11,13 @@ use crate::set::Set;
 pub(crate) enum Action {
     /// A node grants an acquire. An attempt begins with its first grant.
     Grant { attempt: u8, node: u8, of_new: bool },
-    /// An acquire arrives again; the attempt may or may not receive the answer to this one.
+    /// An acquire arrives again. The attempt may or may not receive the answer to this copy.
     GrantAgain { attempt: u8, node: u8, heard: bool },
-    /// An attempt fixes which nodes count and asks them for a raise, and this one is raised.
+    /// An attempt fixes which nodes count and asks them for a raise, and this node is raised.
     FixAndRaise { attempt: u8, counted: Set, node: u8 },
     /// A node is raised.
     Raise { attempt: u8, node: u8 },
-    /// An attempt returns what these nodes granted, without a raise.
+    /// An attempt returns the count that these nodes granted, without a raise.
     Return { attempt: u8, counted: Set },
     /// A node loses its state, and is taken in again.
     Lose { node: u8 },
@@ -25,26 +25,26 @@ pub(crate) enum Action {
     Restart { node: u8 },
     /// The old node is taken out of service.
     Retire { node: u8 },
-    /// Somebody begins to rebuild the counter of a node: they count up another node, and read it.
+    /// A healer begins to rebuild the counter of a node: it counts up another node, and reads it.
     Heal {
         healing: usize,
         patient: u8,
         node: u8,
     },
-    /// They count up one more node, and read it.
+    /// The healer counts up one more node, and reads it.
     Read { healing: usize, node: u8 },
-    /// The value that they have read arrives at the node that they heal. If they did not list, it
-    /// serves from then on.
+    /// The value that the healer has read arrives at the node to be healed. If the healer did not
+    /// list counters, the node serves from then on.
     Seed { healing: usize, node: u8 },
-    /// Somebody begins to rebuild all counters of a node: they list those of another one.
+    /// A healer begins to rebuild all counters of a node: it lists the counters of another node.
     HealByList {
         healing: usize,
         patient: u8,
         node: u8,
     },
-    /// They list the counters of one more node.
+    /// The healer lists the counters of one more node.
     List { healing: usize, node: u8 },
-    /// They have rebuilt them, and the node serves.
+    /// The healer has rebuilt all counters, and the node serves.
     Serve { healing: usize, node: u8 },
 }
 
@@ -129,7 +129,7 @@ impl<const N: usize> Tokens<N> {
     /// acquire was also returned before this grant.
     fn possible_beginnings(&self, state: &State<N>, attempt: u8, actions: &mut Vec<Action>) {
         for of_new in [false, true] {
-            // The new node is given to clients when the old one is out of service.
+            // Clients get the new node when the old node is out of service.
             let retired = state.nodes.iter().all(|node| node.site != Site::Old);
             if of_new && !(self.replaces && (retired || self.is(Flaw::OldNodeServesOn))) {
                 continue;

@@ -1,4 +1,4 @@
-//! An attempt, and what the nodes do for it: grant, fix, raise.
+//! An attempt and the steps of the nodes for it: grant, fix, raise.
 
 use super::{
     Flaw, Token, Tokens,
@@ -112,7 +112,7 @@ impl<const N: usize> Tokens<N> {
         sent && has_token && self.raises(node, attempt)
     }
 
-    /// The rule of the raise: the lease is still this attempt's, and the node has not counted
+    /// The rule of the raise: the lease still belongs to this attempt, and the node has not counted
     /// since.
     pub(crate) fn raises(&self, node: &Node, attempt: usize) -> bool {
         let (Slot::Granted(count) | Slot::Raising(count)) = node.slots[attempt] else {
@@ -121,7 +121,7 @@ impl<const N: usize> Tokens<N> {
         let is_holder = node.holder == Some(small(attempt));
         let is_untouched = node.counter == Some(count);
         match self.flaw {
-            // It does not serve, and answers nothing else.
+            // The node does not serve, and answers nothing else.
             _ if !node.serves || node.site == Site::Retired => false,
             Some(Flaw::UnconditionalRaise) => true,
             Some(Flaw::RaiseIgnoresCounter) => is_holder,
@@ -161,7 +161,7 @@ impl<const N: usize> Tokens<N> {
 }
 
 impl Slot {
-    /// The count that an attempt was granted which has not fixed its nodes.
+    /// The count that was granted to an attempt that has not fixed its nodes yet.
     pub(crate) fn granted(self) -> Option<Token> {
         match self {
             Self::Granted(count) | Self::GrantedBefore(count) => Some(count),
@@ -171,7 +171,7 @@ impl Slot {
 }
 
 impl super::state::Attempt {
-    /// The count that it asks nodes to be raised to.
+    /// The count to which the attempt asks nodes to raise.
     pub(crate) fn token(self) -> Option<Token> {
         match self.phase {
             Phase::Raising { token, .. } | Phase::Settled { token } => Some(token),

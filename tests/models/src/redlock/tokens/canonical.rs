@@ -1,4 +1,4 @@
-//! Makes states equal that no later event can tell apart.
+//! Makes states equal if no later event can distinguish them.
 
 use super::{
     ATTEMPTS, Flaw, HEALINGS, Tokens,
@@ -37,7 +37,7 @@ impl<const N: usize> Tokens<N> {
         attempts.iter().any(|attempt| may(attempt.phase))
     }
 
-    /// Raises that will be refused whenever they arrive, or that change nothing.
+    /// Forgets raises that will be refused whenever they arrive, or that change nothing.
     fn forget_raises(&self, state: &mut State<N>, attempt: usize) {
         let settled = match state.attempts[attempt].phase {
             Phase::Settled { token } => Some(token),
@@ -57,9 +57,9 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Whether a raise that would be refused now may be let through later. By the rules there is
-    /// none: a count that was passed is only reached again after a loss of state, and a raise says
-    /// before which loss its count was granted.
+    /// Whether a raise that would be refused now may be let through later. By the rules there is no
+    /// such raise: a count that was passed is only reached again after a loss of state, and a raise
+    /// says before which loss its count was granted.
     fn may_be_revived(&self, state: &State<N>, node: &Node, attempt: usize) -> bool {
         let resent = state.resent_left > 0;
         match self.flaw {
@@ -87,7 +87,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// A holder matters as long as its raise may find the lease.
+    /// Forgets holders. A holder matters as long as its raise may find the lease.
     fn forget_holders(&self, state: &mut State<N>) {
         for node in &mut state.nodes {
             let slot = node.holder.map(|holder| node.slots[usize::from(holder)]);
@@ -104,7 +104,7 @@ impl<const N: usize> Tokens<N> {
         }
     }
 
-    /// Healings whose seed will be refused.
+    /// Forgets healings whose seed will be refused.
     fn forget_healings(&self, state: &mut State<N>) {
         for healing in 0..HEALINGS {
             let may_lose = self.is(Flaw::SeedNamesNoLoss) && state.losses_left > 0;
@@ -124,7 +124,7 @@ impl<const N: usize> Tokens<N> {
 }
 
 impl<const N: usize> State<N> {
-    /// All is over. Only what the `sometimes` properties ask for is kept.
+    /// All is over. Only facts that the `sometimes` properties ask for are kept.
     fn forget_all(&mut self) {
         for node in &mut self.nodes {
             node.counter = node.counter.map(|_| 0);
@@ -137,7 +137,7 @@ impl<const N: usize> State<N> {
         (0..HEALINGS).for_each(|healing| self.drop_healing(healing));
     }
 
-    /// Nodes are alike, and so are attempts: of all ways to order them one represents all.
+    /// Nodes are alike, and so are attempts: one order represents all orders.
     pub(crate) fn make_canonical(&mut self) {
         let mut best: Option<([Node; N], [usize; ATTEMPTS])> = None;
         for order in ORDERS {
@@ -159,7 +159,7 @@ impl<const N: usize> State<N> {
 }
 
 impl Node {
-    /// With the attempts in another order: `order[new]` is the old number.
+    /// The same state with the attempts in another order: `order[new]` is the old number.
     fn renumbered(self, order: &[usize; ATTEMPTS]) -> Self {
         let new = |old: u8| {
             order

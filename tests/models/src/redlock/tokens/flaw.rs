@@ -15,7 +15,8 @@ pub(crate) enum Flaw {
     LateGrantIsRaised,
     /// Nothing is raised if all nodes granted the same count.
     EqualCountsAreNotRaised,
-    /// A re-sent acquire that finds the lease of its attempt, or none, grants the count as it is.
+    /// A re-sent acquire that finds the lease of its attempt, or no lease, grants the count as it
+    /// is.
     ResentDoesNotCount,
     /// A node that lost its state starts at its base.
     LostStartsAtBase,
@@ -29,7 +30,7 @@ pub(crate) enum Flaw {
     SeedReplaces,
     /// A seed does not say which loss of state it is for.
     SeedNamesNoLoss,
-    /// A raise does not say before which loss of state the count was granted.
+    /// A raise does not say before which loss of state its count was granted.
     RaiseNamesNoLoss,
     /// Healing lists one node fewer than a majority.
     HealingListsTooFew,

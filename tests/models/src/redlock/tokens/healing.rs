@@ -43,7 +43,7 @@ impl<const N: usize> Tokens<N> {
         state.nodes[node].counter = Some(0);
         state.nodes[node].serves = true;
         if self.is(Flaw::DelayedRestart) {
-            // It took so long that every lease has ended and nothing is under way.
+            // The restart took so long that every lease has ended and nothing is under way.
             for node in &mut state.nodes {
                 node.slots.fill(Slot::Nothing);
                 node.holder = None;
@@ -70,7 +70,7 @@ impl<const N: usize> Tokens<N> {
         };
         if !state.healings[healing].began {
             let is_next = healing == 0 || state.healings[healing - 1].began;
-            // A new node is not healed before the old one is out of service.
+            // A new node is not healed before the old node is out of service.
             let retired = state.nodes.iter().all(|node| node.site != Site::Old);
             let in_order = retired || self.is(Flaw::OldNodeServesOn);
             let may_heal = |node: &&Node| !node.serves && (node.site != Site::New || in_order);
@@ -164,7 +164,7 @@ impl<const N: usize> Tokens<N> {
         false
     }
 
-    /// Nodes that serve know of every token that they had a part in.
+    /// The nodes that may be listed: nodes that serve know of every token that they had a part in.
     fn listable(&self, state: &State<N>, healing: usize) -> impl Iterator<Item = u8> {
         let any = self.is(Flaw::HealingListsAnyNode);
         let may = move |node: &&Node| (node.serves || any) && !node.listed_by.contains(healing);

@@ -3,8 +3,8 @@
 //!
 //! Requests arrive at any time, in any order, or never. A lease may end at any moment: it runs out,
 //! a clock jumps, a late undo arrives. So an acquire may always be granted, and a raise that is
-//! refused is the same as one that never arrives. A node may lose its state; then somebody reads a
-//! majority of the others and rebuilds its counter.
+//! refused is the same as one that never arrives. A node may lose its state; then a healer reads
+//! a majority of the others and rebuilds its counter.
 
 mod actions;
 mod attempt;
@@ -34,19 +34,20 @@ pub(crate) const HEALINGS: usize = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Tokens<const N: usize> {
     pub(crate) attempts: usize,
-    /// Counters start at 0 up to this: earlier events have left them uneven.
+    /// Counters start at any number from 0 to this one: earlier events have left them uneven.
     pub(crate) uneven: Token,
     /// How many acquires arrive again.
     pub(crate) resent: u8,
     /// How many times a node loses its state.
     pub(crate) losses: u8,
-    /// How many times somebody begins to rebuild a counter.
+    /// How many times a healer begins to rebuild a counter.
     pub(crate) healings: usize,
     /// The least token that the last attempt asks for.
     pub(crate) at_least: Option<Token>,
     /// One of the nodes takes the place of another.
     pub(crate) replaces: bool,
-    /// Counters may be missing in the beginning, and nodes are healed by listing those of others.
+    /// Counters may be missing in the beginning, and nodes are healed by listing the counters of
+    /// others.
     pub(crate) lists: bool,
     /// States keep everything that can no longer matter.
     pub(crate) forgets_nothing: bool,
@@ -70,7 +71,7 @@ impl<const N: usize> Tokens<N> {
         self.lists && counter == 0
     }
 
-    /// The last node takes the place of the one before it.
+    /// The last node takes the place of the node before it.
     pub(crate) const fn site(&self, name: usize) -> Site {
         match N - name {
             1 if self.replaces => Site::New,

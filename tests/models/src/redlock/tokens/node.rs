@@ -1,4 +1,4 @@
-//! Nodes are compared, sorted and hashed more often than anything else, so everything that matters
+//! Nodes are compared, sorted and hashed more often than any other part. So everything that matters
 //! about a node is first put into one number.
 
 use std::{

@@ -1,4 +1,4 @@
-//! The properties that must hold in every state, and those that must be seen in some.
+//! The properties that must hold in every state, and the properties that some state must show.
 
 use stateright::Property;
 

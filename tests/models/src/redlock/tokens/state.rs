@@ -18,7 +18,7 @@ pub(crate) struct State<const N: usize> {
 /// A node, as far as the one resource is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    /// `None`: no client has asked the node for it, or the node lost its state.
+    /// `None` if no client has asked the node for the resource, or the node lost its state.
     pub(crate) counter: Option<Token>,
     /// The attempt that was granted last. Its lease may have ended.
     pub(crate) holder: Option<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct Node {
     pub(crate) outdated: Set,
     /// The healings that have read this node.
     pub(crate) read_by: Set,
-    /// It serves, and a missing counter begins at the base.
+    /// The node serves, and a missing counter begins at the base.
     pub(crate) serves: bool,
     /// The healings that have listed the counters of this node.
     pub(crate) listed_by: Set,
@@ -52,13 +52,13 @@ pub(crate) enum Site {
 /// The messages between one attempt and one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Slot {
-    /// Nothing is under way, or nothing that could still matter.
+    /// No message is under way, or only messages that cannot matter any more.
     Nothing,
     /// The acquire has not arrived.
     Asked,
     /// The node granted this count, and the attempt may still count it in.
     Granted(Token),
-    /// The same, but the node has lost its state since, and will refuse the raise.
+    /// The node granted this count, but has lost its state since, and will refuse the raise.
     GrantedBefore(Token),
     /// The node granted this count and was counted in; the raise has not arrived.
     Raising(Token),
@@ -68,7 +68,7 @@ pub(crate) enum Slot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Attempt {
     pub(crate) phase: Phase,
-    /// Whether it asks the new node and not the old one.
+    /// Whether the attempt asks the new node and not the old node.
     pub(crate) is_new: bool,
     pub(crate) name: Unseen<u8>,
 }
@@ -76,7 +76,8 @@ pub(crate) struct Attempt {
 /// How far an attempt has got. Attempts that have not begun come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// It waits for grants; `floor` is the greatest token that was returned before it began.
+    /// The attempt waits for grants. `floor` is the greatest token that was returned before it
+    /// began.
     Collecting {
         floor: Token,
     },
@@ -86,22 +87,23 @@ pub(crate) enum Phase {
         missing: u8,
         out_of_order: bool,
     },
-    /// It has returned, or cannot return any more. Raises to `token` may still come in.
+    /// The attempt has returned, or cannot return any more. Raises to `token` may still come in.
     Settled {
         token: Token,
     },
-    /// Nothing of it can matter any more, except late acquires.
+    /// Nothing of the attempt can matter any more, except late acquires.
     Over,
     Idle,
 }
 
-/// Somebody rebuilds the counter of a node that lost its state.
+/// A healer rebuilds the counter of a node that lost its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Healing {
     pub(crate) began: bool,
-    /// The greatest count that it has read.
+    /// The greatest count that the healer has read.
     pub(crate) most: Token,
-    /// It makes all counters anew that others have, whether this one is among them or not.
+    /// The healer makes all counters anew that other nodes have. The counter of the resource may or
+    /// may not be among them.
     pub(crate) lists: bool,
     /// Some node that was listed has the counter.
     pub(crate) found: bool,
@@ -179,7 +181,7 @@ impl<const N: usize> State<N> {
 }
 
 impl Attempt {
-    /// Whether it asks this node.
+    /// Whether the attempt asks this node.
     pub(crate) fn knows(self, node: &Node) -> bool {
         match node.site {
             Site::Common => true,
@@ -193,7 +195,7 @@ impl Attempt {
 /// A number that is known to be small.
 ///
 /// # Panics
-/// If it is not.
+/// If the number is not small.
 pub(crate) fn small(number: usize) -> u8 {
     u8::try_from(number).unwrap_or_else(|_| panic!("{number} is too large for a model"))
 }

@@ -13,7 +13,7 @@ const fn five(attempts: usize) -> Tokens<5> {
     Tokens::of(attempts)
 }
 
-/// Attempts at two of the three nodes, or at one that takes the place of another.
+/// Attempts know two of the three nodes, and the third node or the one that takes its place.
 const fn replacing() -> Tokens<4> {
     Tokens {
         replaces: true,
@@ -43,7 +43,8 @@ const fn losing<const N: usize>(losses: u8, healings: usize, tokens: Tokens<N>) 
     }
 }
 
-/// The resource is new, at least to some nodes, and nodes are healed by listing those of others.
+/// The resource is new, at least to some nodes, and nodes are healed by listing the counters
+/// of others.
 const fn listing<const N: usize>(tokens: Tokens<N>) -> Tokens<N> {
     let lists = true;
     Tokens { lists, ..tokens }
@@ -77,7 +78,7 @@ fn a_new_resource_holds() {
     assert_holds("five nodes and a loss", losing(1, 1, listing(five(2))));
 }
 
-/// Catches: a majority of three that behaves otherwise than one of two.
+/// Catches: a majority of three nodes that behaves otherwise than a majority of two.
 #[test]
 fn five_nodes_hold() {
     assert_holds("five nodes", five(3));
@@ -148,7 +149,7 @@ fn every_rule_of_five_nodes_is_needed() {
     ]);
 }
 
-/// Catches: a rule too many.
+/// Catches: a rule that is not needed, and is not known as such.
 #[test]
 fn two_rules_are_not_needed() {
     let lost = losing(1, 1, resent(three(2)));
@@ -160,8 +161,8 @@ fn two_rules_are_not_needed() {
     assert_holds("equal counts are not raised, and nothing is lost", kept);
 }
 
-/// The search for this one takes half a minute, so its story is given. There are never two nodes
-/// without state at once.
+/// The search for this fault takes half a minute, so the test gives its story. There are never two
+/// nodes without state at once.
 #[test]
 fn a_raise_of_before_a_loss() {
     let story = [

@@ -18,7 +18,7 @@ pub(super) struct Accounts {
 struct Told {
     /// The greatest token by resource.
     claims: BTreeMap<String, u64>,
-    /// Each transaction has a number.
+    /// The numbers of the committed transactions.
     commits: BTreeSet<i64>,
 }
 
@@ -32,7 +32,7 @@ impl Accounts {
         self.changed.notify_waiters();
     }
 
-    /// Waits for so many commits more.
+    /// Waits for this number of further commits.
     pub(super) async fn until_more(&self, commits: usize) {
         let wanted = self.told().commits.len() + commits;
         loop {

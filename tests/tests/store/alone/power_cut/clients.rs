@@ -12,9 +12,9 @@ use super::Accounts;
 use crate::rule::grant;
 
 const CLIENTS: usize = 4;
-/// With one grant.
+/// How many commits a client makes with one grant.
 const COMMITS: usize = 30;
-/// Before the power is cut, by all clients together.
+/// How many commits all clients together make before the power is cut.
 const COMMITS_PER_ROUND: usize = 200;
 
 /// How a server ends.
@@ -53,7 +53,7 @@ where
         }
     }
 
-    /// Works until the power is cut in the middle of it, and switches it on again.
+    /// Lets the clients work until the power is cut, and switches the power on again.
     pub(super) async fn until_cut(&self, server: &DatabaseServer, cut: Cut) {
         let clients = join_all((0..CLIENTS).map(|client| self.work(client)));
         let power = async {
@@ -94,7 +94,7 @@ where
         Ok(())
     }
 
-    /// How many marks show less than their claims.
+    /// How many marks show a smaller token than the greatest claimed one.
     pub(super) async fn fallen_marks(&self) -> usize {
         let mut fallen = 0;
         for (resource, claimed) in self.accounts.claims() {

@@ -17,7 +17,7 @@ async fn stored(pool: &MySqlPool) -> BTreeSet<i64> {
 const HASTY_CUTS: usize = 10;
 
 /// The control is the same server with the setting not to write its log at each commit. Then marks
-/// are lost with the rest: docs/operations/failover.md says which setting is needed.
+/// are lost together with commits. docs/operations/failover.md names the setting that is needed.
 async fn answered_commits_are_there_after_a_power_cut<S: MySqlServer>() {
     let server = S::start().await;
     let pool = MySqlPool::connect(server.url()).await.unwrap();

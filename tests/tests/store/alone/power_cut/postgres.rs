@@ -29,7 +29,7 @@ async fn stored(pool: &PgPool, numbers: &'static str) -> BTreeSet<i64> {
 }
 
 /// The control has sessions that do not wait until a commit is on the disk. Their commits are lost,
-/// and their marks are not: a claim waits whatever the session does.
+/// and their marks are not: a claim waits for the disk whatever the setting of its session is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answered_commits_of_postgres_are_there_after_a_power_cut() {
     let server = DatabaseServer::postgres(&[]).await;

@@ -23,11 +23,11 @@ pub(super) struct Journal(Mutex<Vec<i64>>);
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) writes: usize,
-    /// Writes of older holders than the one that has committed before.
+    /// Writes of a holder after a newer holder has committed.
     pub(super) out_of_order: usize,
-    /// Writes of transactions that have not seen all that was committed before.
+    /// Writes of transactions that have not seen all earlier commits.
     pub(super) missed_reads: usize,
-    /// Commits that were answered and are not there.
+    /// Commits that were answered, but are not in the database.
     pub(super) lost: usize,
 }
 

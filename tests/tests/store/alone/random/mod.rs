@@ -1,9 +1,9 @@
-//! Many workers over a few resources, each of which thinks that it has the lease, while everything
-//! that can go wrong does: isolation levels of all kinds, pauses that outlast the idle timeout,
-//! sessions that an administrator ends, and a crash of the server.
+//! Many workers over a few resources. Each believes that it has the lease, while many faults
+//! happen: isolation levels of all kinds, pauses that outlast the idle timeout, sessions that an
+//! administrator ends, and a crash of the server.
 //!
-//! Nothing but the fence keeps them apart: a lock service that hands the next token to every caller
-//! is worse than any real one.
+//! Only the fence keeps the workers apart: a lock service that gives the next token to every caller
+//! is worse than any real lock service.
 
 mod journal;
 mod nemesis;
@@ -38,14 +38,14 @@ struct Run {
     seed: u64,
     check: Check,
     store: PgFencedStore,
-    /// The last one that was handed out, by resource.
+    /// The last token that was given out, by resource.
     tokens: [AtomicU64; RESOURCES],
     journal: Journal,
     history: History,
     over: AtomicBool,
 }
 
-/// Lets the workers work for that long, with a crash in the middle.
+/// Lets the workers work for this time, with a crash in the middle.
 async fn run(check: Check, length: Duration, seed: u64) -> (Arc<Run>, Tally, Seen) {
     println!("{check:?}, seed {seed}");
     let server = DatabaseServer::postgres(&["track_commit_timestamp=on"]).await;
@@ -85,7 +85,7 @@ async fn under_random_faults_no_stale_write_is_stored_and_no_read_misses_one() {
     assert_eq!((seen.out_of_order, seen.missed_reads), (0, 0));
     assert_eq!(seen.lost, 0, "a commit that was answered is gone");
     fenced.history.assert_sound();
-    // It was a storm, and work was done in it.
+    // There were many faults, and work was done meanwhile.
     assert!(seen.writes > 50, "{seen:?}");
     assert!(tally.refused > 0 && tally.clashed > 0, "{tally:?}");
     assert!(tally.terminated > 0 && tally.disconnected > 0, "{tally:?}");

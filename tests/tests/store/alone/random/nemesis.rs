@@ -12,7 +12,7 @@ pub(super) const PREY: &str = "worker";
 
 const BETWEEN_TERMINATIONS: Duration = Duration::from_millis(40);
 
-/// One by one, so that the others are in the middle of something.
+/// Ends one session at a time, so that the others are in the middle of their work.
 const TERMINATE_ONE: &str = "SELECT pg_terminate_backend(pid) FROM
     (SELECT pid FROM pg_stat_activity WHERE application_name = 'worker'
      ORDER BY random() LIMIT 1) AS prey";

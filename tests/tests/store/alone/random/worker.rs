@@ -1,4 +1,4 @@
-//! A worker that takes one lease after the other, and does not ask whether it still has it.
+//! A worker that takes one lease after the other, and does not ask whether it still has its lease.
 
 use std::{
     iter::Sum,
@@ -18,7 +18,7 @@ use sqlx::{AssertSqlSafe, Executor, PgConnection};
 use super::{RESOURCES, Run};
 use crate::rule::grant;
 
-/// Shorter than some of the pauses.
+/// An idle timeout that is shorter than some of the pauses.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(150);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 
@@ -67,8 +67,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Claims, and writes until something goes wrong. After that it does not know whether its last
-    /// transaction is still under way, so it takes another lease.
+    /// Claims, and writes until an error comes. After that the worker does not know whether its
+    /// last transaction is still under way, so it takes another lease.
     async fn lease(&mut self, grant: &Sequencer, resource: usize) -> Result<(), FenceError> {
         let run = Arc::clone(&self.run);
         let asked = TokioRuntime.now();
@@ -142,7 +142,7 @@ impl Worker {
         Ok(true)
     }
 
-    /// Looks, takes its time, and writes the number that it has seen.
+    /// Reads, pauses, and writes the number of rows that it has seen.
     async fn section(
         &mut self,
         connection: &mut PgConnection,

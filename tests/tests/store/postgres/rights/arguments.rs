@@ -173,7 +173,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Catches: an argument that nothing bounds, or a refusal that leaves something behind.
+/// Catches: an argument without a bound, or a refusal that leaves a row or a lock behind.
 #[tokio::test]
 async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     let roles = Roles::as_documented().await;
@@ -211,7 +211,7 @@ async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
         let rows: i64 = sqlx::query_scalar(count).fetch_one(admin).await.unwrap();
         assert_eq!(rows, 0, "{table}");
     }
-    // The greatest and the least that is in bounds.
+    // The greatest and the least arguments that are in bounds.
     for call in [
         "SELECT fenced.acquire(repeat('r', 256), repeat('h', 256), repeat('a', 256), 86400000,
            3155760000000, repeat('c', 63), 0, repeat('m', 1024), 0)",
@@ -221,14 +221,14 @@ async fn an_argument_out_of_bounds_is_refused_by_name_and_leaves_nothing() {
     }
 }
 
-/// Arguments that only a waiter needs: a lease that is free is granted without a look at them.
+/// Arguments that only a waiter needs. A free lease is granted without a look at them.
 const OF_WAITERS: [&str; 3] = [
     "wait_is_0_to_100_years",
     "channel_has_at_most_63_visible_ascii_characters",
     "max_waiters_is_not_negative",
 ];
 
-/// Catches: a short way that stores an argument which the long one refuses.
+/// Catches: a short way that stores an argument which the long way refuses.
 #[tokio::test]
 async fn an_argument_out_of_bounds_changes_no_lease_that_is_free() {
     const ROW: &str = "SELECT l::text FROM fenced.lease l WHERE resource = 'r'";
@@ -254,8 +254,8 @@ async fn an_argument_out_of_bounds_changes_no_lease_that_is_free() {
     }
 }
 
-/// Under the fence of its job: a role may write any text there, within bounds.
-/// Catches: a row of a job that nothing bounds.
+/// Under the fence of its job a role may write any text there, within bounds.
+/// Catches: a row of a job without bounds.
 #[tokio::test]
 async fn a_job_keeps_what_is_in_bounds() {
     let roles = Roles::as_documented().await;
@@ -303,7 +303,7 @@ async fn a_job_keeps_what_is_in_bounds() {
     }
 }
 
-/// Catches: slots of the future that are forgotten, and never run.
+/// Catches: future slots that are forgotten, and so never run.
 #[tokio::test]
 async fn slots_are_forgotten_below_a_time_that_is_past() {
     let roles = Roles::as_documented().await;
@@ -328,7 +328,7 @@ async fn slots_are_forgotten_below_a_time_that_is_past() {
     tx.commit().await.unwrap();
 }
 
-/// Catches: a release by force that an application has answered beforehand.
+/// Catches: a release by force whose answer an application has prepared before.
 #[tokio::test]
 async fn a_cancel_does_not_answer_a_release_by_force() {
     let roles = Roles::as_documented().await;
@@ -360,7 +360,7 @@ async fn a_cancel_does_not_answer_a_release_by_force() {
     assert_eq!(held, 0);
 }
 
-/// Catches: names that are made up for each request, and stay for ever.
+/// Catches: names that are made up for each request, and whose rows stay for ever.
 #[tokio::test]
 async fn a_cancel_of_a_name_that_was_never_held_leaves_no_row_of_it() {
     let roles = Roles::as_documented().await;

@@ -1,5 +1,5 @@
-//! The functions that run with the rights of their owner: their list, their callers, and that they
-//! use no object of their caller.
+//! The functions that run with the rights of their owner: their list, their callers, and a check
+//! that they use no object of their caller.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// Every function of ours that runs with the rights of its owner. Its definition says which objects
-/// it may touch. Before a new one is added here, read what its caller can give it.
+/// it may touch. Before you add a function here, check all arguments and objects that its caller
+/// can give it.
 const DEFINERS: &[(&str, &[&str])] = &[
     (
         "marks, by the rule",
@@ -56,7 +57,7 @@ const DEFINERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The functions that only the owner may call, until it grants them.
+/// The functions that only the owner may call, until the owner grants the right.
 const OF_OPERATORS: &[&str] = &[
     "current_issuer",
     "drop_unused_guards",
@@ -79,16 +80,16 @@ const OF_OPERATORS: &[&str] = &[
 struct Function {
     name: String,
     is_public: bool,
-    /// It has a search path of its own.
+    /// Whether the function has a search path of its own.
     is_pinned: bool,
     is_definer: bool,
     is_trigger: bool,
-    /// Types of arguments that anybody can make.
+    /// The types of its arguments that any role can create.
     foreign: Option<String>,
 }
 
 async fn functions(world: &PostgresServer) -> Vec<Function> {
-    // A table that is protected has functions that are made.
+    // A protected table has functions that were made for it.
     world.store().protect(&by_row()).await.unwrap();
     let rows = world.store().pool().fetch_all(
         "SELECT p.proname::text AS name,
@@ -132,8 +133,8 @@ async fn every_function_with_the_rights_of_its_owner_is_listed() {
     assert_eq!(found, listed);
 }
 
-/// A type, or an operator of one, may be the caller's. A writer calls the functions of triggers,
-/// with its own rights.
+/// A type, or an operator of a type, may belong to the caller. A writer calls the functions of
+/// triggers, which run with the writer's rights.
 /// Catches: code of a caller in a function with other rights.
 #[tokio::test]
 async fn a_function_with_the_rights_of_its_owner_takes_no_type_of_its_caller() {

@@ -1,4 +1,4 @@
-//! The documented rights are enough for their purpose, and no more than enough.
+//! The documented rights are enough for their purpose, and not wider than needed.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -51,7 +51,8 @@ async fn a_role_that_may_create_nothing_gets_an_error_about_a_wrong_schema() {
     assert_kind!(refused, Migration);
 }
 
-/// Each right that a fenced write needs is taken away, named, and given back as the error says.
+/// Each right that a fenced write needs is taken away. The error names it, and the right is given
+/// back by the statement of the error.
 #[tokio::test]
 async fn the_error_names_the_missing_rights_of_a_role_and_how_to_give_them() {
     let roles = Roles::as_documented().await;
@@ -91,7 +92,7 @@ async fn the_error_names_the_missing_rights_of_a_role_and_how_to_give_them() {
     }
 }
 
-/// Neither by the tables, nor by the functions that the rule is made of, nor by others in their
+/// It cannot do this by the tables, by the functions of the rule, or by other functions in their
 /// place.
 #[tokio::test]
 async fn an_application_cannot_touch_a_mark() {
@@ -133,7 +134,7 @@ async fn an_application_cannot_touch_a_mark() {
     assert_eq!(high_water(&roles.world, "account:42").await, Some(33));
 }
 
-/// Behind a gateway that claims.
+/// The role writes, and a gateway claims.
 /// Catches: a write that needs the right to claim.
 #[tokio::test]
 async fn a_role_may_be_let_write_and_not_claim() {
@@ -189,8 +190,8 @@ async fn only_a_role_with_the_right_to_it_states_the_longest_hold() {
     );
 }
 
-/// A setting for a database in which functions are not public.
-/// Catches: a function whose right hangs on a default of the database.
+/// This is the setting of a database in which functions are not public.
+/// Catches: a function whose right depends on a default of the database.
 #[tokio::test]
 async fn functions_need_not_be_public_by_default() {
     let world = PostgresServer::unmigrated().await;

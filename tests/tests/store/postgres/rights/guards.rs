@@ -10,10 +10,10 @@ use crate::{
     rule::{Harness, assert_kind, by_row, fresh, grant, is_unfenced},
 };
 
-/// The trigger of a table evaluates the id of a row. Here the row is one of a table that an
-/// application has made, whose id has a type and a cast to text of its own, and the trigger is that
-/// of a protected table.
-/// Catches: a function of a role without rights that runs with those of the one that protects.
+/// The trigger of a table evaluates the id of a row. Here an application has made a table whose id
+/// has a type with a cast of its own to text. The trigger of a protected table is on this table.
+/// Catches: a function of a role without rights that runs with the rights of the role that
+/// protects.
 #[tokio::test]
 async fn a_guard_calls_no_cast_of_an_application() {
     let roles = Roles::as_documented().await;
@@ -49,9 +49,9 @@ async fn a_guard_calls_no_cast_of_an_application() {
     assert_eq!(refusal(&error).0, "FN011", "{error}");
 }
 
-/// A table that is one resource, and is written to by the name of another one: of which it is a
-/// partition or a child, since before the call or since after it.
-/// Catches: a trigger that fires for the table that a statement names.
+/// A table that is one resource is written through another table, whose partition or child it is.
+/// It became one before or after the call that protects it.
+/// Catches: a trigger that fires only for the table that a statement names.
 #[tokio::test]
 async fn a_write_through_a_parent_is_refused() {
     let world: PostgresServer = fresh().await;
@@ -97,8 +97,8 @@ async fn a_write_through_a_parent_is_refused() {
     }
 }
 
-/// One row would have a text for each setting, each a resource of its own.
-/// Catches: an id by whose other spelling a holder writes to the row of another one.
+/// For each setting the id of one row would have another text, and so another resource.
+/// Catches: an id with two spellings, by one of which a holder writes to the row of another holder.
 #[tokio::test]
 async fn an_id_whose_text_depends_on_the_session_is_refused() {
     let world: PostgresServer = fresh().await;
@@ -147,7 +147,7 @@ async fn an_id_whose_text_depends_on_the_session_is_refused() {
     }
 }
 
-/// A writer needs no right on the schema of the type of an id, as without the guard.
+/// A writer needs no right on the schema of an id's type, with the guard or without it.
 /// Catches: a guard that looks the type up by its name, with the rights of the writer.
 #[tokio::test]
 async fn a_writer_needs_no_right_on_the_schema_of_a_domain() {
@@ -179,9 +179,9 @@ async fn a_writer_needs_no_right_on_the_schema_of_a_domain() {
     tx.commit().await.unwrap();
 }
 
-/// A role that may protect tables of its own gets no function with rights of ours by names of its
-/// choice, and leaves alone what others have protected.
-/// Catches: text of a caller that becomes code of the owner.
+/// A role that may protect its own tables cannot get a function with our rights by choosing names.
+/// It also cannot change tables that other roles have protected.
+/// Catches: a text of the caller that becomes code of the owner.
 #[tokio::test]
 async fn names_stay_names_in_the_functions_of_triggers() {
     let roles = Roles::as_documented().await;

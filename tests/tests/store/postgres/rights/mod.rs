@@ -1,4 +1,4 @@
-//! A role gets the documented rights, and no more. The attacks are named after their aim.
+//! A role gets the documented rights, and no others. The attacks are named after their aim.
 
 mod arguments;
 mod definers;

@@ -34,13 +34,13 @@ async fn a_note_without_the_lock_writes_nothing_after_a_claim() {
     };
     let (digest, kept) = (old.holder().digest(), old.holder().kept_digest());
 
-    // The control: before the claim it writes.
+    // The control: before the claim the role can write.
     let mut tx = app.pool().begin().await.unwrap();
     assert!(noted(&mut tx, &digest).await);
     assert_eq!(code_of(&mut tx, UPDATE).await, None);
     tx.rollback().await.unwrap();
 
-    // Neither another secret nor the digest that the table shows.
+    // Another secret does not pass, and the digest in the table does not pass.
     for other in ["another", kept.as_str()] {
         let mut tx = app.pool().begin().await.unwrap();
         assert!(!noted(&mut tx, other).await, "{other}");
@@ -53,7 +53,7 @@ async fn a_note_without_the_lock_writes_nothing_after_a_claim() {
     assert_eq!(code_of(&mut tx, UPDATE).await.as_deref(), Some("FN001"));
 }
 
-/// Catches: a value that is null, in whole or in part, and passes each condition.
+/// Catches: a value that is null, wholly or partly, and so passes each condition.
 #[tokio::test]
 async fn no_fence_of_a_statement_is_null_or_stale() {
     let roles = Roles::as_documented().await;

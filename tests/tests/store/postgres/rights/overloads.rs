@@ -1,4 +1,4 @@
-//! An attack by a role that may create functions where ours are, by a mistake of the owner.
+//! An attack by a role that may, by a mistake of the owner, create functions in our schema.
 
 use sqlx::{AssertSqlSafe, Executor};
 
@@ -7,8 +7,8 @@ use crate::{
     rule::{Harness, by_row},
 };
 
-/// For each function of ours others of the same name, one argument of which has another type that a
-/// call might give it: a literal, a number, a domain, the number of a table.
+/// For each of our functions, other functions of the same name. One of their arguments has another
+/// type that a call might have: a literal, a number, a domain, the number of a table.
 const OVERLOADS: &str = r"
     DO $do$
     DECLARE
@@ -57,8 +57,8 @@ const OVERLOADS: &str = r"
     END $do$;
 ";
 
-/// Each names the exact types, as no application has to: the choice of the first function is its
-/// own affair, and it has only its own rights there.
+/// Each call names the exact types, although no application has to do this. The first function is
+/// chosen by the application, with its own rights, so this choice is not tested.
 const CALLS: &[&str] = &[
     "SELECT fenced.claim('account:42'::text, 33::bigint, 'h'::text, 'redis'::text, 1000::integer)",
     "SELECT fenced.settle('account:42'::text, 33::bigint, 'h'::text, 'redis'::text, 1000::integer)",
@@ -107,7 +107,7 @@ const CALLS: &[&str] = &[
     "SELECT 1 / (outcome = 'released')::integer FROM fenced.release('r'::text,
        (SELECT token FROM fenced.leases('r'::text)), 'h'::text, true)",
     "SELECT fenced.release('r'::text, 1::bigint, 'h'::text, true)",
-    // The short ways: of a release, and of an acquire after it.
+    // The short ways of a release, and of the acquire after it.
     "SELECT fenced.acquire('quiet'::text, 'h'::text, 'a'::text, 60000::bigint)",
     "SELECT 1 / (outcome = 'released')::integer FROM fenced.release('quiet'::text,
        (SELECT token FROM fenced.leases('quiet'::text)), 'h'::text, false)",
@@ -137,7 +137,7 @@ const CALLS: &[&str] = &[
     "SELECT fenced.unprotect('accounts'::regclass)",
 ];
 
-/// Catches: a call inside of ours that another function would suit better.
+/// Catches: a call inside our functions that another function would match better.
 #[tokio::test]
 async fn no_function_beside_ours_is_called_in_its_place() {
     let roles = Roles::as_documented().await;
@@ -163,7 +163,7 @@ async fn no_function_beside_ours_is_called_in_its_place() {
         .unwrap_err();
     assert!(!sprung.to_string().contains("permission"), "{sprung}");
 
-    // As a superuser, who may call all of them.
+    // The caller is a superuser, who may call all functions.
     let mut connection = admin.pool().acquire().await.unwrap();
     for call in CALLS {
         let called = connection

@@ -1,4 +1,4 @@
-//! Attacks by a client that stands in a queue, or waits for a lock, and takes nothing.
+//! Attacks by a client that stands in a queue or waits for a lock, but never takes it.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One that is not the holder asks to settle a resource in which a transaction is open, and waits.
+/// A client that is not the holder asks to settle a resource with an open transaction, and waits.
 /// Catches: a queue in which a stranger holds up the holder's next transaction.
 #[tokio::test]
 async fn a_stranger_that_settles_delays_no_holder() {
@@ -32,8 +32,8 @@ async fn a_stranger_that_settles_delays_no_holder() {
     open.rollback().await.unwrap();
 }
 
-/// A role that may only connect takes the lock that all claims of a resource take. No lock of
-/// Postgres is out of its reach; docs/operations/rights.md says what to do.
+/// A role that may only connect takes the lock that all claims of a resource take. Such a role can
+/// take any advisory lock. docs/operations/rights.md has the remedy.
 /// Catches: a claim that such a role can keep waiting, or whose resource is harmed afterwards.
 #[tokio::test]
 async fn a_strangers_advisory_lock_makes_a_claim_busy() {
@@ -94,7 +94,7 @@ async fn a_first_waiter_that_takes_nothing_is_passed_over() {
                 return turn;
             }
             assert_eq!(outcome, "waiting");
-            // It was its turn, and that was not taken from it at once.
+            // It was the attacker's turn, and the turn was not taken away at once.
             assert_eq!(turn, Some(true));
         }
     };

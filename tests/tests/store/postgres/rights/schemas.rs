@@ -1,4 +1,4 @@
-//! Attacks by a role that was in our schemas before us, or may create there.
+//! Attacks by a role that had made our schemas before us, or that may create objects there.
 
 use fenced_store::{FenceError, FencedStore, NotReady, Rights};
 use sqlx::Executor;
@@ -15,7 +15,7 @@ fn reason(error: FenceError) -> String {
     }
 }
 
-/// A view in the place of our table, which calls what its owner likes.
+/// A view is in the place of our table, and calls any function that its owner likes.
 /// Catches: code that runs with the rights of the superuser who migrates.
 #[tokio::test]
 async fn a_schema_that_another_role_has_made_before_is_refused() {
@@ -120,7 +120,7 @@ async fn objects_that_another_role_has_made_before_are_refused() {
     world.store().migrate().await.unwrap();
 }
 
-/// Catches: a role that asks whether all is migrated, and runs what stands in the table's place.
+/// Catches: a check whether all is migrated that runs an object in the place of the table.
 #[tokio::test]
 async fn a_table_of_migrations_that_is_none_is_not_read() {
     let roles = Roles::as_documented().await;
@@ -143,7 +143,8 @@ async fn a_table_of_migrations_that_is_none_is_not_read() {
     }
 }
 
-/// The owner of a table protects it, and creates nothing of its own where our functions are.
+/// The owner of a table protects it, but cannot create objects of its own in the schema of our
+/// functions.
 /// Catches: a right that is wider than its purpose.
 #[tokio::test]
 async fn no_documented_right_lets_a_role_create_in_our_schemas() {

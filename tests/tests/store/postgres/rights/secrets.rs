@@ -1,4 +1,4 @@
-//! Attacks by a reader: of our tables, of a backup, of lists and notices.
+//! Attacks by a reader of our tables, of a backup, of lists, or of notices.
 
 use fenced_store::FenceError;
 use lock_core::Sequencer;
@@ -15,9 +15,9 @@ async fn text(roles: &Roles, query: &'static str) -> String {
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
 }
 
-/// A mark that is read in a backup, by a role that may read our tables, or by the administrator's
-/// query of yesterday.
-/// Catches: a store that keeps a text which lets its bearer in.
+/// The mark may be read in a backup, by a role that may read our tables, or in the output of an
+/// older query.
+/// Catches: a store that keeps a text with which its reader could write.
 #[tokio::test]
 async fn the_digest_in_a_mark_lets_no_reader_in() {
     let roles = Roles::as_documented().await;
@@ -33,7 +33,7 @@ async fn the_digest_in_a_mark_lets_no_reader_in() {
     ] {
         let refused = sqlx::query(attack).bind(&kept).execute(app.pool()).await;
         assert_eq!(refusal(&refused.unwrap_err()).0, "FN002", "{attack}");
-        // The control: the presented text is let in.
+        // The control: the presented text is accepted.
         let presented = grant.holder().digest();
         let let_in = sqlx::query(attack).bind(presented).execute(app.pool());
         let_in.await.unwrap();
@@ -81,7 +81,7 @@ async fn the_shown_parts_of_a_lease_let_no_reader_in() {
             .unwrap();
         assert_eq!(released, "not_holder");
     }
-    // A waiter without a channel is on no channel.
+    // A waiter without a channel is named on no channel.
     let nobodys = app.pool().execute("SELECT fenced.look('')").await;
     assert_eq!(refusal(&nobodys.unwrap_err()).0, "23514");
 
@@ -113,10 +113,9 @@ async fn the_shown_parts_of_a_lease_let_no_reader_in() {
     assert_eq!(notice.payload(), format!("r {holder}"));
 }
 
-/// The text that was documented as the holder of a lease of a gateway: half of the secret's
+/// The presented text was documented as the holder of a lease of a gateway: half of the secret's
 /// SHA-256.
-/// Catches: a change of the kept digest that shuts out callers which present the same text as
-/// before.
+/// Catches: a change of the kept digest that refuses callers which present the same text as before.
 #[tokio::test]
 async fn callers_present_what_they_did_before() {
     let roles = Roles::as_documented().await;
