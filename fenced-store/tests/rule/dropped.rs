@@ -40,7 +40,10 @@ pub(crate) async fn at_every_await(mut case: impl AsyncFnMut(DropAt) -> bool) ->
             }
         }
         assert!(is_over, "the operation comes to its end in {TRIES} tries");
-        assert!(number > 1, "the operation has an await at which it can be dropped");
+        assert!(
+            number > 1,
+            "the operation has an await at which it can be dropped"
+        );
         least = least.min(number - 1);
     }
     least
