@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use http::Response;
-use lock_core::{InvalidName, ResourceName};
+use lock_core::{InvalidName, Issuer, ResourceName};
 
 use crate::{Malformed, Problem, ProblemType};
 
@@ -25,8 +25,14 @@ pub enum Rejection {
     #[error("this service takes unsigned fencing tokens only, this one is signed")]
     SignatureNotChecked,
     /// The token comes from another lock service: 403.
-    #[error("the fencing token comes from a lock service that this service does not follow")]
-    WrongIssuer,
+    #[error(
+        "the fencing token comes from another lock service: this service accepts only tokens of \
+         \"{issuer}\""
+    )]
+    WrongIssuer {
+        /// The lock service whose tokens are accepted.
+        issuer: Issuer,
+    },
     /// The token was issued for another resource than that of the request: 403.
     #[error("{}", wrong_resource(token_resource, request_resource.as_ref()))]
     WrongResource {
@@ -50,7 +56,7 @@ impl Rejection {
             Self::Missing => ProblemType::TOKEN_REQUIRED,
             Self::Repeated | Self::Malformed(_) => ProblemType::TOKEN_MALFORMED,
             Self::NotAccepted | Self::SignatureNotChecked => ProblemType::TOKEN_NOT_ACCEPTED,
-            Self::WrongIssuer => ProblemType::WRONG_ISSUER,
+            Self::WrongIssuer { .. } => ProblemType::WRONG_ISSUER,
             Self::WrongResource { .. } => ProblemType::WRONG_RESOURCE,
             Self::Implausible => ProblemType::TOKEN_IMPLAUSIBLE,
         }

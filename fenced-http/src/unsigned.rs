@@ -40,7 +40,8 @@ impl TokenVerifier for Unsigned {
         if header.signature().is_some() {
             Err(Rejection::SignatureNotChecked)
         } else if header.issuer() != self.issuer.as_str() {
-            Err(Rejection::WrongIssuer)
+            let issuer = self.issuer.clone();
+            Err(Rejection::WrongIssuer { issuer })
         } else if !self.plausibility.admits(header.token()) {
             Err(Rejection::Implausible)
         } else {
@@ -89,6 +90,16 @@ mod tests {
         assert_eq!(verify(FencingToken::MAX.get()), Err(Rejection::Implausible));
         clock.advance(Duration::from_micros(10));
         assert_eq!(verify(tomorrow + 1), Ok(()));
+    }
+
+    /// Catches: a developer who cannot see which name the two programs should share.
+    #[test]
+    fn the_refusal_of_another_issuer_names_the_accepted_one() {
+        let foreign = sequencer("memory", 1);
+        let refused = Unsigned::new(redis()).verify(&FencingHeader::new(&foreign));
+        let refused = refused.unwrap_err();
+        assert_eq!(refused, Rejection::WrongIssuer { issuer: redis() });
+        assert!(refused.to_string().ends_with(r#"only tokens of "redis""#));
     }
 
     /// Catches: a bound of the service that is ignored.
