@@ -8,7 +8,7 @@ use crate::pinning::Pinning;
 
 pub(crate) use crate::error::BoxError;
 
-/// Measures one figure, on the present pinning, with so many turns of each variant.
+/// Measures one figure, with the present pinning and this number of turns of each variant.
 pub(crate) type Measure = fn(u32) -> Pin<Box<dyn Future<Output = Result<Measured, BoxError>>>>;
 
 /// One row of the table.
@@ -17,7 +17,7 @@ pub(crate) struct Figure {
     /// Which quantity is divided by which.
     pub(crate) what: &'static str,
     pub(crate) target: Target,
-    /// The pinning that the target is for, and then the other one if it is measured, too.
+    /// The pinning of the target, and then the other pinning if it is measured, too.
     pub(crate) pinnings: &'static [Pinning],
     pub(crate) measure: Measure,
 }
@@ -29,10 +29,10 @@ pub(crate) enum Target {
     AtMost(f64),
     /// The least ratio.
     AtLeast(f64),
-    /// The greatest difference, in nanoseconds: used if a ratio would say more about the other
-    /// variant.
+    /// The greatest difference, in nanoseconds. It is used where a ratio would depend mainly on the
+    /// other variant.
     AddsAtMost(f64),
-    /// No target: a floor, to which others are compared.
+    /// No target: the figure is a floor, with which others are compared.
     Reported,
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The figures with these names, or all if there are none.
+/// The figures with these names, or all if no names are given.
 pub(crate) fn choose<'a>(
     figures: &'a [Figure],
     names: &[String],

@@ -76,9 +76,11 @@ fn sequencer() -> Result<Sequencer, BoxError> {
     Ok(Sequencer::new(issuer, resource, token, Holder::random()))
 }
 
-/// The same request, including its header, through this router and through one without a fence.
+/// Sends the same request, including its header, through this router and through a router without a
+/// fence.
 async fn added(fenced: Router, value: &HeaderValue, rounds: u32) -> Result<Measured, BoxError> {
-    // With the state, as in a server: otherwise the layers are applied anew for every request.
+    // The router gets its state, as in a server. Otherwise the layers would be applied anew for
+    // every request.
     let fenced = fenced.with_state(());
     let bare = Router::new().route(ROUTE, put(async || "written"));
     let bare = bare.with_state(());
@@ -91,7 +93,7 @@ async fn added(fenced: Router, value: &HeaderValue, rounds: u32) -> Result<Measu
     Ok(medians.ours_by_other(Unit::Nanos))
 }
 
-/// A refused request would be quicker, so it must not be refused.
+/// The request must not be refused, because a refused request would be faster.
 fn sample(samples: &mut Samples, router: &Router, value: &HeaderValue) -> Result<(), BoxError> {
     let mut router = router.clone();
     for _ in 0..SAMPLES_PER_TURN {

@@ -25,7 +25,7 @@ impl Samples {
         result
     }
 
-    /// Times each of so many runs of the work.
+    /// Times each of this number of runs of the work.
     pub(crate) async fn repeat<T, E: Into<BoxError>>(
         &mut self,
         times: u32,
@@ -58,7 +58,7 @@ impl Samples {
 }
 
 impl Medians {
-    /// Ours divided by the other's: for quantities that should be small.
+    /// Our median divided by the other one, for quantities that should be small.
     pub(crate) fn ours_by_other(&self, unit: Unit) -> Measured {
         Measured {
             ratio: self.ours / self.other,
@@ -68,7 +68,7 @@ impl Medians {
         }
     }
 
-    /// The other's divided by ours: how many times better ours is.
+    /// The other median divided by ours, which shows how many times better ours is.
     pub(crate) fn other_by_ours(&self, unit: Unit) -> Measured {
         Measured {
             ratio: self.other / self.ours,
@@ -127,8 +127,8 @@ pub(crate) async fn compare<A, B, E: Into<BoxError>, F: Into<BoxError>>(
     .await
 }
 
-/// Runs so many tasks concurrently, each of which does something so many times. Returns how often
-/// per second all of them together did it.
+/// Runs this number of tasks concurrently. Each repeats its work this number of times. Returns how
+/// often per second all tasks together did the work.
 pub(crate) async fn per_second<F>(
     tasks: u32,
     times: u32,

@@ -1,4 +1,4 @@
-//! Which core runs the server and which one the clients.
+//! Which core runs the server, and which core runs the clients.
 
 use std::thread;
 
@@ -12,9 +12,9 @@ use crate::error::BoxError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Pinning {
-    /// On one core: this measures work, without the wake-up of another core.
+    /// On one core. This measures the work, without the wake-up of another core.
     SameCore,
-    /// On two cores: every message wakes the other core, as it would wake another machine.
+    /// On two cores. Every message wakes the other core, as it would wake another machine.
     CrossCore,
     /// Wherever the system puts them, as in `bench peers`.
     Unpinned,
@@ -29,8 +29,8 @@ impl Pinning {
         }
     }
 
-    /// Does this on a runtime of its own. Pins this thread, and everything that it starts from now
-    /// on, to the core of the clients.
+    /// Runs the work on a runtime of its own. Pins this thread, and every thread and process that
+    /// it starts from now on, to the core of the clients.
     pub(crate) fn run<T>(
         self,
         work: impl Future<Output = Result<T, BoxError>>,

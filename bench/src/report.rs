@@ -1,4 +1,4 @@
-//! Figures for people and for programs.
+//! Prints figures for people and for programs.
 
 use std::error::Error;
 

@@ -1,5 +1,6 @@
 //! One library that `bench peers` measures, in a process of its own. The programs in `bench/peers`
-//! do the same in other languages. `peer LIBRARY LOAD TASKS MILLIS URL FILE`, where the load is
+//! measure libraries in other languages. `peer LIBRARY LOAD TASKS MILLIS URL FILE`, where the load
+//! is
 //!
 //! - `cycle`: each task acquires and releases a lock of its own,
 //! - `contest`: all tasks want the same lock,
@@ -28,7 +29,7 @@ use tokio::{
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often those look again that poll: far more often than they do by themselves.
+/// How often libraries that poll look again: far more often than by default.
 const POLL: Duration = Duration::from_millis(2);
 
 #[tokio::main]
@@ -38,7 +39,7 @@ async fn main() -> Result<(), BoxError> {
         return Err("usage: peer LIBRARY LOAD TASKS MILLIS URL FILE".into());
     };
     let (tasks, span) = (tasks.parse()?, Duration::from_millis(millis.parse()?));
-    // One library does not meet the keys of another.
+    // No library uses the keys of another one.
     let prefix = library.as_str();
     let library = Library::connect(library, tasks, url).await?;
     if load == "pause" {
@@ -149,7 +150,7 @@ async fn rows(url: &str, tasks: u32) -> Result<PgPool, BoxError> {
     Ok(pool)
 }
 
-/// One statement, as the libraries have it that keep leases in a table.
+/// One statement, as in libraries that keep leases in a table.
 async fn take_row(
     pool: &PgPool,
     resource: &str,
@@ -164,7 +165,7 @@ async fn take_row(
     Ok(taken.rows_affected() == 1)
 }
 
-/// Until the one who measures says so.
+/// Waits until the measuring program sends a line.
 async fn told_to_go_on() -> io::Result<()> {
     println!("ready");
     io::stdout().flush()?;
@@ -215,7 +216,8 @@ async fn drive(
     Ok(())
 }
 
-/// Ours writes to a store with a guard, in SQLite. The others have none: theirs is a plain file.
+/// Our library writes with its guard to a store in SQLite. The other libraries have no store, so
+/// they write to a plain file.
 async fn write_after_pause(
     library: &Library,
     resource: &str,

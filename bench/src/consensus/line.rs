@@ -6,14 +6,14 @@ use tokio::sync::Mutex;
 
 use crate::{figure::BoxError, paired::Samples};
 
-/// In one line.
+/// The number of waiters in one line.
 pub(super) const WAITERS: usize = 8;
 
-/// For the watches of the waiters.
+/// The time in which the waiters set their watches.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// A line that gets shorter with each hand-off. A sample is the time from the moment a release is
-/// sent until the next of them has the lock.
+/// sent until the next waiter has the lock.
 pub(crate) async fn hand_on(
     locks: &LockManager,
     ttl: Ttl,
@@ -33,7 +33,7 @@ pub(crate) async fn hand_on(
         Ok::<_, BoxError>(())
     });
     let start = async {
-        // All of them are in line and watch before the line moves.
+        // All waiters are in line and watch before the first hand-off.
         let resource = ResourceName::new("r")?;
         while locks.inspect(&resource).await?.waiters != Some(WAITERS as u64) {}
         tokio::time::sleep(SETTLE).await;

@@ -1,4 +1,5 @@
-//! Lock services that ask a majority, compared with the best that the same client could do.
+//! Lock services that ask a majority, compared with the best possible result of the same client
+//! library.
 
 mod etcd;
 mod line;
@@ -34,28 +35,28 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "etcd_throughput_vs_recipe",
-        what: "cycles/s, 64 tasks / the same with the recipe",
+        what: "cycles/s, 64 tasks / etcd's own recipe in such a session",
         target: AtLeast(0.62),
         pinnings: &[CrossCore],
         measure: |rounds| Box::pin(etcd::throughput_vs_recipe(rounds)),
     },
     Figure {
         name: "etcd_handoff_vs_watch",
-        what: "hand-off among 8 waiters of one process / a deletion and the news of it",
+        what: "hand-off among 8 waiters of one process / a deletion, until its watch reports it",
         target: AtMost(2.5),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(etcd::handoff_vs_watch(rounds)),
     },
     Figure {
         name: "zk_cycle_vs_floor",
-        what: "acquire + release, uncontended / create + delete of such a node",
+        what: "acquire + release, uncontended / create + delete of an equal node",
         target: AtMost(1.3),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(zookeeper::cycle_vs_floor(rounds)),
     },
     Figure {
         name: "zk_handoff_vs_watch",
-        what: "hand-off among 8 waiters of one process / a deletion, until its watch has told",
+        what: "hand-off among 8 waiters of one process / a deletion, until its watch has reported",
         target: AtMost(2.0),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(zookeeper::handoff_vs_watch(rounds)),

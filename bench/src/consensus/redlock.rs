@@ -1,4 +1,4 @@
-//! Redlock on three servers: acquire asks all, raises all; release releases all.
+//! Redlock on three servers: an acquire asks all servers and raises all, and a release goes to all.
 
 use e2e::servers::RedlockServers;
 use futures_util::future::try_join_all;
@@ -27,7 +27,7 @@ pub(super) async fn cycle_vs_floor(rounds: u32) -> Result<Measured, BoxError> {
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// As many round trips to all servers as acquire, which takes two, and release need.
+/// The round trips to all servers that an acquire (two) and a release (one) need.
 async fn three_rounds(connections: &mut [MultiplexedConnection]) -> RedisResult<()> {
     for _ in 0..3 {
         try_join_all(connections.iter_mut().map(round_trip)).await?;

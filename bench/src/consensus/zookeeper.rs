@@ -23,7 +23,7 @@ const fn node(mode: CreateMode) -> CreateOptions<'static> {
     mode.with_acls(Acls::anyone_all())
 }
 
-/// As it runs in earnest: with a compiler that takes its time, and longer ticks.
+/// A server as in production: with the usual compiler of Java, and longer ticks.
 fn start() -> Result<ZooKeeper, BoxError> {
     let settings = ["-XX:TieredStopAtLevel=4", "-Xmx256m", "tickTime=2000"];
     start_server(async move || ZooKeeper::start_with(&settings).await)
@@ -44,7 +44,8 @@ pub(super) async fn cycle_vs_floor(rounds: u32) -> Result<Measured, BoxError> {
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// From the release of one to the grant of the next, compared with a deletion and its notification.
+/// The time from the release of one holder to the grant of the next, compared with a deletion and
+/// its notification.
 pub(super) async fn handoff_vs_watch(rounds: u32) -> Result<Measured, BoxError> {
     let server = start()?;
     let locks = palisade::connect(server.url()).await?;
@@ -76,7 +77,7 @@ pub(super) async fn handoff_vs_watch(rounds: u32) -> Result<Measured, BoxError> 
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// The best that the same client library can do.
+/// The best possible result of the same client library.
 struct Floor {
     client: Client,
 }

@@ -1,4 +1,4 @@
-//! A server with nothing but the query.
+//! A server that executes only the query.
 
 use std::net::TcpListener as StdTcpListener;
 
@@ -49,7 +49,7 @@ impl Bare {
 
 impl Drop for Bare {
     fn drop(&mut self) {
-        // A runtime must not wait for its threads inside of another one.
+        // A runtime must not wait for its threads inside another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -58,7 +58,7 @@ impl Drop for Bare {
 
 #[derive(Deserialize, Serialize)]
 struct Account {
-    /// Only in answers.
+    /// This field is only in answers.
     #[serde(default)]
     id: String,
     balance: i64,

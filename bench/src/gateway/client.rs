@@ -31,7 +31,7 @@ pub(super) async fn connect(address: &str, request: &str) -> Result<Client, BoxE
     Ok(Arc::new(Mutex::new((connection, request.to_owned()))))
 }
 
-/// Of clients that send the next request as soon as the last one is answered.
+/// The rate of clients that send the next request as soon as the last one is answered.
 pub(super) async fn requests_per_second(clients: &[Client]) -> Result<f64, BoxError> {
     let task = |number: u32| {
         let client = Arc::clone(&clients[number as usize]);
@@ -58,7 +58,7 @@ pub(super) async fn send(connection: &mut TcpStream, request: &str) -> Result<St
     Err("the connection was closed".into())
 }
 
-/// The body, if all of it is there.
+/// The body, if it is complete.
 fn whole(answer: &str) -> Result<Option<&str>, BoxError> {
     let Some((head, body)) = answer.split_once("\r\n\r\n") else {
         return Ok(None);

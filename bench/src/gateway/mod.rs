@@ -128,7 +128,7 @@ async fn compare_rates(
 /// The program on the core of the server, over the lock service in memory.
 struct Gateway {
     _process: Process,
-    /// Its log.
+    /// The folder with the gateway's log.
     _folder: TempDir,
     store: String,
     address: String,

@@ -1,4 +1,4 @@
-//! The measurements, and the machine that they were made on, in one JSON document.
+//! The measurements and their machine, in one JSON document.
 
 use std::{error::Error, fs, process::Command};
 
@@ -37,7 +37,7 @@ pub(super) struct Row {
     pub(super) late_write: Option<LateWrite>,
 }
 
-/// The figures of a sample, each as the measurements of all rounds until the document is written.
+/// The figures of a sample. Until the document is written, each has the measurements of all rounds.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) per_second: Median,
@@ -162,7 +162,7 @@ fn servers() -> Vec<String> {
     let first_line = |(program, arguments): (&str, &[&str])| {
         let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
-        // Then come hashes and names of packages.
+        // After this come hashes and names of packages.
         let line = text.lines().next()?.split(" sha=").next()?;
         let line = line
             .strip_suffix(')')

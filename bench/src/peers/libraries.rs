@@ -12,11 +12,11 @@ use crate::error::BoxError;
 
 /// A library on one of its servers.
 pub(super) struct Library {
-    /// As its program knows it.
+    /// The name by which its program knows the library.
     pub(super) name: &'static str,
     pub(super) service: Service,
     pub(super) language: Language,
-    /// The file that names its version, and what stands there before it.
+    /// The file that has its version, and the text before the version in that file.
     pinned: (&'static str, &'static str),
 }
 
@@ -56,7 +56,7 @@ const CURATOR: (&str, &str) = (
     ">curator-recipes</artifactId> <version>",
 );
 
-/// In the order of the tables: ours first.
+/// The libraries in the order of the tables: ours first.
 pub(super) const LIBRARIES: &[Library] = &[
     of("palisade", Service::Redis, Language::Rust, OURS),
     of("rslock", Service::Redis, Language::Rust, RSLOCK),
@@ -91,7 +91,7 @@ const fn of(
     }
 }
 
-/// The libraries with these names, or all if there are none.
+/// The libraries with these names, or all if no names are given.
 pub(super) fn choose(names: &[String]) -> Result<Vec<&'static Library>, BoxError> {
     let known = |name: &String| LIBRARIES.iter().any(|library| library.name == name);
     if let Some(name) = names.iter().find(|name| !known(name)) {
@@ -198,7 +198,7 @@ impl Toolchains {
 }
 
 impl Language {
-    /// Builds its program below the target, and tells where it is.
+    /// Builds the program of a language below the target, and returns its path.
     fn build(self, source: &Path, target: &Path) -> Result<PathBuf, BoxError> {
         fs::create_dir_all(target)?;
         match self {
@@ -243,7 +243,7 @@ pub(crate) fn rust_program() -> Result<PathBuf, BoxError> {
     Ok(env::current_exe()?.with_file_name("peer"))
 }
 
-/// Where the project is.
+/// The folder of the project.
 pub(super) fn project() -> PathBuf {
     let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
     bench.parent().unwrap_or(bench).to_owned()
@@ -253,7 +253,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Copies a folder, because its tool writes beside its sources.
+/// Copies a folder, because the language's tool writes beside the sources.
 fn copied(from: &Path, to: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

@@ -34,9 +34,9 @@ pub(super) const CONTEST: Load = Load {
     contest: true,
 };
 
-/// The result of one run. A pass is an acquire with its release. In a contest only those passes
-/// count that took the lock over from another task, and their times are from a release until the
-/// next grant.
+/// The result of one run. A pass is an acquire with its release. In a contest only passes count in
+/// which a task took the lock over from another task. Their times are from a release until the next
+/// grant.
 #[derive(Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) per_second: f64,
@@ -44,8 +44,9 @@ pub(crate) struct Sample {
     pub(super) p99_us: f64,
     pub(super) client_cpu_us: f64,
     pub(crate) server_cpu_us: f64,
-    /// Of the passes of all tasks: 1 if each has the same number, 1 / tasks if one has all. See
-    /// Jain, Chiu, Hawe, "A quantitative measure of fairness", DEC TR-301, 1984.
+    /// The fairness of the passes: 1 if each task has the same number of passes, 1 / tasks if one
+    /// task has all of them. See Jain, Chiu, Hawe, "A quantitative measure of fairness", DEC
+    /// TR-301, 1984.
     pub(super) fairness: f64,
 }
 
@@ -121,7 +122,7 @@ fn sample(load: Load, span: Duration, mut passes: Vec<Pass>, cpu: CpuTime) -> Sa
     }
 }
 
-/// In per cent; 0 if there is nothing.
+/// The quantile in per cent. 0 if there are no times.
 fn quantile(times: &[u64], percent: usize) -> u64 {
     let mut times = times.to_vec();
     times.sort_unstable();

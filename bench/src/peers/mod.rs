@@ -1,9 +1,9 @@
-//! Ours beside other libraries, each in a process of its own and in the language that it is written
-//! in: how fast, how fair, how much work, and the outcome of the write of a holder that was paused
+//! Our library beside other libraries, each in a process of its own and in its own language.
+//! Measured are speed, fairness, CPU time, and the outcome of the write of a holder that was paused
 //! past its lease.
 //!
-//! Times of a busy machine say little; the CPU time per pass, of the client and of the server
-//! apart, is steadier, and the last column does not depend on the machine at all.
+//! Times of a busy machine mean little. The CPU time per pass, separately for client and server,
+//! varies less. The last column does not depend on the machine at all.
 
 mod document;
 pub(crate) mod libraries;
@@ -46,10 +46,10 @@ pub(crate) struct PageOptions {
     document: PathBuf,
 }
 
-/// Instead of the name of a library.
+/// The word for the protections in place of the name of a library.
 const PROTECTIONS: &str = "protections";
 
-/// Measures all libraries that this machine can build, and what protects a write, and prints one
+/// Measures all libraries that this machine can build, and the protections of a write. Prints one
 /// JSON document.
 pub(crate) fn measure(options: &Options) -> Result<bool, BoxError> {
     let (protections, libraries): (Vec<_>, Vec<_>) = options

@@ -16,16 +16,16 @@ use crate::error::BoxError;
 /// Every service can keep a lease or a session of this length.
 const TTL: Duration = Duration::from_secs(2);
 
-/// For the next holder: several times the lease.
+/// How long the next holder may take: several times the lease.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum LateWrite {
-    /// It replaced what the next holder had written.
+    /// The write replaced the write of the next holder.
     Stored,
     Refused,
-    /// The lock has no lease: no other client got it while the holder was stopped.
+    /// The lock has no lease, so no other client got the lock while the holder was stopped.
     NobodyElse,
 }
 

@@ -18,7 +18,7 @@ const RIGHT: f64 = 90.0;
 const LINE: f64 = 26.0;
 const TOP: f64 = 56.0;
 
-/// The colours of the first and the second part, of theirs and of ours.
+/// The colours of the first and the second part of a bar, for other libraries and for ours.
 const COLOURS: [[&str; 2]; 2] = [["#8a94a6", "#cbd2dd"], ["#2563eb", "#93b4f5"]];
 
 /// The note says whether shorter is better.
@@ -73,7 +73,7 @@ fn rectangle(x: f64, y: f64, width: f64, height: f64, colour: &str) -> Rectangle
         .set("fill", colour)
 }
 
-/// With commas between thousands, and as many digits as mean something.
+/// The number with commas between thousands, and only with significant digits.
 pub(super) fn number(value: f64) -> String {
     if value < 10.0 {
         return format!("{value:.1}");

@@ -17,7 +17,7 @@ use crate::error::BoxError;
 /// A virtual machine takes some seconds to start and to warm up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Dropping it kills it.
+/// The program of a library. Dropping this value kills it.
 pub(super) struct Program {
     child: Child,
     told: ChildStdin,
@@ -47,7 +47,7 @@ impl Program {
         Ok(self.child.id().ok_or("it has ended")?)
     }
 
-    /// The next line, or none at its end.
+    /// The next line, or `None` at the end of the output.
     pub(super) async fn line(&mut self) -> Result<Option<String>, BoxError> {
         Ok(timeout(PATIENCE, self.says.next_line()).await??)
     }
@@ -65,7 +65,7 @@ impl Program {
     }
 }
 
-/// CPU time that the program, and everything else that this process has started, have used.
+/// The CPU time of the program, and of all other processes that this process has started.
 #[derive(Clone, Copy)]
 pub(super) struct CpuTime {
     pub(super) client: Duration,

@@ -1,4 +1,4 @@
-//! The section of the page that shows what fencing costs.
+//! The section of the page that shows the cost of fencing.
 
 use std::fmt::{self, Write};
 
@@ -76,7 +76,7 @@ pub(super) fn section(page: &mut String, costs: &[Cost]) -> fmt::Result {
     Ok(())
 }
 
-/// One client at the other end of a network of one millisecond.
+/// The picture for one client behind a network with a round trip of one millisecond.
 pub(super) fn picture(costs: &[Cost]) -> String {
     let shown = PROTECTIONS.into_iter().filter_map(|protection| {
         Some(Bar {

@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::sleep};
 use super::rslock::Rslock;
 use crate::{figure::BoxError, paired::Samples};
 
-/// Far longer than a turn.
+/// A ttl that is far longer than a turn.
 const TTL: Ttl = Ttl::secs(30);
 
 /// The part of the time that is not measured: the first hand-offs are slowed down by cold caches.
@@ -27,19 +27,19 @@ pub(super) trait Contender: Clone + Send + Sync + 'static {
     /// The lease of a waiter that holds the resource.
     type Lease: Send;
 
-    /// Acquires, however long it takes.
+    /// Acquires without a bound on the wait.
     fn take(&self, resource: &str) -> impl Future<Output = Result<Self::Lease, BoxError>> + Send;
 
-    /// The time since the waiter learned that it holds the resource, if it did more after that.
+    /// How long ago the waiter learned that it holds the resource, if it had more to do after that.
     fn told_ago(lease: &Self::Lease) -> Duration;
 
     fn give_back(&self, lease: Self::Lease) -> impl Future<Output = Result<(), BoxError>> + Send;
 
-    /// Returns when so many are in line, if there is a line.
+    /// Returns when this number of waiters are in line, if there is a line.
     async fn until_in_line(&self, resource: &str, waiters: u32) -> Result<(), BoxError>;
 }
 
-/// Ours: first come, first served.
+/// Our lock: first come, first served.
 impl Contender for LockManager {
     type Lease = LeaseGuard;
 
@@ -47,7 +47,7 @@ impl Contender for LockManager {
         Ok(self.acquire(resource).ttl(TTL).await?)
     }
 
-    /// A lease that was pushed is confirmed, and counts from the moment before that.
+    /// A pushed lease is confirmed, and counts from the moment before the confirmation.
     fn told_ago(lease: &LeaseGuard) -> Duration {
         let left = lease.remaining().unwrap_or_default();
         TTL.get().saturating_sub(left)
@@ -107,9 +107,10 @@ pub(super) struct Verdict {
     /// The median time from one waiter's call of release until the next waiter learns that it holds
     /// the resource. A waiter that follows itself is not a hand-off.
     pub(super) handoff_us: f64,
-    /// The same until the next waiter's return from acquire.
+    /// The median time from the release until the next waiter's return from acquire.
     pub(super) returned_us: f64,
-    /// The same for any next holder: the time for which the resource is free.
+    /// The median time from the release until any next holder has the resource: the time for which
+    /// it is free.
     pub(super) gap_us: f64,
 }
 
@@ -118,7 +119,8 @@ pub(super) struct Verdict {
 struct Hold {
     /// When acquire had returned.
     acquired: Instant,
-    /// When the waiter learned that it holds the resource, which may be before that.
+    /// When the waiter learned that it holds the resource, which may be before acquire had
+    /// returned.
     told: Instant,
     /// When release was called.
     released: Instant,
@@ -138,7 +140,7 @@ impl Contest {
         for (waiter, client) in (0..self.waiters).zip(clients.iter().cycle()) {
             let over = Arc::clone(&over);
             waiters.spawn(self.wait(client.clone(), resource.clone(), waiter, over));
-            // One after the other, so that clients alternate in the line, too.
+            // The waiters come one after the other, so that clients alternate in the line, too.
             first.until_in_line(&resource, waiter + 1).await?;
         }
         first.give_back(gate).await?;
@@ -187,8 +189,8 @@ impl Contest {
     }
 }
 
-/// Judges the holds that were acquired within the window. A lock that two held at once has no
-/// figures.
+/// Judges the holds that were acquired within the window. A lock that two waiters held at once has
+/// no figures.
 fn judge(mut holds: Vec<Hold>, window: Range<Instant>) -> Result<Verdict, BoxError> {
     holds.sort_unstable_by_key(|hold| hold.acquired);
     let mut gaps = Samples::default();

@@ -37,7 +37,7 @@ pub(super) async fn dropped_vs_floor(rounds: u32) -> Result<Measured, BoxError> 
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// Acquire and release, compared with a peer's.
+/// Acquire and release, compared with those of a peer.
 pub(super) async fn vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
     let server = start_server(Redis::start)?;
     let locks = palisade::connect(server.url()).await?;

@@ -1,4 +1,4 @@
-//! The best that the same client library can do.
+//! The best possible result of the same client library.
 
 use std::{
     sync::{Arc, LazyLock},
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::figure::BoxError;
 
-/// A connection without any option that costs time.
+/// Connects without any option that costs time.
 pub(crate) async fn connect(url: &str) -> RedisResult<MultiplexedConnection> {
     connect_with(url, None::<fn(PushInfo) -> Result<(), SendError>>).await
 }
@@ -39,13 +39,13 @@ async fn connect_with(
         .await
 }
 
-/// A script that does nothing. Its name, one key and two arguments have to be sent nevertheless.
+/// A script that does nothing. The client still has to send its name, one key and two arguments.
 static NOTHING: LazyLock<Script> = LazyLock::new(|| Script::new("return 1"));
 
 static PUBLISH: LazyLock<Script> =
     LazyLock::new(|| Script::new("return redis.call('PUBLISH', KEYS[1], ARGV[1])"));
 
-/// As many round trips as acquire and release need.
+/// The two round trips that an acquire and a release need.
 pub(super) async fn two_round_trips(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     round_trip(connection).await?;
     round_trip(connection).await

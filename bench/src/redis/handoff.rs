@@ -1,4 +1,4 @@
-//! A contended lock: how it gets from one holder to the next.
+//! A contended lock: the time from one holder to the next.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn contests(rounds: u32) -> u32 {
     std::cmp::max(rounds / ROUNDS_PER_CONTEST, 1)
 }
 
-/// How long the lock is free although a waiter wants it. Waiters pause after they have held it.
+/// How long the lock is free although clients wait for it. Waiters pause after they have held it.
 /// Otherwise, with a polling peer, only the waiter that gives the lock back would ever get it
 /// again.
 pub(super) async fn idle_gap_vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
@@ -53,8 +53,8 @@ pub(super) async fn idle_gap_vs_rslock(rounds: u32) -> Result<Measured, BoxError
     Ok(medians.other_by_ours(Unit::Micros))
 }
 
-/// Among waiters of one client, until acquire has returned: the answer to the release has the lease
-/// of the next one.
+/// Among waiters of one client, until acquire has returned. Here the answer to a release has the
+/// lease of the next waiter.
 pub(super) async fn inside_vs_script(rounds: u32) -> Result<Measured, BoxError> {
     let least = Least {
         pushes: 0,
@@ -71,7 +71,7 @@ pub(super) async fn p50_vs_push(rounds: u32) -> Result<Measured, BoxError> {
     vs(rounds, 64, 2, |verdict| verdict.handoff_us, least).await
 }
 
-/// The least that a waiter has to do: hear of its turn, and say that it is there.
+/// Compares with the least work of a waiter: to receive a push, and to confirm.
 pub(super) async fn returned_vs_push(rounds: u32) -> Result<Measured, BoxError> {
     let least = Least {
         pushes: 1,
@@ -80,13 +80,14 @@ pub(super) async fn returned_vs_push(rounds: u32) -> Result<Measured, BoxError> 
     vs(rounds, 64, 2, |verdict| verdict.returned_us, least).await
 }
 
-/// The least that a hand-off takes.
+/// The least work of a hand-off.
 struct Least {
     pushes: u32,
     answers: u32,
 }
 
-/// A number of contests among so many waiters, of clients that take turns, compared with the least.
+/// Runs contests among this number of waiters, of clients that take turns. Compares them with the
+/// least work.
 async fn vs(
     rounds: u32,
     waiters: u32,

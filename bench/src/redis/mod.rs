@@ -63,8 +63,8 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "idle_gap_vs_rslock",
-        what: "8 waiters that hold for 1 ms and think for 2: time from release to the next \
-               holder, rslock's / ours",
+        what: "8 waiters that hold for 1 ms and pause for 2 ms: time from release to the \
+               next holder, rslock / ours",
         target: AtLeast(20.0),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(handoff::idle_gap_vs_rslock(rounds)),
@@ -79,16 +79,16 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "handoff_p50_vs_push",
-        what: "hand-off among 64 waiters of two clients that take turns, until its push has come \
-               in / one EVALSHA that publishes, until its push has come in",
+        what: "hand-off among 64 waiters of two clients that take turns, until the push has \
+               arrived / one EVALSHA that publishes, until its push has arrived",
         target: AtMost(1.15),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(handoff::p50_vs_push(rounds)),
     },
     Figure {
         name: "handoff_return_vs_push",
-        what: "the same until acquire has returned, which confirms the lease / such a push, and \
-               one EVALSHA of `return 1` more",
+        what: "hand-off among 64 waiters of two clients, until acquire has returned, which \
+               confirms the lease / such a push and one more EVALSHA of `return 1`",
         target: AtMost(1.25),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| Box::pin(handoff::returned_vs_push(rounds)),

@@ -26,7 +26,7 @@ const BATCHES_AT_ONCE: usize = 3;
 
 const PIPELINE: usize = 1000;
 
-/// Lasts for the whole figure.
+/// A ttl that lasts for the whole figure.
 const TTL: Ttl = Ttl::secs(600);
 
 /// Held leases, and as many plain keys.
@@ -78,7 +78,7 @@ impl Renewals {
     }
 }
 
-/// Compared with renewals that check nothing.
+/// Our renewals, compared with renewals that check nothing.
 pub(super) async fn vs_pexpire(rounds: u32) -> Result<Measured, BoxError> {
     let renewals = Renewals::prepare().await?;
     let mut connection = renewals.connection.clone();

@@ -11,7 +11,7 @@ const TTL: Duration = Duration::from_secs(10);
 pub(super) struct Rslock(LockManager);
 
 impl Rslock {
-    /// With its own defaults; it connects when it is first used.
+    /// Makes a peer with its own defaults. It connects when it is first used.
     pub(super) fn new(url: &str) -> Self {
         Self(LockManager::new(vec![url]))
     }

@@ -34,12 +34,12 @@ pub(super) async fn vs_floor(rounds: u32) -> Result<Measured, BoxError> {
     compare(rounds, Unit::PerSecond, &locks, nothing).await
 }
 
-/// Cycles per second, compared with a peer's.
+/// Cycles per second, compared with those of a peer.
 pub(super) async fn vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
     compare_with_rslock(rounds, Unit::PerSecond).await
 }
 
-/// CPU time of the clients for a cycle, compared with a peer's.
+/// CPU time of the clients for a cycle, compared with that of a peer.
 pub(super) async fn client_cpu_vs_rslock(rounds: u32) -> Result<Measured, BoxError> {
     compare_with_rslock(rounds, Unit::Micros).await
 }

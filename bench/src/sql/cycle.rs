@@ -1,4 +1,4 @@
-//! Uncontended: the cost of a lease, and of a whole fenced write.
+//! The cost of an uncontended lease, and of a whole fenced write.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::{
 };
 
 const CYCLES: u32 = 25;
-/// As an application has them: a connection is given back while another one is taken.
+/// The connections of a pool, as in an application: a connection is given back while another one is
+/// taken.
 const CONNECTIONS: u32 = 4;
 const CLIENTS: u32 = 32;
 
@@ -58,7 +59,7 @@ async fn whole_vs_plain(world: &World, rounds: u32, times: u32) -> Result<Measur
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// Redis in front of the same store.
+/// A fenced write with Redis as lock service in front of the same store.
 pub(super) async fn fenced_vs_redis(rounds: u32) -> Result<Measured, BoxError> {
     let (one, apart) = (
         World::new(CONNECTIONS).await?,

@@ -1,4 +1,4 @@
-//! How a lock gets from one holder to the next.
+//! The time in which a lock gets from one holder to the next.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::{
     paired::{Samples, take_turns},
 };
 
-/// Far longer than a turn.
+/// A ttl that is far longer than a turn.
 const TTL: Ttl = Ttl::secs(60);
 
 const TAKE: &str = "BEGIN; SELECT FROM lease WHERE resource = '1' FOR UPDATE";
 
-/// A waiter of ours gets a notice and asks; one that waits for a row is woken by the server.
+/// Our waiter gets a notice and asks. A session that waits for a row is woken by the server.
 pub(super) async fn vs_for_update(rounds: u32) -> Result<Measured, BoxError> {
     let world = World::new(8).await?;
     let mut sessions = [
@@ -34,7 +34,7 @@ pub(super) async fn vs_for_update(rounds: u32) -> Result<Measured, BoxError> {
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// From one session to the other and back.
+/// The row lock goes from one session to the other and back.
 async fn rows(sessions: &mut [PgConnection; 2], samples: &mut Samples) -> Result<(), BoxError> {
     const HANDOFFS: usize = 8;
     let [holder, waiter] = sessions;
@@ -46,7 +46,7 @@ async fn rows(sessions: &mut [PgConnection; 2], samples: &mut Samples) -> Result
             Ok::<_, sqlx::Error>(Instant::now())
         };
         let given = async {
-            // The other waits by then.
+            // The other session waits by then.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let released = Instant::now();
             holder.execute(sqlx::raw_sql("COMMIT")).await?;
@@ -60,7 +60,8 @@ async fn rows(sessions: &mut [PgConnection; 2], samples: &mut Samples) -> Result
     Ok(())
 }
 
-/// From one client to the other and back, as between two processes whose waiters look.
+/// The lock goes from one client to the other and back, as between two processes whose waiters
+/// look.
 pub(super) async fn across(
     clients: &[LockManager; 2],
     ttl: Ttl,
@@ -80,7 +81,7 @@ pub(super) async fn across(
                 now.is_ok_and(|now| now.waiters == Some(1))
             })
             .await;
-            // Its looks are as far apart as they get.
+            // The pauses between its looks are the longest by then.
             tokio::time::sleep(Duration::from_millis(600)).await;
             let released = Instant::now();
             held.release().await?;

@@ -40,7 +40,7 @@ impl World {
             pool.execute(statement).await?;
         }
         let accounts = palisade::open(MySqlFencedStore::new(pool)).await?;
-        // The first claim of all sets the issuer, and is made apart.
+        // The very first claim also sets the issuer, so it is not measured.
         accounts.acquire("first").await?.release().await?;
         Ok(Self { server, accounts })
     }
@@ -67,7 +67,8 @@ pub(super) async fn cycle_vs_lease_table(rounds: u32) -> Result<Measured, BoxErr
     Ok(medians.await?.ours_by_other(Unit::Micros))
 }
 
-/// From one process to another, which polls, and among the waiters of one.
+/// The time of a hand-off from one process to another, which polls, and among the waiters of one
+/// process.
 pub(super) async fn handoff_across_vs_within(rounds: u32) -> Result<Measured, BoxError> {
     let world = World::new().await?;
     let clients = [

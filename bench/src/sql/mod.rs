@@ -39,7 +39,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_fenced_cycle_vs_plain_rtt3ms",
-        what: "the same over round trips of 3 ms: four of them / three",
+        what: "fenced write with 4 round trips of 3 ms / the plain write with 3 of them",
         target: AtMost(1.4),
         pinnings: &[CrossCore],
         measure: |rounds| Box::pin(cycle::fenced_vs_plain_over_network(rounds)),
@@ -102,7 +102,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_handoff_vs_for_update",
-        what: "hand-off among 8 waiters / from a commit until who waits FOR UPDATE has the row",
+        what: "hand-off among 8 waiters / from a commit until a FOR UPDATE that waits has the row",
         target: AtMost(6.0),
         pinnings: &[CrossCore],
         measure: |rounds| Box::pin(handoff::vs_for_update(rounds)),
@@ -116,14 +116,14 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_idle_waiters_cpu",
-        what: "the server's CPU time while 8 wait and listen / the time",
+        what: "the server's CPU time while 8 clients wait and listen / the time",
         target: AtMost(0.005),
         pinnings: &[CrossCore],
         measure: |_| Box::pin(upkeep::cpu_of_waiters(true)),
     },
     Figure {
         name: "pg_polling_waiters_cpu",
-        what: "the same through a pooler, where waiters cannot listen",
+        what: "the server's CPU time while 8 wait through a pooler, without listening / the time",
         target: AtMost(0.05),
         pinnings: &[CrossCore],
         measure: |_| Box::pin(upkeep::cpu_of_waiters(false)),

@@ -1,4 +1,4 @@
-//! Common locks on a database that an application has anyway.
+//! Common locks on a database that an application already has.
 
 use sqlx::{Connection, Executor, PgConnection};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const CYCLES: u32 = 25;
 
-/// None of them fences; only the first one has a lease.
+/// The peers. None of them fences, and only the first one has a lease.
 #[derive(Clone, Copy)]
 pub(super) enum Peer {
     LeaseTable,

@@ -14,7 +14,7 @@ use crate::{
     paired::compare,
 };
 
-/// Lasts for the whole figure.
+/// A ttl that lasts for the whole figure.
 const TTL: Ttl = Ttl::secs(600);
 
 pub(super) async fn vs_update(rounds: u32) -> Result<Measured, BoxError> {

@@ -49,7 +49,7 @@ impl World {
         let pool = pool.connect_with(file).await?;
         pool.execute(TABLES).await?;
         let accounts = palisade::open(pool.clone()).await?;
-        // The first claim of all sets the issuer, and is made apart.
+        // The very first claim also sets the issuer, so it is not measured.
         accounts.acquire("first").await?.release().await?;
         Ok(Self {
             folder,
@@ -58,7 +58,7 @@ impl World {
         })
     }
 
-    /// As another process would be.
+    /// A client like that of another process.
     async fn client(&self) -> Result<LockManager, BoxError> {
         let file = self.folder.path().join("bench.db");
         Ok(palisade::connect(format!("sqlite:{}", file.display())).await?)
@@ -112,7 +112,8 @@ pub(super) async fn fenced_cycle_vs_plain(rounds: u32) -> Result<Measured, BoxEr
     Ok(medians.await?.ours_by_other(Unit::Micros))
 }
 
-/// From one process to another, which polls, and among the waiters of one.
+/// The time of a hand-off from one process to another, which polls, and among the waiters of one
+/// process.
 pub(super) async fn handoff_across_vs_within(rounds: u32) -> Result<Measured, BoxError> {
     let world = World::new().await?;
     let clients = [world.client().await?, world.client().await?];
@@ -125,7 +126,7 @@ pub(super) async fn handoff_across_vs_within(rounds: u32) -> Result<Measured, Bo
     Ok(medians.ours_by_other(Unit::Micros))
 }
 
-/// The CPU time of eight clients with a waiter each, as eight processes would have it.
+/// The CPU time of eight clients with a waiter each, like eight processes.
 pub(super) async fn cpu_of_waiters() -> Result<Measured, BoxError> {
     const WAITERS: u32 = 8;
     const WARM_UP: Duration = Duration::from_secs(3);
@@ -167,7 +168,7 @@ pub(super) async fn cpu_of_waiters() -> Result<Measured, BoxError> {
     }
 }
 
-/// Of this process.
+/// The CPU time of this process.
 fn cpu_time() -> Duration {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(used).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! Many tasks, each with a lock of its own, as on the page of the peers: the same programs under
-//! the same load.
+//! Many tasks, each with a lock of its own. Programs and load are those of the page about the
+//! peers.
 
 use std::{cmp::max, process::Command, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A turn of one of them.
+/// The length of a turn of one program.
 const SPAN: Duration = Duration::from_secs(2);
 
 /// Cycles per second.

@@ -18,7 +18,8 @@ use crate::figure::{BoxError, Measured, Unit};
 const CYCLES: u32 = 200_000;
 const BOUND: u32 = 256 * 1024;
 
-/// With its index. The tombstones are of this minute: none is needed for such cycles.
+/// The size of a lease with its index. The tombstones are of this minute: none is needed for such
+/// cycles.
 pub(super) async fn bytes_of_a_lease() -> Result<Measured, BoxError> {
     let world = World::new(1).await?;
     let cycles = format!(
@@ -45,7 +46,7 @@ pub(super) async fn bytes_of_a_lease() -> Result<Measured, BoxError> {
     })
 }
 
-/// Of all processes of the server.
+/// The CPU time of all processes of the server.
 pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError> {
     const WAITERS: u64 = 8;
     const WARM_UP: Duration = Duration::from_secs(5);
@@ -56,7 +57,7 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
         true => world.server.url().to_owned(),
         false => pooler.at(world.server.url()),
     };
-    // Few sessions, which have seen everything before they are watched.
+    // Few sessions, which have executed all statements before they are measured.
     let pool = PgPoolOptions::new()
         .max_connections(2)
         .connect(&address)
@@ -90,8 +91,8 @@ pub(super) async fn cpu_of_waiters(listening: bool) -> Result<Measured, BoxError
     }
 }
 
-/// By the scheduler's own count. The ticks of `stat` are wrong for a process that a timer wakes,
-/// because it runs when a tick is counted.
+/// The CPU time by the scheduler's own count. The ticks of `stat` are wrong for a process that a
+/// timer wakes, because such a process runs when a tick is counted.
 async fn cpu_seconds(world: &World) -> Result<f64, BoxError> {
     let own = "SELECT pg_backend_pid()";
     let session: i32 = sqlx::query_scalar(own).fetch_one(&world.pool).await?;

@@ -9,14 +9,14 @@ use sqlx::{
 
 use crate::{figure::BoxError, store::durable_postgres};
 
-/// Accounts, of which each client has one.
+/// The number of accounts. Each client has one account.
 pub(super) const ACCOUNTS: u32 = 1000;
 
 /// A server that flushes its commits, and a pool of this many connections to it.
 pub(super) struct World {
     pub(super) server: DatabaseServer,
     pub(super) pool: PgPool,
-    /// Lock service and store in it, over the same pool.
+    /// Lock service and store in this server, over the same pool.
     pub(super) accounts: PgFencedLocks,
 }
 
@@ -27,7 +27,7 @@ impl World {
         Self::reached_by(address, server, connections).await
     }
 
-    /// Through this address.
+    /// A world whose clients reach the server at this address.
     pub(super) async fn reached_by(
         address: PgConnectOptions,
         server: DatabaseServer,
@@ -54,7 +54,7 @@ impl World {
             sqlx::query(table).bind(count).execute(&pool).await?;
         }
         let accounts = palisade::open(store).await?;
-        // The first claim of all sets the issuer, and is made apart.
+        // The very first claim also sets the issuer, so it is not measured.
         accounts.acquire("first").await?.release().await?;
         Ok(Self {
             server,
@@ -80,7 +80,7 @@ pub(super) async fn fenced_write(accounts: &PgFencedLocks, client: u32) -> Resul
     Ok(())
 }
 
-/// The statement that everything is compared with.
+/// The statement with which everything is compared.
 pub(super) async fn update(connection: &mut PgConnection, client: u32) -> Result<(), BoxError> {
     let update = "UPDATE accounts SET balance = balance + 1 WHERE id = $1";
     let update = sqlx::query(update).bind(i32::try_from(client)?);

@@ -1,5 +1,5 @@
-//! The cost of each protection of a write on Postgres, where users feel it: with and without a
-//! network, for one client and for many.
+//! The cost of each protection of a write on Postgres, as users see it: with and without a network,
+//! for one client and for many.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) const NETWORKS_MS: [u32; 3] = [0, 1, 3];
 
 pub(crate) const CLIENTS: [u32; 2] = [ONE_CLIENT.clients, MANY_CLIENTS.clients];
 
-/// Measures all of them, on servers of their own.
+/// Measures all protections, on servers of their own.
 pub(crate) fn measure() -> Result<Vec<Cost>, BoxError> {
     let mut costs = Vec::new();
     for network_ms in NETWORKS_MS {
@@ -60,7 +60,7 @@ async fn medians(network_ms: u32, load: Load) -> Result<Vec<f64>, BoxError> {
             .medians(ROUNDS, &PROTECTIONS)
             .await;
     }
-    // Times over a network differ less.
+    // Times over a network vary less.
     let load = Load {
         transactions: load.transactions.div_ceil(10),
         ..load

@@ -14,8 +14,8 @@ pub(super) struct Load {
     pub(super) clients: u32,
     /// The number of transactions of each client in one turn.
     pub(super) transactions: u32,
-    /// Whether there is one resource for all clients, whose rows are still separate, or one for
-    /// each.
+    /// Whether all clients have one resource, although their rows are separate. Otherwise each
+    /// client has a resource of its own.
     pub(super) shared_resource: bool,
 }
 
@@ -25,14 +25,14 @@ pub(super) const ONE_CLIENT: Load = Load {
     shared_resource: false,
 };
 
-/// With a resource each.
+/// Many clients, each with a resource of its own.
 pub(super) const MANY_CLIENTS: Load = Load {
     clients: 32,
     transactions: 8,
     shared_resource: false,
 };
 
-/// With one resource for all of them.
+/// Many clients with one resource for all.
 pub(super) const ONE_RESOURCE: Load = Load {
     shared_resource: true,
     ..MANY_CLIENTS

@@ -54,7 +54,7 @@ pub(crate) const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pg_single_vs_plain_saturated",
-        what: "the same on a server that waits for no disk: its processor is the limit",
+        what: "a fenced update in one round trip / the same update, server busy, no disk waits",
         target: AtMost(1.7),
         pinnings: &[CrossCore, SameCore],
         measure: |rounds| {

@@ -24,7 +24,8 @@ use crate::{
 /// The rows of the table.
 const ACCOUNTS: u32 = 10_000;
 
-/// Those of a server that tests start save time where a crash may lose something.
+/// Settings of a server that loses nothing in a crash. A server of the tests is faster, but may
+/// lose data in a crash.
 const DURABLE: [&str; 4] = [
     "fsync=on",
     "full_page_writes=on",
@@ -39,7 +40,7 @@ const SATURATED: [&str; 3] = [
     "checkpoint_timeout=1h",
 ];
 
-/// Each client writes with one of both protections, and with the other.
+/// Each client writes with one protection, and then with the other.
 pub(super) async fn one_by_other(
     rounds: u32,
     load: Load,
@@ -50,7 +51,7 @@ pub(super) async fn one_by_other(
     one_by_best(server.url().parse()?, rounds, load, one, &[other]).await
 }
 
-/// The same on a server that is busy all the time.
+/// As [`one_by_other`], on a server that is busy all the time.
 pub(super) async fn one_by_other_saturated(
     rounds: u32,
     one: Protection,
@@ -60,7 +61,7 @@ pub(super) async fn one_by_other_saturated(
     one_by_best(server.url().parse()?, rounds, MANY_CLIENTS, one, &[other]).await
 }
 
-/// The same by one client at the other end of a network.
+/// As [`one_by_other`], for one client at the other end of a network.
 pub(super) async fn one_by_other_over_network(
     rounds: u32,
     one: Protection,
@@ -75,7 +76,7 @@ pub(super) async fn one_by_other_over_network(
     one_by_best(address, rounds, load, one, &[other]).await
 }
 
-/// A protection by the best one of those that an application could use instead.
+/// A protection, compared with the best of the protections that an application could use instead.
 pub(super) async fn one_by_alternatives(
     rounds: u32,
     load: Load,
@@ -112,7 +113,8 @@ pub(crate) fn durable() -> Result<DatabaseServer, BoxError> {
     start_server(async || DatabaseServer::postgres(&DURABLE).await)
 }
 
-/// A network with round trips of this length in front of a server, and the address to connect to.
+/// Puts a network with round trips of this length in front of a server. Returns the address to
+/// connect to.
 pub(crate) async fn over_network(
     server: &DatabaseServer,
     round_trip: Duration,
@@ -124,9 +126,9 @@ pub(crate) async fn over_network(
     Ok((network, direct.port(port)))
 }
 
-/// A store with an account for each client. The pool is as an application needs it where messages
-/// count: a connection is given back while another one is taken, and none is tested when it is
-/// taken, which would be a message more for each write.
+/// A store with an account for each client. The pool has the settings of an application in which
+/// messages count: a connection is given back while another one is taken, and no connection is
+/// tested when it is taken, because a test would be one more message for each write.
 pub(super) async fn store(
     address: PgConnectOptions,
     load: Load,

@@ -1,5 +1,5 @@
-//! Writes of one row that are protected in different ways: by the fence, by what an application
-//! could use instead, and by nothing. Each of them commits the same change once.
+//! Writes of one row that are protected in different ways: by the fence, by protections that an
+//! application could use instead, and by nothing. Each write commits the same change once.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -30,7 +30,7 @@ pub(crate) enum Protection {
     AdvisoryLock,
 }
 
-/// In the order of the page.
+/// All protections, in the order of the page.
 pub(crate) const PROTECTIONS: [Protection; 8] = [
     Protection::EmptyStatement,
     Protection::PlainStatement,
@@ -54,7 +54,7 @@ impl Protection {
         matches!(self, Self::FencedStatement | Self::FencedTransaction)
     }
 
-    /// The number of messages that a client sends, each of which waits for its answer.
+    /// The number of messages that a client sends. The client waits for the answer to each.
     pub(crate) const fn messages(self) -> u32 {
         match self {
             Self::EmptyStatement
@@ -70,7 +70,7 @@ impl Protection {
 /// Adds one to the balance of an account.
 const UPDATE: &str = "UPDATE accounts SET balance = balance + 1 WHERE id = $1";
 
-/// Clients that write to an account each.
+/// Clients, each of which writes to an account of its own.
 pub(super) struct Writers {
     store: PgFencedStore,
     load: Load,
@@ -81,7 +81,7 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// Claims what the clients are going to write.
+    /// Claims the resources that the clients are going to write.
     pub(super) async fn claim(store: PgFencedStore, load: Load) -> Result<Self, BoxError> {
         Ok(Self {
             grants: load.claim(&store).await?,

@@ -12,8 +12,8 @@ use crate::{
     paired::compare,
 };
 
-/// Begin, one update, commit; on the same connection. Every transaction is on disk when it is
-/// committed: these are the settings that we recommend.
+/// Begin, one update and commit, on the same connection. Every transaction is on disk when it is
+/// committed, because the settings are those that we recommend.
 pub(super) async fn tx_vs_plain(rounds: u32) -> Result<Measured, BoxError> {
     let directory = tempfile::tempdir()?;
     let file = SqliteConnectOptions::new()

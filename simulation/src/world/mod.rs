@@ -224,8 +224,8 @@ impl World {
         self.shared.state().panics.clone()
     }
 
-    /// For [`Order::Pct`]: about so many messages are delivered in this schedule. The default is
-    /// 64. Call this before the run.
+    /// For [`Order::Pct`]: about so many messages are delivered in this schedule, by default 64.
+    /// Call this before the run.
     pub fn expect_deliveries(&self, deliveries: u64) {
         self.shared.state().ready.expect_deliveries(deliveries);
     }

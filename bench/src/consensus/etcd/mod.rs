@@ -1,4 +1,4 @@
-//! etcd, compared with the best that a client of it could do.
+//! etcd, compared with the best possible result of a client of etcd.
 
 mod raw;
 
@@ -15,7 +15,7 @@ use crate::{
 
 const TTL: Ttl = Ttl::secs(60);
 const LINES_PER_TURN: usize = 4;
-/// Each with a lock of its own.
+/// The number of tasks, each with a lock of its own.
 const TASKS: u32 = 64;
 const CYCLES_PER_TASK: u32 = 10;
 

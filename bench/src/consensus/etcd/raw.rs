@@ -50,7 +50,7 @@ struct Watch {
     create: Option<Delete>,
 }
 
-/// An answer of which only the watch events are used.
+/// An answer. Only its watch events are used.
 #[derive(Clone, PartialEq, Message)]
 struct Answer {
     #[prost(message, repeated, tag = "11")]
@@ -90,7 +90,7 @@ struct Range {
     by: i32,
 }
 
-/// One of these.
+/// One of these operations.
 #[derive(Clone, PartialEq, Message)]
 struct Op {
     #[prost(message, optional, tag = "1")]
@@ -122,7 +122,7 @@ const DELETED: i32 = 1;
 #[derive(Clone)]
 struct Calls(Grpc<Channel>);
 
-/// One lease for all locks of a client, as etcd's own recipe has it.
+/// One lease for all locks of a client, as in etcd's own recipe.
 #[derive(Clone)]
 pub(super) struct Session {
     calls: Calls,
@@ -131,7 +131,7 @@ pub(super) struct Session {
 
 pub(super) struct Raw {
     calls: Calls,
-    /// The events of its watch, once there is one.
+    /// The events of the watch, once there is a watch.
     news: Option<Streaming<Answer>>,
 }
 
@@ -167,7 +167,7 @@ impl Calls {
 }
 
 impl Session {
-    /// Connects, and has a lease granted that lasts for the whole figure.
+    /// Connects, and gets a lease that lasts for the whole figure.
     pub(super) async fn start(url: &str) -> Result<Self, BoxError> {
         let mut calls = Calls::connect(url).await?;
         let grant = Grant { ttl: 3600 };
@@ -175,8 +175,8 @@ impl Session {
         Ok(Self { calls, lease: id })
     }
 
-    /// The key of the session in the line of that lock, and its deletion. As in the recipe, the
-    /// first transaction asks who is the first in the line, too.
+    /// Makes the key of the session in the line of that lock, and deletes it. As in the recipe, the
+    /// first transaction also asks which key is the first in the line.
     pub(super) async fn cycle(&mut self, lock: &str) -> Result<(), BoxError> {
         let line = format!("recipe/{lock}/");
         let key = format!("{line}{:x}", self.lease).into_bytes();
@@ -223,7 +223,7 @@ impl Raw {
         Ok(Self { calls, news: None })
     }
 
-    /// Watches the one key that it writes.
+    /// Watches the one key that this client writes.
     pub(super) async fn watch(&mut self) -> Result<(), BoxError> {
         let create = Some(Delete { key: KEY.to_vec() });
         let watch = stream::iter([Watch { create }]).chain(stream::pending());
@@ -235,7 +235,7 @@ impl Raw {
             .streaming(Request::new(watch), path, codec)
             .await?
             .into_inner();
-        // The first answer says that it watches.
+        // The first answer confirms the watch.
         news.message().await?;
         self.news = Some(news);
         Ok(())
