@@ -1,6 +1,6 @@
 //! A line of places in a key store that gives each change a revision, such as etcd. The oldest
-//! place holds the resource. The token of a place is known from the beginning. What happens to a
-//! waiter whose token is too small when its turn comes?
+//! place holds the resource. The token of a place is known from the beginning. This model asks what
+//! happens to a waiter whose token is too small when its turn comes.
 //!
 //! A place names the least token that is good enough. An attempt that is first with a smaller token
 //! gives its place back and takes another place, at the end of the line. Its caller does not learn
