@@ -48,7 +48,7 @@ async fn a_node_that_forgot_a_lease_grants_none_before_the_longest_one_is_over()
         assert!(matches!(told, Attempt::Held { .. }), "{told:?}");
     };
     assert_eq!(keys(&servers, 0, COUNTERS).await, 1);
-    // Node 0 grants "r" to no client only because a lease from before its loss may go on.
+    // Only the wait for a lease from before its loss keeps node 0 from granting "r".
     for _ in 0..5 {
         assert_held().await;
     }
