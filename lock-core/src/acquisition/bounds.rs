@@ -9,7 +9,7 @@ use std::{
 use super::{Request, Sharing, Terms};
 use crate::{AttemptId, Error, ErrorKind, Moment, Outcome, Runtime, Wait};
 
-/// If so many grants in a row arrive after the end of their own leases, the caller gets the error
+/// If this many grants in a row arrive after the end of their own leases, the caller gets the error
 /// that its ttl is too short. A single late grant may be an accident.
 pub(super) const LATE_GRANTS_MAX: u32 = 2;
 
@@ -91,9 +91,9 @@ impl Silence {
 /// The step after a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// It is sent again.
+    /// The request is sent again.
     At(Moment),
-    /// It is not sent again, and the caller gets the error.
+    /// The request is not sent again, and the caller gets the error.
     Not(Moment),
 }
 

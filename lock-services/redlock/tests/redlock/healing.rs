@@ -140,7 +140,7 @@ async fn a_node_that_loses_its_state_again_does_not_serve() {
 }
 
 /// Only the run of a server that began a list of counters knows where the list goes on. In between,
-/// another user of the same connections makes them connect anew.
+/// another user of the same connections makes them connect again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_does_not_go_on_at_a_server_that_was_started_again() {
     let always = ["--appendonly", "yes", "--appendfsync", "always"];
