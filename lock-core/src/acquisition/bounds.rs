@@ -15,8 +15,8 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 
 /// How long a lock service that does not answer is asked.
 ///
-/// Copies of a request are sent, and the answer to the last copy is waited for, until these
-/// moments. "The last answer" is the last one that the service has given.
+/// Until these moments, copies of a request are sent and the answer to the last copy is awaited.
+/// "The last answer" is the last one that the service has given.
 ///
 /// - a look that does not wait: `short` after the last answer;
 /// - a look of a bounded wait: the end of the wait, but at most `long` after the last answer. If no

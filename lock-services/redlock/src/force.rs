@@ -18,10 +18,10 @@ impl Service {
     /// Ends the lease with this token, if a majority has it, by a try that takes its place.
     ///
     /// At each node that has the lease, the try ends the lease and counts up in one step. As
-    /// always, a majority that has granted the try is raised. Then the resource is given back. So
-    /// the token of the try, which no holder gets, lies between the token of the lease and all
-    /// tokens that are granted later: in between no holder is granted on a node on which both were
-    /// raised.
+    /// always, a majority that has granted the try is raised. Then the resource is given back. No
+    /// holder gets the token of the try. It lies between the token of the lease and all tokens that
+    /// are granted later, because a node that was raised for both grants no other holder between
+    /// the two.
     ///
     /// A lease that may have a majority only together with the nodes that do not answer is not
     /// ended. Such a lease cannot be renewed, either.

@@ -101,10 +101,10 @@ struct Patient<'a> {
 }
 
 impl RedlockNodes {
-    /// Heals a node that has lost its state, or is new among nodes that serve, or goes on with a
-    /// healing that was interrupted: deletes all keys that the node still has, makes the counters
-    /// of N/2 + 1 others anew, and waits until the longest time to live is over. Then the node
-    /// serves, and may itself be a source when others are healed. Returns whether there was
+    /// Heals a node that has lost its state or is new among nodes that serve, or goes on with a
+    /// healing that was interrupted. It deletes all keys that the node still has, makes the
+    /// counters of N/2 + 1 others anew, and waits until the longest time to live is over. Then the
+    /// node serves, and may itself be a source when others are healed. Returns whether there was
     /// anything to do.
     ///
     /// The other nodes go on granting leases during a healing. A counter that is made anew is

@@ -22,11 +22,12 @@
 //! [`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported).
 //!
 //! A lease belongs to the session, and so to the process, that acquired it. Anybody may release it,
-//! but another process can neither renew it nor cancel its attempt, held or in the queue
-//! ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)), nor replay its acquisition: to
-//! that process the resource is held. A cancel does NOT find an attempt of another process that is
-//! not in the queue yet. Several gateways behind one balancer therefore need another lock service,
-//! or a balancer that keeps each client with its gateway.
+//! but another process can neither renew it nor cancel its attempt, whether it holds the lease or
+//! waits in the queue ([`ErrorKind::Unsupported`](lock_core::ErrorKind::Unsupported)). Another
+//! process cannot replay the acquisition either: to that process the resource is held. A cancel
+//! does NOT find an attempt of another process that is not in the queue yet. Several gateways
+//! behind one balancer therefore need another lock service, or a balancer that keeps each client
+//! with its gateway.
 //!
 //! # How it works
 //! ## Nodes

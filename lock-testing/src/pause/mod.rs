@@ -1,11 +1,11 @@
 //! Tests of the question: what does a pause do to my critical section?
 //!
-//! A process that holds a lease can be stopped at any moment, by the garbage collector of a
-//! neighbour, a SIGSTOP, a page fault or a suspended machine, and goes on later as if nothing had
-//! happened. [`at_every_await`] tries such pauses. For every await of your section it makes a fresh
-//! world and polls the section to that await. It freezes the *process* of the section, with its
-//! watchdog, for longer than any lease, and runs a rival to its end. Then it thaws the process,
-//! runs the section to its end, and checks your invariant.
+//! A process that holds a lease can be stopped at any moment, by a busy neighbour on the machine, a
+//! SIGSTOP, a page fault or a suspended machine. Later it goes on as if nothing had happened.
+//! [`at_every_await`] tries such pauses. For every await of your section it makes a fresh world and
+//! polls the section to that await. It freezes the *process* of the section, with its watchdog, for
+//! longer than any lease, and runs a rival to its end. Then it thaws the process, runs the section
+//! to its end, and checks your invariant.
 //!
 //! # A section that only locks
 //! Each section that withdraws holds the lock. That is not enough, and the test shows where the
@@ -229,8 +229,8 @@ impl<'t, W: 't> AtEveryAwait<'t, W> {
     /// # Panics
     /// Panics if nothing was tested: the section never awaits, or the section, the rival or the
     /// invariant fails even without a pause, or the rival fails whenever the section is paused.
-    /// Panics if one of them waits for something that does not happen, or does not end within 10
-    /// 000 awaits. Panics outside a single-threaded Tokio runtime.
+    /// Panics if one of them waits for something that does not happen, or takes more than 10 000
+    /// awaits. Panics outside a single-threaded Tokio runtime.
     ///
     /// # Cancel safety
     /// Cancel safe: the run stops where it is.
