@@ -30,8 +30,8 @@ pub(super) const LATE_GRANTS_MAX: u32 = 2;
 /// - inspect, list, force and a renewal by hand: `short` after the first copy. The answer has no
 ///   bound but the response timeout.
 ///
-/// If [one request takes](super::Requests::longest_request) longer than `short`, that time stands
-/// for `short`, but at most `long`.
+/// If [one request takes](super::Requests::longest_request) longer than `short`, that time is used
+/// instead of `short`, but at most `long`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bounds {
     /// The time in which a new connection is made, or in which a server starts again.

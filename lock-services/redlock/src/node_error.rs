@@ -17,13 +17,13 @@ pub(super) enum NodeError {
     Silent,
     /// The node answered with an error of its own.
     Refused(String),
-    /// It is new, or has lost its state.
+    /// The node is new, or has lost its state.
     NoState,
-    /// Its marker says that it does not serve.
+    /// The marker of the node says that it does not serve.
     NotServing(Option<MarkerState>),
     /// The server was started again, and may have lost its last writes.
     Restarted,
-    /// It is the same server as another node.
+    /// The node is the same server as another node.
     SameAs(String),
 }
 

@@ -39,17 +39,17 @@ pub struct NodeStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It serves.
+    /// The node serves.
     Serving,
     /// The node lost its state, or is new among nodes that serve, and [`RedlockNodes::heal`] is
     /// under way or was interrupted. If it was interrupted, heal the node again. The node does not
     /// serve.
     Healing,
-    /// It is new, or has lost its state.
+    /// The node is new, or has lost its state.
     Uninitialised,
     /// The server was started again and may have lost its last counts. The node has to be healed.
     Restarted,
-    /// Its provisioning was not finished.
+    /// The provisioning of the node was not finished.
     Prepared,
     /// The node is permanently out of service.
     Retired,

@@ -305,7 +305,7 @@ impl<'a> Attempting<'a> {
             .table()
             .begin(attempt, self.service.runtime.now());
         let error = match (stop, begun) {
-            // The lease was looked for and is lost, as the table knows.
+            // A look has not found the lease, and the table says that the acquisition has ended.
             (Stop::Gone, Begun::Ended) => released(),
             (stop, _) => stop.into(),
         };
